@@ -1,0 +1,45 @@
+# The one door: `make help` lists the targets. CI calls the same ones and nothing else.
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup fmt lint types layers crds test e2e vectors bench docs demo presubmit lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## create .venv with the locked dependencies and plimsoll in it
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+fmt: $(STAMP) ## format the code and sort the imports
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: $(STAMP) ## ruff, mypy --strict, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(MAKE) types layers
+
+types: $(STAMP) ## mypy --strict
+	$(BIN)/mypy
+
+layers: $(STAMP) ## the layering contracts (pyproject.toml)
+	$(BIN)/lint-imports
+
+test: $(STAMP) ## the whole test suite
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+lock: ## renew requirements.lock (needs uv)
+	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
+		--no-header --no-emit-index-url --quiet --upgrade -o requirements.lock
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .demo
