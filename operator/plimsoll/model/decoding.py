@@ -1,0 +1,71 @@
+"""API JSON to model values: only the fields somebody reads are ever built.
+
+The fast path hands the bytes to msgspec, which skips unknown fields without building them.
+A document with an explicit ``null`` where the model has a list, a map or a number (valid JSON for
+the API, whose own decoder treats it as absent) takes the slow path: parse, drop the nulls, convert.
+"""
+
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class DecodeError(ValueError):
+    """A document that is not an object of the kind it was read as.
+
+    Attributes:
+        kind: the model type that was expected.
+        cause: where in the document, and what is wrong there.
+    """
+
+    def __init__(self, kind: str, cause: str) -> None:
+        super().__init__(kind, cause)
+        self.kind = kind
+        self.cause = cause
+
+    def __str__(self) -> str:
+        return f"cannot read the document as {self.kind}: {self.cause}"
+
+
+_decoders: dict[type, msgspec.json.Decoder[object]] = {}
+
+
+def decode(kind: type[T], document: bytes | str | msgspec.Raw) -> T:
+    """Decode one JSON document.
+
+    Raises:
+        DecodeError: the document is not JSON, or a field has the wrong type.
+    """
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+    try:
+        return decoder.decode(document)  # type: ignore[return-value]  # the table is keyed by the type
+    except msgspec.ValidationError:
+        pass
+    except msgspec.DecodeError as exc:
+        raise DecodeError(kind.__name__, str(exc)) from exc
+    return convert(kind, msgspec.json.decode(document))
+
+
+def convert(kind: type[T], document: object) -> T:
+    """Build a model value from parsed JSON or YAML (dictionaries, lists, scalars).
+
+    Raises:
+        DecodeError: a field has the wrong type.
+    """
+    try:
+        return msgspec.convert(without_nulls(document), kind)
+    except msgspec.ValidationError as exc:
+        raise DecodeError(kind.__name__, str(exc)) from exc
+
+
+def without_nulls(document: object) -> object:
+    """The same document without the members whose value is ``null``: absent, as the API reads it."""
+    if isinstance(document, dict):
+        return {key: without_nulls(value) for key, value in document.items() if value is not None}
+    if isinstance(document, list):
+        return [without_nulls(value) for value in document if value is not None]
+    return document

@@ -1,0 +1,40 @@
+"""Object metadata: the part every Kubernetes kind shares (meta/v1)."""
+
+from datetime import datetime
+
+import msgspec
+
+
+class OwnerReference(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Who made the object, and whose deletion takes it along."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Identity, labels and life span of an object."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: tuple[str, ...] = ()
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages the object; at most one reference says ``controller: true``."""
+        for owner in self.owner_references:
+            if owner.controller:
+                return owner
+        return None

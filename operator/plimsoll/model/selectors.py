@@ -1,0 +1,346 @@
+"""Selectors: as written in the API, and compiled into something that matches.
+
+Two families that look alike and differ:
+
+* *Label selectors* select objects by their labels. A missing one matches nothing, an empty one
+  everything; a malformed one is an error of the object it stands in.
+* *Node selectors* (``nodeSelector`` and node affinity terms) select nodes by labels and by name. They also
+  know ``Gt`` and ``Lt``. A term that cannot be parsed matches nothing, and so does one without requirements.
+
+Source: Kubernetes v1.36, ``apimachinery/pkg/labels/selector.go`` and
+``component-helpers/scheduling/corev1/nodeaffinity``.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
+
+NAME_FIELD = "metadata.name"
+"""The one field that ``matchFields`` may name."""
+
+
+class LabelSelectorRequirement(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Operators ``In``, ``NotIn``, ``Exists``, ``DoesNotExist``."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Labels that must be equal, and requirements; all must hold."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class NodeSelectorRequirement(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Operators ``In``, ``NotIn``, ``Exists``, ``DoesNotExist``, ``Gt``, ``Lt``."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Requirements on labels and on fields; all must hold."""
+
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Terms of which one must hold; no term at all matches nothing."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class SelectorError(ValueError):
+    """A selector that means nothing: the message says where and why."""
+
+
+_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+def is_label_key(text: str) -> bool:
+    """Whether the text is a qualified name: ``name`` or ``dns.sub.domain/name``."""
+    prefix, slash, name = text.rpartition("/")
+    if slash and (len(prefix) > 253 or not _SUBDOMAIN.fullmatch(prefix)):
+        return False
+    return len(name) <= 63 and _NAME.fullmatch(name) is not None
+
+
+def is_label_value(text: str) -> bool:
+    """Whether the text may be a label's value; the empty string may."""
+    return text == "" or (len(text) <= 63 and _NAME.fullmatch(text) is not None)
+
+
+def int64(text: str) -> int | None:
+    """The decimal integer in the text, or ``None`` when it is none or needs more than 64 bits."""
+    if not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One compiled requirement on labels; ``bound`` is the number of ``Gt`` and ``Lt``."""
+
+    key: str
+    operator: str
+    values: frozenset[str] = frozenset()
+    bound: int = 0
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether these labels satisfy the requirement."""
+        value = labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+            case _:
+                number = None if value is None else int64(value)
+                if number is None:
+                    return False
+                return number > self.bound if self.operator == "Gt" else number < self.bound
+
+
+def compile_requirement(key: str, operator: str, values: tuple[str, ...], where: str = "") -> Requirement:
+    """Check and compile one requirement on labels.
+
+    Args:
+        key: label key, a qualified name.
+        operator: ``In``, ``NotIn``, ``Exists``, ``DoesNotExist``, ``Gt`` or ``Lt``.
+        values: label values; their number depends on the operator.
+        where: path of the requirement, which the error starts with (``[0].matchExpressions[1]``).
+
+    Raises:
+        SelectorError: worded as kube-scheduler words it.
+    """
+    dot = f"{where}." if where else ""
+    if not is_label_key(key):
+        raise SelectorError(f'{dot}key: Invalid value: "{key}": {_KEY_RULE}')
+    bound = 0
+    match operator:
+        case "In" | "NotIn":
+            if not values:
+                raise SelectorError(
+                    f"{dot}values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
+                )
+        case "Exists" | "DoesNotExist":
+            if values:
+                raise SelectorError(
+                    f"{dot}values: Invalid value: {_go_strings(values)}: "
+                    "values set must be empty for exists and does not exist"
+                )
+        case "Gt" | "Lt":
+            if len(values) != 1:
+                raise SelectorError(
+                    f"{dot}values: Invalid value: {_go_strings(values)}: "
+                    "for 'Gt', 'Lt' operators, exactly one value is required"
+                )
+            number = int64(values[0])
+            if number is None:
+                raise SelectorError(
+                    f'{dot}values[0]: Invalid value: "{values[0]}": '
+                    "for 'Gt', 'Lt' operators, the value must be an integer"
+                )
+            bound = number
+        case _:
+            raise SelectorError(f'{dot}operator: Unsupported value: "{operator}"')
+    for index, value in enumerate(values):
+        if not is_label_value(value):
+            raise SelectorError(f'{dot}values[{index}][{key}]: Invalid value: "{value}": {_VALUE_RULE}')
+    return Requirement(key, operator, frozenset(values), bound)
+
+
+_KEY_RULE = "a label key is [dns-subdomain/]name, the name up to 63 letters, digits, '-', '_' or '.'"
+_VALUE_RULE = "a label value is empty or up to 63 letters, digits, '-', '_' or '.'"
+
+
+def _go_strings(values: Iterable[str]) -> str:
+    return "[" + ",".join(f'"{value}"' for value in values) + "]"
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A compiled label selector: hashable, and equal selectors are equal.
+
+    Attributes:
+        requirements: all of them must hold; none means that everything matches.
+        matches_nothing: the selector was absent.
+    """
+
+    requirements: tuple[Requirement, ...] = ()
+    matches_nothing: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is present and has no requirement: it matches everything."""
+        return not self.requirements and not self.matches_nothing
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with these labels is selected."""
+        if self.matches_nothing:
+            return False
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+    def and_equal(self, pairs: Mapping[str, str]) -> "Selector":
+        """This selector and, for each pair, label equals value; nothing stays nothing."""
+        if self.matches_nothing or not pairs:
+            return self
+        more = [Requirement(key, "In", frozenset((value,))) for key, value in sorted(pairs.items())]
+        return Selector((*self.requirements, *more))
+
+
+NOTHING = Selector(matches_nothing=True)
+EVERYTHING = Selector()
+
+
+def compile_selector(selector: LabelSelector | None) -> Selector:
+    """Compile a label selector; ``None`` selects nothing, an empty one everything.
+
+    Raises:
+        SelectorError: a requirement means nothing.
+    """
+    if selector is None:
+        return NOTHING
+    return _compiled(tuple(sorted(selector.match_labels.items())), selector.match_expressions)
+
+
+def selector_of_labels(labels: Mapping[str, str]) -> Selector:
+    """The selector of exactly these labels (a Service's, a ReplicationController's)."""
+    return EVERYTHING.and_equal(labels)
+
+
+@lru_cache(maxsize=65536)
+def _compiled(
+    pairs: tuple[tuple[str, str], ...], expressions: tuple[LabelSelectorRequirement, ...]
+) -> Selector:
+    requirements = [compile_requirement(key, "In", (value,)) for key, value in pairs]
+    for expression in expressions:
+        if expression.operator in ("Gt", "Lt"):
+            raise SelectorError(f'"{expression.operator}" is not a valid label selector operator')
+        requirements.append(compile_requirement(expression.key, expression.operator, expression.values))
+    return Selector(tuple(requirements))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """A compiled node selector term.
+
+    Attributes:
+        requirements: on the node's labels.
+        names: on the node's fields: (field, value, whether they must be equal).
+        error: why the term cannot be parsed; it then matches nothing. Empty otherwise.
+    """
+
+    requirements: tuple[Requirement, ...] = ()
+    names: tuple[tuple[str, str, bool], ...] = ()
+    error: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no requirement at all, in which case it matches nothing."""
+        return not (self.requirements or self.names or self.error)
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        """Whether the node with these labels and this name satisfies every requirement."""
+        if self.error or self.is_empty:
+            return False
+        for field, value, equal in self.names:
+            actual = name if field == NAME_FIELD else ""
+            if (actual == value) is not equal:
+                return False
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+
+@lru_cache(maxsize=65536)
+def compile_node_term(term: NodeSelectorTerm, where: str = "") -> NodeTerm:
+    """Compile a node selector term; a malformed one carries its error and matches nothing.
+
+    Args:
+        term: as written.
+        where: path of the term, for the error's sake (``[0]``).
+    """
+    dot = f"{where}." if where else ""
+    requirements = []
+    names = []
+    errors = []
+    for index, expression in enumerate(term.match_expressions):
+        try:
+            requirements.append(
+                compile_requirement(
+                    expression.key,
+                    expression.operator,
+                    expression.values,
+                    f"{dot}matchExpressions[{index}]",
+                )
+            )
+        except SelectorError as exc:
+            errors.append(str(exc))
+    for index, expression in enumerate(term.match_fields):
+        path = f"{dot}matchFields[{index}]"
+        if expression.operator not in ("In", "NotIn"):
+            errors.append(f'{path}.operator: Unsupported value: "{expression.operator}"')
+        elif len(expression.values) != 1:
+            errors.append(
+                f"{path}.values: Invalid value: {_go_strings(expression.values)}: must have one element"
+            )
+        else:
+            names.append((expression.key, expression.values[0], expression.operator == "In"))
+    if len(errors) > 1:
+        return NodeTerm(error="[" + ", ".join(errors) + "]")
+    return NodeTerm(tuple(requirements), tuple(names), errors[0] if errors else "")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMatcher:
+    """The required part of a pod's wishes about nodes: labels that must be equal, and terms.
+
+    Attributes:
+        equal: from ``nodeSelector``; all must hold.
+        terms: one must hold; ``None`` when there is no required affinity.
+    """
+
+    equal: tuple[tuple[str, str], ...] = ()
+    terms: tuple[NodeTerm, ...] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no wish: every node matches."""
+        return not self.equal and self.terms is None
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        """Whether the node with these labels and this name will do."""
+        if any(labels.get(key) != value for key, value in self.equal):
+            return False
+        return self.terms is None or any(term.matches(labels, name) for term in self.terms)
+
+
+def compile_node_matcher(
+    node_selector: Mapping[str, str] | None = None, required: NodeSelector | None = None
+) -> NodeMatcher:
+    """Compile ``spec.nodeSelector`` and the required node affinity into one matcher."""
+    return NodeMatcher(
+        tuple(sorted((node_selector or {}).items())),
+        None if required is None else compile_node_terms(required),
+    )
+
+
+def compile_node_terms(selector: NodeSelector) -> tuple[NodeTerm, ...]:
+    """Compile the terms of a node selector, each with its index as its path."""
+    return tuple(
+        compile_node_term(term, f"[{index}]") for index, term in enumerate(selector.node_selector_terms)
+    )

@@ -1,0 +1,61 @@
+"""Taints and tolerations.
+
+Source: Kubernetes v1.36, ``core/v1/toleration.go``. The numeric operators ``Lt`` and ``Gt`` of tolerations
+sit behind a gate that is off in the scheduler, so they tolerate nothing unless they are asked for.
+"""
+
+from collections.abc import Iterable
+
+from plimsoll.model.node import Taint
+from plimsoll.model.pod import Toleration
+from plimsoll.model.selectors import int64
+
+NO_SCHEDULE = "NoSchedule"
+NO_EXECUTE = "NoExecute"
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+HARD_EFFECTS = frozenset((NO_SCHEDULE, NO_EXECUTE))
+"""Effects that keep a new pod away."""
+
+UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+"""What ``spec.unschedulable`` of a node amounts to."""
+
+
+def tolerates(toleration: Toleration, taint: Taint, *, numeric: bool = False) -> bool:
+    """Whether the toleration covers the taint.
+
+    Args:
+        toleration: an empty key or effect covers every key or effect.
+        taint: the taint.
+        numeric: whether the operators ``Gt`` and ``Lt`` count (the descheduler's rule).
+    """
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    match toleration.operator:
+        case "" | "Equal":
+            return toleration.value == taint.value
+        case "Exists":
+            return True
+        case "Gt" | "Lt" if numeric:
+            bound, actual = int64(toleration.value), int64(taint.value)
+            if bound is None or actual is None:
+                return False
+            return actual > bound if toleration.operator == "Gt" else actual < bound
+        case _:
+            return False
+
+
+def untolerated(
+    taints: Iterable[Taint],
+    tolerations: Iterable[Toleration],
+    effects: frozenset[str] = HARD_EFFECTS,
+    *,
+    numeric: bool = False,
+) -> Taint | None:
+    """The first taint with one of the effects that no toleration covers, or ``None``."""
+    tolerations = tuple(tolerations)
+    for taint in taints:
+        if taint.effect in effects and not any(tolerates(t, taint, numeric=numeric) for t in tolerations):
+            return taint
+    return None

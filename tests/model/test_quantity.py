@@ -1,0 +1,104 @@
+"""Quantities: every accepted form, exactly, and one sentence for the rest."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.model.quantity import MAX_INT64, QuantityError, canonical, milli, nanos, units
+
+SUFFIXES = {
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 1000),
+    "": Fraction(1),
+    "k": Fraction(1000),
+    "M": Fraction(10**6),
+    "G": Fraction(10**9),
+    "Ki": Fraction(1024),
+    "Mi": Fraction(1024**2),
+    "Gi": Fraction(1024**3),
+    "e3": Fraction(1000),
+    "E-2": Fraction(1, 100),
+    "e+1": Fraction(10),
+}
+
+
+@pytest.mark.parametrize(
+    ("quantity", "thousandths", "whole"),
+    [
+        ("1500m", 1500, 2),
+        ("1.5", 1500, 2),
+        ("15e-1", 1500, 2),
+        ("1500u", 2, 1),
+        ("1Gi", 1024**3 * 1000, 1024**3),
+        ("0.5Ki", 512_000, 512),
+        ("1E", MAX_INT64, 10**18),
+        ("1e3", 10**6, 1000),
+        ("333M", 333 * 10**9, 333 * 10**6),
+        ("+100m", 100, 1),
+        ("-1.5", -1500, -2),
+        (".5", 500, 1),
+        ("1.", 1000, 1),
+        ("0.1n", 1, 1),
+        ("9223372036854775807", MAX_INT64, MAX_INT64),
+        ("9007199254740993", 9007199254740993000, 9007199254740993),
+        ("10E", MAX_INT64, MAX_INT64),
+        (2, 2000, 2),
+        (1.5, 1500, 2),
+    ],
+)
+def test_reads_every_accepted_form(quantity, thousandths, whole):
+    """Suffixes, exponents, signs, fractions and plain numbers all mean what the API means by them."""
+    assert (milli(quantity), units(quantity)) == (thousandths, whole)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "1 Gi", "1gi", "1e", "abc", "1.2.3", "--1", "1KI", "NaN", "1_000", "9" * 300, "1e9999", True],
+)
+def test_refuses_what_is_no_quantity(text):
+    """The error repeats the text and says what is allowed."""
+    with pytest.raises(QuantityError, match="is not a quantity: a number with an optional suffix is allowed"):
+        nanos(text)
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**6), st.sampled_from(sorted(SUFFIXES)))
+def test_rounds_up_and_never_down(whole, fraction, suffix):
+    """An integer unit is the smallest that covers the exact value."""
+    exact = (whole + Fraction(fraction, 10**6)) * SUFFIXES[suffix]
+
+    result = milli(f"{whole}.{fraction:06d}{suffix}")
+
+    assert Fraction(result - 1, 1000) < exact <= Fraction(result, 1000) or exact > Fraction(MAX_INT64, 1000)
+
+
+@given(st.integers(0, 2**40), st.sampled_from(sorted(SUFFIXES)))
+def test_canonical_spelling_keeps_the_value(number, suffix):
+    """Spelling a quantity canonically changes neither its value nor, a second time, its spelling."""
+    once = canonical(f"{number}{suffix}")
+
+    assert nanos(once) == nanos(f"{number}{suffix}")
+    assert canonical(once) == once
+
+
+@pytest.mark.parametrize(
+    ("written", "spelled"),
+    [
+        ("1.5Gi", "1536Mi"),
+        ("0.5", "500m"),
+        ("1000m", "1"),
+        ("1024Mi", "1Gi"),
+        ("512", "512"),
+        ("0.5Ki", "512"),
+        ("12e6", "12e6"),
+        ("1000k", "1M"),
+        ("0", "0"),
+        ("-2000m", "-2"),
+        ("100E", "100E"),
+    ],
+)
+def test_canonical_spelling_is_the_api_servers(written, spelled):
+    """No fraction, and the largest suffix that loses nothing."""
+    assert canonical(written) == spelled

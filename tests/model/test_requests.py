@@ -1,0 +1,185 @@
+"""Effective requests: sidecars, init containers, pod level, overhead, resize in place, defaults."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.model.pod import (
+    Container,
+    ContainerStatus,
+    Pod,
+    PodCondition,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+)
+from plimsoll.model.quantity import QuantityError
+from plimsoll.model.requests import (
+    existing,
+    fit_score,
+    incoming,
+    is_extended,
+    is_scalar,
+    nonzero_existing,
+)
+
+MIB = 1024 * 1024
+
+
+def container(name="c", *, sidecar=False, **requests):
+    return Container(
+        name=name,
+        restart_policy="Always" if sidecar else "",
+        resources=ResourceRequirements(requests=requests),
+    )
+
+
+def a_pod(*containers, init=(), pod_level=None, overhead=None, status=None):
+    return Pod(
+        spec=PodSpec(
+            containers=containers,
+            init_containers=tuple(init),
+            resources=None if pod_level is None else ResourceRequirements(requests=pod_level),
+            overhead=overhead or {},
+        ),
+        status=status or PodStatus(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        pytest.param(
+            # containers 2+1 cpu, 1+1 G; the largest init container 2 cpu, 3 G
+            a_pod(
+                container(cpu="2", memory="1G"),
+                container(cpu="1", memory="1G"),
+                init=[container(cpu="2", memory="1G"), container(cpu="2", memory="3G")],
+            ),
+            {"cpu": 3000, "memory": 3 * 10**9},
+            id="init-container-peak-per-resource",
+        ),
+        pytest.param(
+            # max(1+1, 1, 1+3) = 4
+            a_pod(container(cpu="1"), init=[container(cpu="1", sidecar=True), container(cpu="3")]),
+            {"cpu": 4000},
+            id="sidecar-before-init",
+        ),
+        pytest.param(
+            # max(1+1, 3, 1) = 3
+            a_pod(container(cpu="1"), init=[container(cpu="3"), container(cpu="1", sidecar=True)]),
+            {"cpu": 3000},
+            id="sidecar-after-init",
+        ),
+        pytest.param(
+            # 500m replaces 1 cpu, memory stays, 100m on top
+            a_pod(container(cpu="1", memory="1Gi"), pod_level={"cpu": "500m"}, overhead={"cpu": "100m"}),
+            {"cpu": 600, "memory": 1024 * MIB},
+            id="pod-level-and-overhead",
+        ),
+        pytest.param(
+            # 600u + 600u = 1200u, rounded up once: 2m
+            a_pod(container(cpu="600u"), container(cpu="600u")),
+            {"cpu": 2},
+            id="rounded-once-after-the-sum",
+        ),
+        pytest.param(
+            a_pod(container(**{"nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi", "storage": "1Gi"})),
+            {"nvidia.com/gpu": 1, "hugepages-2Mi": 4 * MIB},
+            id="unknown-names-are-dropped",
+        ),
+        pytest.param(a_pod(container()), {}, id="nothing"),
+    ],
+)
+def test_incoming_requests_match_worked_examples(pod, expected):
+    """Each case states its arithmetic."""
+    assert incoming(pod) == expected
+
+
+def resized(wanted, granted, allocated, *, infeasible=False):
+    conditions = (
+        (PodCondition(type="PodResizePending", status="True", reason="Infeasible"),) if infeasible else ()
+    )
+    return a_pod(
+        container(cpu=wanted),
+        status=PodStatus(
+            conditions=conditions,
+            container_statuses=(
+                ContainerStatus(
+                    name="c",
+                    resources=ResourceRequirements(requests={"cpu": granted}),
+                    allocated_resources={"cpu": allocated},
+                ),
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("pod", "cpu_milli"),
+    [
+        pytest.param(resized("1", "2", "3"), 3000, id="shrinking-keeps-what-is-held"),
+        pytest.param(resized("4", "2", "3"), 4000, id="growing-counts-what-is-wanted"),
+        pytest.param(resized("4", "2", "3", infeasible=True), 3000, id="an-infeasible-wish-does-not-count"),
+    ],
+)
+def test_existing_requests_follow_a_resize(pod, cpu_milli):
+    """On a node the larger of wanted and granted counts; for placing, the spec alone does."""
+    assert existing(pod) == {"cpu": cpu_milli}
+
+
+def test_scoring_counts_a_default_for_each_container_that_names_none():
+    """100 milli and 200 MiB a container; an explicit zero stays zero."""
+    pod = a_pod(container(cpu="0"), container(memory="1Mi"))
+
+    assert nonzero_existing(pod) == {"cpu": 100, "memory": 201 * MIB}
+    assert fit_score(pod) == {"cpu": 100, "memory": 201 * MIB}
+    assert incoming(pod) == {"cpu": 0, "memory": MIB}
+
+
+def test_pod_level_requests_silence_the_defaults_they_cover():
+    """A node's non-zero sum honours the pod level; the incoming pod's score ignores it."""
+    pod = a_pod(container(), container(), pod_level={"cpu": "50m"})
+
+    assert nonzero_existing(pod) == {"cpu": 50, "memory": 400 * MIB}
+    assert fit_score(pod) == {"cpu": 200, "memory": 400 * MIB}
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5000), st.booleans()), max_size=5),
+    st.lists(st.integers(0, 5000), min_size=1),
+)
+def test_sidecars_never_lower_the_total(inits, regulars):
+    """The total covers the running containers with all sidecars, and each init container alone."""
+    pod = a_pod(
+        *(container(cpu=f"{cpu}m") for cpu in regulars),
+        init=[container(cpu=f"{cpu}m", sidecar=sidecar) for cpu, sidecar in inits],
+    )
+
+    total = incoming(pod)["cpu"]
+
+    assert total >= sum(regulars) + sum(cpu for cpu, sidecar in inits if sidecar)
+    assert all(total >= cpu for cpu, _ in inits)
+
+
+def test_an_unreadable_quantity_is_an_error_of_its_pod():
+    """The caller learns it when the pod comes in, not in the middle of a cycle."""
+    with pytest.raises(QuantityError, match="'lots' is not a quantity"):
+        incoming(a_pod(container(cpu="lots")))
+
+
+@pytest.mark.parametrize(
+    ("name", "extended", "scalar"),
+    [
+        ("nvidia.com/gpu", True, True),
+        ("kubernetes.io/batch", False, True),
+        ("requests.nvidia.com/gpu", False, False),
+        ("hugepages-1Gi", False, True),
+        ("attachable-volumes-aws-ebs", False, True),
+        ("pods", False, False),
+        ("cpu", False, False),
+    ],
+)
+def test_scalar_resources_are_known_by_their_names(name, extended, scalar):
+    """Extended ones have a domain outside kubernetes.io; huge pages and attachable volumes count too."""
+    assert (is_extended(name), is_scalar(name)) == (extended, scalar)

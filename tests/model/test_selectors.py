@@ -1,0 +1,210 @@
+"""Label selectors and node selectors, against Kubernetes' rules and laws of their own."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.model.selectors import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    SelectorError,
+    compile_node_matcher,
+    compile_node_term,
+    compile_selector,
+    int64,
+    is_label_key,
+    is_label_value,
+    selector_of_labels,
+)
+
+KEYS = st.sampled_from(["app", "tier", "zone"])
+VALUES = st.sampled_from(["a", "b", "7", ""])
+LABELS = st.dictionaries(KEYS, VALUES)
+SETS = st.lists(VALUES, min_size=1, max_size=3).map(tuple)
+
+
+def expression(key, operator, *values):
+    return NodeSelectorRequirement(key=key, operator=operator, values=values)
+
+
+def label_selector(labels=None, **operators):
+    return LabelSelector(
+        match_labels=labels or {},
+        match_expressions=tuple(
+            LabelSelectorRequirement(key="app", operator=operator, values=values)
+            for operator, values in operators.items()
+        ),
+    )
+
+
+@given(LABELS)
+def test_absent_selects_nothing_and_empty_everything(labels):
+    """A nil selector and an empty one are opposites."""
+    assert not compile_selector(None).matches(labels)
+    assert compile_selector(LabelSelector()).matches(labels)
+
+
+@given(LABELS, SETS)
+def test_not_in_is_the_complement_of_in(labels, values):
+    """For every object exactly one of In and NotIn holds; an absent key is NotIn."""
+    within = compile_selector(label_selector(In=values))
+    without = compile_selector(label_selector(NotIn=values))
+
+    assert within.matches(labels) is not without.matches(labels)
+
+
+@given(LABELS)
+def test_does_not_exist_is_the_complement_of_exists(labels):
+    """For every object exactly one of Exists and DoesNotExist holds."""
+    assert compile_selector(label_selector(Exists=())).matches(labels) is ("app" in labels)
+    assert compile_selector(label_selector(DoesNotExist=())).matches(labels) is ("app" not in labels)
+
+
+@given(LABELS, LABELS)
+def test_labels_select_their_supersets(wanted, labels):
+    """A selector of labels matches exactly the objects that carry all of them."""
+    expected = wanted.items() <= labels.items()
+
+    assert compile_selector(LabelSelector(match_labels=wanted)).matches(labels) is expected
+    assert selector_of_labels(wanted).matches(labels) is expected
+
+
+@given(LABELS)
+def test_equal_selectors_are_one_key(labels):
+    """The order in which labels are written neither changes equality nor the hash."""
+    backwards = dict(reversed(labels.items()))
+    one, other = (compile_selector(LabelSelector(match_labels=each)) for each in (labels, backwards))
+
+    assert one == other
+    assert hash(one) == hash(other)
+
+
+@pytest.mark.parametrize(
+    ("selector", "sentence"),
+    [
+        (label_selector(In=()), "values set can't be empty"),
+        (label_selector(Exists=("a",)), "must be empty for exists"),
+        (label_selector(Near=("a",)), 'Unsupported value: "Near"'),
+        (label_selector(Gt=("1",)), "is not a valid label selector operator"),
+        (label_selector({"-bad-": "a"}), 'key: Invalid value: "-bad-"'),
+        (label_selector({"app": "not a value"}), 'Invalid value: "not a value"'),
+    ],
+)
+def test_malformed_label_selectors_are_errors(selector, sentence):
+    """The error says which part means nothing."""
+    with pytest.raises(SelectorError, match=sentence):
+        compile_selector(selector)
+
+
+@pytest.mark.parametrize(
+    ("term", "labels", "name", "expected"),
+    [
+        pytest.param([expression("n", "Gt", "5")], {"n": "6"}, "x", True, id="greater"),
+        pytest.param([expression("n", "Gt", "5")], {"n": "5"}, "x", False, id="strictly"),
+        pytest.param([expression("n", "Lt", "5")], {"n": "04"}, "x", True, id="leading-zero"),
+        pytest.param([expression("n", "Lt", "5")], {"n": "four"}, "x", False, id="label-is-no-number"),
+        pytest.param([expression("n", "Lt", "5")], {}, "x", False, id="label-missing"),
+        pytest.param([expression("n", "Gt", "x")], {"n": "6"}, "x", False, id="bound-is-no-number"),
+        pytest.param([expression("n", "Gt", "-5")], {"n": "6"}, "x", False, id="bound-is-no-label-value"),
+        pytest.param([expression("n", "Gt", "1", "2")], {"n": "6"}, "x", False, id="two-bounds"),
+        pytest.param([expression("n", "In")], {"n": "6"}, "x", False, id="in-of-nothing"),
+        pytest.param([expression("n", "NotIn", "1")], {}, "x", True, id="not-in-of-missing"),
+        pytest.param([], {}, "x", False, id="no-requirement-matches-nothing"),
+    ],
+)
+def test_node_terms_match_by_label(term, labels, name, expected):
+    """Six operators; a term that cannot be parsed, or has no requirement, matches no node."""
+    compiled = compile_node_term(NodeSelectorTerm(match_expressions=tuple(term)))
+
+    assert compiled.matches(labels, name) is expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        pytest.param([expression("metadata.name", "In", "n1")], True, id="in"),
+        pytest.param([expression("metadata.name", "NotIn", "n1")], False, id="not-in"),
+        pytest.param([expression("metadata.name", "In", "n1", "n2")], False, id="two-values-are-malformed"),
+        pytest.param([expression("metadata.name", "Exists")], False, id="other-operators-are-malformed"),
+        pytest.param([expression("metadata.uid", "NotIn", "n1")], True, id="an-unknown-field-is-empty"),
+    ],
+)
+def test_node_terms_match_by_name(fields, expected):
+    """The name is the only field, and takes In or NotIn with one value."""
+    compiled = compile_node_term(NodeSelectorTerm(match_fields=tuple(fields)))
+
+    assert compiled.matches({}, "n1") is expected
+
+
+def test_terms_are_alternatives_and_the_selector_is_not():
+    """All pairs of nodeSelector and one term must hold; no term at all holds nowhere."""
+    either = NodeSelector(
+        node_selector_terms=(
+            NodeSelectorTerm(match_expressions=(expression("zone", "In", "a"),)),
+            NodeSelectorTerm(match_expressions=(expression("zone", "In", "b"),)),
+        )
+    )
+    matcher = compile_node_matcher({"disk": "ssd"}, either)
+
+    assert matcher.matches({"zone": "b", "disk": "ssd"}, "n")
+    assert not matcher.matches({"zone": "b"}, "n")
+    assert not matcher.matches({"zone": "c", "disk": "ssd"}, "n")
+    assert not compile_node_matcher({}, NodeSelector()).matches({}, "n")
+    assert compile_node_matcher().is_empty
+
+
+def test_a_malformed_term_says_where():
+    """Preferred terms turn this error into a failed attempt, so the path has to be in it."""
+    term = NodeSelectorTerm(match_expressions=(expression("n", "Gt", "1.5"),))
+
+    assert compile_node_term(term, "[0]").error == (
+        '[0].matchExpressions[0].values[0]: Invalid value: "1.5": '
+        "for 'Gt', 'Lt' operators, the value must be an integer"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("7", 7),
+        ("+7", 7),
+        ("-7", -7),
+        ("007", 7),
+        ("", None),
+        ("1_0", None),
+        (" 1", None),
+        ("٣", None),
+        (str(2**63), None),
+    ],
+)
+def test_int64_reads_what_go_reads(text, number):
+    """Digits and a sign within 64 bits, and none of Python's liberties."""
+    assert int64(text) == number
+
+
+@pytest.mark.parametrize(
+    ("key", "valid"),
+    [
+        ("app", True),
+        ("a.io/app", True),
+        ("A.io/app", False),
+        ("/app", False),
+        ("a/b/c", False),
+        ("x" * 64, False),
+        ("", False),
+    ],
+)
+def test_label_keys_are_qualified_names(key, valid):
+    """An optional lower-case DNS prefix and a name of at most 63 characters."""
+    assert is_label_key(key) is valid
+
+
+@pytest.mark.parametrize(
+    ("value", "valid"), [("", True), ("a_b.c-d", True), ("-a", False), ("x" * 64, False)]
+)
+def test_label_values_may_be_empty(value, valid):
+    """Empty, or a name of at most 63 characters."""
+    assert is_label_value(value) is valid
