@@ -1,0 +1,9 @@
+"""``plimsoll.dev/v1alpha1``: SchedulingPolicy and Eviction, the single source of ``crds/*.yaml``."""
+
+from plimsoll.api.v1alpha1.eviction import Eviction
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+
+KINDS = (SchedulingPolicy, Eviction)
+"""Every kind of the group, in the order in which they are documented."""
+
+__all__ = ["KINDS", "Eviction", "SchedulingPolicy"]

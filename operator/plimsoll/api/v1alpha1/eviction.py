@@ -1,0 +1,184 @@
+"""Eviction: the record of one move, written before the eviction is attempted and carried to its end.
+
+Not to be confused with the eviction that is posted to ``pods/eviction`` (policy/v1), nor with the alpha
+``evictions.lifecycle.k8s.io`` of Kubernetes 1.37: scripts say ``evictions.plimsoll.dev`` or ``plev``.
+"""
+
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase, may_follow
+from plimsoll.api.v1alpha1.names import NamespaceName, ObjectName, PluginName, Uid
+from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.api.v1alpha1.resource import Column, CustomResource, Definition, Resource
+from plimsoll.api.v1alpha1.rules import TransitionRule
+from plimsoll.api.v1alpha1.timestamps import Timestamp
+from plimsoll.api.v1alpha1.uniqueness import UniqueItems
+
+
+class PodReference(Resource):
+    """The pod that is moved; the uid tells it from a later one of the same name."""
+
+    namespace: NamespaceName = Field(description="Namespace of the pod.")
+    name: ObjectName = Field(description="Name of the pod.")
+    uid: Uid = Field(description="Uid of the pod.")
+
+
+class OwnerReference(Resource):
+    """The pod's controller, which makes the replacement."""
+
+    api_version: str = Field(min_length=1, max_length=317, description="API version of the owner.")
+    kind: str = Field(min_length=1, max_length=63, description="Kind of the owner.")
+    name: ObjectName = Field(description="Name of the owner.")
+    uid: Uid = Field(description="Uid of the owner.")
+
+
+class EvictionSpec(Resource):
+    """What was decided and why."""
+
+    transition_rules = (
+        TransitionRule(
+            cel="self == oldSelf",
+            holds=lambda old, new: old == new,
+            message="the spec of a record never changes; delete the record, the next run decides afresh",
+        ),
+    )
+
+    pod: PodReference = Field(description="The pod that is moved.")
+    owner: OwnerReference | None = Field(
+        default=None, description="The pod's controller; left out for a pod without one."
+    )
+    policy: ObjectName = Field(description="SchedulingPolicy that decided it.")
+    strategy: PluginName = Field(description="Strategy that proposed it.")
+    mode: Mode = Field(description="Mode it was decided in; a DryRun record is never carried out.")
+    reason: str = Field(min_length=1, max_length=1024, description="Why the pod is moved, in a sentence.")
+    from_node: ObjectName = Field(description="Node that the pod runs on.")
+    target_node: ObjectName | None = Field(
+        default=None,
+        description="Node that the replacement is expected on; the plan proved that it fits there.",
+    )
+    gain: int | None = Field(
+        default=None,
+        description="Points by which the target's total score beats that of the present node.",
+    )
+
+
+class PhaseTransition(Resource):
+    """When a phase was reached."""
+
+    phase: Phase = Field(description="Phase.")
+    time: Timestamp = Field(description="When it was reached.")
+
+
+class Replacement(Resource):
+    """The pod that took the evicted one's place."""
+
+    name: ObjectName = Field(description="Name of the replacement.")
+    uid: Uid = Field(description="Uid of the replacement.")
+    node: ObjectName | None = Field(
+        default=None, description="Node that it landed on; left out while it has none."
+    )
+
+
+_FINISHED = ", ".join(f"'{phase}'" for phase in FINISHED)
+
+
+class EvictionStatus(Resource):
+    """How far the move has come; written by the operator alone."""
+
+    transition_rules = (
+        TransitionRule(
+            cel=f"!(has(oldSelf.phase) && oldSelf.phase in [{_FINISHED}])"
+            " || (has(self.phase) && self.phase == oldSelf.phase)",
+            holds=lambda old, new: old.phase not in FINISHED or new.phase is old.phase,
+            message="a finished record keeps its phase; a further attempt is a record of its own",
+        ),
+    )
+
+    observed_generation: int | None = Field(
+        default=None, ge=0, description="Generation of the spec that this status is about."
+    )
+    phase: Phase | None = Field(default=None, description="How far the move has come.")
+    reason: str | None = Field(
+        default=None, max_length=253, description="Why it is in this phase, in one word for machines."
+    )
+    message: str | None = Field(
+        default=None, max_length=4096, description="Why it is in this phase, in a sentence for people."
+    )
+    blocked_by: str | None = Field(
+        default=None, max_length=253, description="PodDisruptionBudget that allowed no disruption."
+    )
+    replacement: Replacement | None = Field(
+        default=None, description="The pod that took the evicted one's place, and where it landed."
+    )
+    transitions: Annotated[tuple[PhaseTransition, ...], UniqueItems("phase"), Field(max_length=16)] = Field(
+        default=(), description="When each phase was reached, oldest first."
+    )
+
+    def entering(
+        self,
+        phase: Phase,
+        now: Timestamp,
+        *,
+        reason: str | None = None,
+        message: str | None = None,
+        blocked_by: str | None = None,
+        replacement: Replacement | None = None,
+    ) -> Self:
+        """The status after the move reached ``phase``; reason and message are those of the new phase.
+
+        Raises:
+            ValueError: the phase may not follow the present one.
+        """
+        if not may_follow(self.phase, phase):
+            raise ValueError(f"a record that is {self.phase or 'new'} cannot become {phase}")
+        arrival = () if phase is self.phase else (PhaseTransition(phase=phase, time=now),)
+        return type(self)(
+            observed_generation=self.observed_generation,
+            phase=phase,
+            reason=reason,
+            message=message,
+            blocked_by=blocked_by,
+            replacement=replacement or self.replacement,
+            transitions=(*self.transitions, *arrival),
+        )
+
+
+class Eviction(CustomResource):
+    """The record of one move of a pod: why, from where, to where, and what came of it."""
+
+    definition: ClassVar = Definition(
+        kind="Eviction",
+        plural="evictions",
+        short_name="plev",
+        scope="Namespaced",
+        columns=(
+            Column("Pod", ".spec.pod.name", description="Pod that is moved."),
+            Column("From", ".spec.fromNode", description="Node that it ran on."),
+            Column("To", ".spec.targetNode", description="Node that was proven to have a place."),
+            Column("Landed", ".status.replacement.node", description="Node that the replacement is on."),
+            Column("Strategy", ".spec.strategy", description="Strategy that proposed it."),
+            Column("Phase", ".status.phase", description="How far the move has come."),
+            Column("Age", ".metadata.creationTimestamp", "date"),
+            Column("Policy", ".spec.policy", description="Policy that decided it.", priority=1),
+            Column("Owner", ".spec.owner.name", description="Controller of the pod.", priority=1),
+            Column("Reason", ".spec.reason", description="Why the pod is moved.", priority=1),
+            Column("Message", ".status.message", description="Why it is in this phase.", priority=1),
+        ),
+        selectable_fields=(
+            ".spec.policy",
+            ".spec.strategy",
+            ".spec.mode",
+            ".spec.fromNode",
+            ".spec.targetNode",
+            ".spec.pod.name",
+            ".status.phase",
+        ),
+    )
+
+    kind: Literal["Eviction"] = "Eviction"
+    spec: EvictionSpec = Field(description="What was decided and why; it never changes.")
+    status: EvictionStatus | None = Field(
+        default=None, description="How far the move has come; written by the operator alone."
+    )

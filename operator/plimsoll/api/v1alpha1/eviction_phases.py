@@ -1,0 +1,59 @@
+"""The phases of an Eviction record, and which may follow which.
+
+::
+
+    dry run:  Predicted
+    enforce:  Planned ──▶ Evicting ──▶ Evicted ──▶ Settled     replacement runs on another node
+                 │           │            ├──────▶ Returned    replacement came back to the same node
+                 │           │            └──────▶ Failed      no replacement came in time
+                 │           ├──▶ Blocked                      a PodDisruptionBudget said no
+                 │           └──▶ Failed                       the API server said no for another reason
+                 └──▶ Blocked, Failed, Cancelled               the plan went stale or was called off
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class Phase(StrEnum):
+    """How far a move has come."""
+
+    PREDICTED = "Predicted"
+    PLANNED = "Planned"
+    EVICTING = "Evicting"
+    EVICTED = "Evicted"
+    SETTLED = "Settled"
+    RETURNED = "Returned"
+    BLOCKED = "Blocked"
+    FAILED = "Failed"
+    CANCELLED = "Cancelled"
+
+
+SUCCESSORS: Mapping[Phase, frozenset[Phase]] = MappingProxyType(
+    {
+        Phase.PREDICTED: frozenset(),
+        Phase.PLANNED: frozenset({Phase.EVICTING, Phase.BLOCKED, Phase.FAILED, Phase.CANCELLED}),
+        Phase.EVICTING: frozenset({Phase.EVICTED, Phase.BLOCKED, Phase.FAILED, Phase.CANCELLED}),
+        Phase.EVICTED: frozenset({Phase.SETTLED, Phase.RETURNED, Phase.FAILED, Phase.CANCELLED}),
+        Phase.SETTLED: frozenset(),
+        Phase.RETURNED: frozenset(),
+        Phase.BLOCKED: frozenset(),
+        Phase.FAILED: frozenset(),
+        Phase.CANCELLED: frozenset(),
+    }
+)
+"""The phases that may follow each."""
+
+FINISHED = tuple(phase for phase, after in SUCCESSORS.items() if not after)
+"""The record stays as it is, and may be dropped by retention."""
+
+OPEN = tuple(phase for phase, after in SUCCESSORS.items() if after)
+"""The record is to be completed or cancelled, also after a restart."""
+
+
+def may_follow(before: Phase | None, after: Phase) -> bool:
+    """Whether a record may go from one phase to another; a new one is Predicted or Planned."""
+    if before is None:
+        return after in {Phase.PREDICTED, Phase.PLANNED}
+    return before is after or after in SUCCESSORS[before]

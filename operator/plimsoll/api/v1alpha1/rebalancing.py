@@ -1,0 +1,55 @@
+"""How placed pods are kept well placed: strategies, when they run, whom they may touch and how much."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from plimsoll.api.v1alpha1.evictor import EvictorSpec
+from plimsoll.api.v1alpha1.limits import EvictionLimits, RecordRetention
+from plimsoll.api.v1alpha1.names import PluginName
+from plimsoll.api.v1alpha1.resource import Resource
+from plimsoll.api.v1alpha1.schedules import Schedule
+from plimsoll.api.v1alpha1.scheduling import Args
+from plimsoll.api.v1alpha1.uniqueness import UniqueItems
+
+
+class Mode(StrEnum):
+    """What becomes of a plan."""
+
+    DRY_RUN = "DryRun"
+    ENFORCE = "Enforce"
+
+
+class StrategySpec(Resource):
+    """One strategy: a source of candidates for moves."""
+
+    name: PluginName = Field(
+        description="Name of the strategy, as in descheduler v1alpha2 or as its third party registered it.",
+        examples=["LowNodeUtilization"],
+    )
+    args: Args = Field(
+        default={}, description="Its arguments, as in descheduler v1alpha2; left out, its defaults."
+    )
+
+
+class RebalancingSpec(Resource):
+    """Periodic runs that plan moves, prove each of them, and carry them out when told to."""
+
+    mode: Mode = Field(
+        default=Mode.DRY_RUN,
+        description="DryRun records what would be moved and evicts nothing; Enforce evicts.",
+    )
+    schedule: Schedule = Field(
+        default=Schedule(interval_seconds=300), description="When it runs; every five minutes when left out."
+    )
+    strategies: Annotated[tuple[StrategySpec, ...], UniqueItems("name"), Field(max_length=100)] = Field(
+        default=(), description="Strategies to run, in this order; none plans nothing."
+    )
+    evictor: EvictorSpec = Field(default=EvictorSpec(), description="Which pods may be evicted at all.")
+    limits: EvictionLimits = Field(
+        default=EvictionLimits(), description="Ceilings on the evictions of one run."
+    )
+    records: RecordRetention = Field(
+        default=RecordRetention(), description="How many Eviction records are kept, and for how long."
+    )

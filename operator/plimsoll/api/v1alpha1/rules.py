@@ -1,0 +1,89 @@
+"""Rules across fields, each said twice side by side: in CEL for the API server, in Python for the model.
+
+The API server refuses what breaks a rule at apply; the model refuses the same, so that an object that
+came around the server (a file given to a command, a test) is judged alike.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
+
+RULE_BROKEN = "rule_broken"
+"""Type of the pydantic error that a broken rule raises; its context holds ``sentence`` and ``field``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What must hold of an object.
+
+    Attributes:
+        cel: the rule as the API server evaluates it, ``self`` being the object.
+        holds: the same in Python, given the model.
+        message: one sentence: what is allowed, what to do.
+        field: the field of the object to blame, as written on the wire; the object itself when empty.
+    """
+
+    cel: str
+    holds: Callable[[Any], bool]
+    message: str
+    field: str = ""
+
+    def to_validation(self) -> dict[str, str]:
+        """The item of ``x-kubernetes-validations``."""
+        path = {"fieldPath": f".{self.field}"} if self.field else {}
+        return {"rule": self.cel, "message": self.message} | path
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionRule:
+    """What must hold of an update; the API server evaluates it, with ``oldSelf``, on updates only.
+
+    Attributes:
+        cel: the rule as the API server evaluates it.
+        holds: the same in Python, given the old and the new model.
+        message: one sentence: what is allowed, what to do.
+    """
+
+    cel: str
+    holds: Callable[[Any, Any], bool]
+    message: str
+
+    def to_validation(self) -> dict[str, str]:
+        """The item of ``x-kubernetes-validations``."""
+        return {"rule": self.cel, "message": self.message}
+
+
+class Ruled(BaseModel):
+    """A model whose rules are checked at birth, and carried into its schema."""
+
+    rules: ClassVar[tuple[Rule, ...]] = ()
+    transition_rules: ClassVar[tuple[TransitionRule, ...]] = ()
+
+    @model_validator(mode="after")
+    def _obeys_rules(self) -> Self:
+        for rule in self.rules:
+            if not rule.holds(self):
+                raise PydanticCustomError(
+                    RULE_BROKEN, "{sentence}", {"sentence": rule.message, "field": rule.field}
+                )
+        return self
+
+    def objections_to(self, new: Self) -> tuple[str, ...]:
+        """Why the API server would refuse to replace this by ``new``; empty when it would not."""
+        return tuple(rule.message for rule in self.transition_rules if not rule.holds(self, new))
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """The usual schema, with the rules as ``x-kubernetes-validations``."""
+        schema = handler(core_schema)
+        rules = [rule.to_validation() for rule in cls.rules]
+        rules += [rule.to_validation() for rule in cls.transition_rules]
+        if rules:
+            handler.resolve_ref_schema(schema)["x-kubernetes-validations"] = rules
+        return schema

@@ -1,0 +1,71 @@
+"""When a policy's rebalancing runs: by cron in a time zone, or at an interval."""
+
+import re
+
+from pydantic import Field
+
+from plimsoll.api.v1alpha1.resource import Resource
+from plimsoll.api.v1alpha1.rules import Rule
+
+_MINUTE = "[0-5]?[0-9]"
+_HOUR = "(2[0-3]|[01]?[0-9])"
+_DAY = "(3[01]|[12][0-9]|0?[1-9])"
+_MONTH = "(1[0-2]|0?[1-9]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+_WEEKDAY = "([0-7]|sun|mon|tue|wed|thu|fri|sat)"
+
+
+def _field(value: str) -> str:
+    item = rf"(\*|{value}(-{value})?)(/[1-9][0-9]?)?"
+    return f"{item}(,{item})*"
+
+
+CRON = "^(?i)" + " +".join(_field(value) for value in (_MINUTE, _HOUR, _DAY, _MONTH, _WEEKDAY)) + "$"
+"""Five fields of cron as CEL (RE2) reads it."""
+
+_CRON = re.compile(CRON.replace("^(?i)", ""), re.IGNORECASE)
+
+
+class Schedule(Resource):
+    """When rebalancing runs."""
+
+    rules = (
+        Rule(
+            cel="has(self.cron) != has(self.intervalSeconds)",
+            holds=lambda self: (self.cron is None) != (self.interval_seconds is None),
+            message="give exactly one of cron and intervalSeconds",
+        ),
+        Rule(
+            cel="!has(self.timeZone) || has(self.cron)",
+            holds=lambda self: self.time_zone is None or self.cron is not None,
+            message="a time zone needs a cron expression; remove timeZone or give cron",
+            field="timeZone",
+        ),
+        Rule(
+            cel=f"!has(self.cron) || self.cron.matches(r'{CRON}')",
+            holds=lambda self: self.cron is None or bool(_CRON.fullmatch(self.cron)),
+            message="cron takes five fields (minute, hour, day of month, month, day of week), as in "
+            "'*/30 22-23 * * mon-fri'",
+            field="cron",
+        ),
+    )
+
+    cron: str | None = Field(
+        default=None,
+        min_length=9,
+        max_length=128,
+        description="Five fields: minute, hour, day of month, month, day of week (0 and 7 are Sunday), for "
+        "example '0 2 * * mon-fri'.",
+    )
+    time_zone: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$",
+        max_length=64,
+        description="Time zone of cron, by its IANA name; left out, UTC.",
+        examples=["Europe/Berlin", "UTC"],
+    )
+    interval_seconds: int | None = Field(
+        default=None,
+        ge=1,
+        le=31_536_000,
+        description="Seconds from the start of one run to the start of the next.",
+    )

@@ -1,0 +1,101 @@
+"""How pods are scheduled: a profile in the shape of KubeSchedulerConfiguration v1 (kube-scheduler 1.36).
+
+Which plugins exist and what their args mean is judged by the operator, not here: third parties add some.
+"""
+
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from plimsoll.api.v1alpha1.names import PluginName, SchedulerName
+from plimsoll.api.v1alpha1.resource import Resource
+from plimsoll.api.v1alpha1.uniqueness import UniqueItems
+
+Args = Annotated[
+    dict[str, JsonValue],
+    Field(json_schema_extra={"x-kubernetes-preserve-unknown-fields": True, "additionalProperties": False}),
+]
+"""Arguments whose fields their owner knows; the operator judges them and names the field that is wrong."""
+
+
+class EnabledPlugin(Resource):
+    """A plugin to run."""
+
+    name: PluginName = Field(description="Name of the plugin.")
+    weight: int | None = Field(
+        default=None,
+        ge=0,
+        le=2**31 - 1,
+        description="Factor of the plugin's score; left out or 0 means its default weight.",
+    )
+
+
+class DisabledPlugin(Resource):
+    """A default plugin not to run."""
+
+    name: Annotated[
+        str, Field(pattern=r"^(\*|[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?)$", max_length=253)
+    ] = Field(
+        description='Name of the plugin; "*" disables all defaults of the extension point.',
+        examples=["NodeResourcesFit", "*"],
+    )
+
+
+class PluginSet(Resource):
+    """Changes to the default plugins of one extension point."""
+
+    enabled: Annotated[tuple[EnabledPlugin, ...], UniqueItems("name"), Field(max_length=100)] = Field(
+        default=(), description="Plugins to run after the defaults, in this order; a default takes its place."
+    )
+    disabled: Annotated[tuple[DisabledPlugin, ...], UniqueItems("name"), Field(max_length=100)] = Field(
+        default=(), description="Default plugins not to run here."
+    )
+
+
+class Plugins(Resource):
+    """Changes to the default plugins, by extension point in calling order."""
+
+    multi_point: PluginSet | None = Field(
+        default=None, description="Every extension point that the plugin implements."
+    )
+    pre_enqueue: PluginSet | None = Field(default=None, description="Before a pod enters the active queue.")
+    queue_sort: PluginSet | None = Field(default=None, description="Order of the queue; exactly one plugin.")
+    pre_filter: PluginSet | None = Field(default=None, description="Once for each pod, before the filters.")
+    filter: PluginSet | None = Field(default=None, description="Rules out nodes.")
+    post_filter: PluginSet | None = Field(default=None, description="When no node is feasible: preemption.")
+    pre_score: PluginSet | None = Field(default=None, description="Once for each pod, before the scores.")
+    score: PluginSet | None = Field(default=None, description="Ranks the feasible nodes.")
+    reserve: PluginSet | None = Field(default=None, description="Claims and releases what the pod will use.")
+    permit: PluginSet | None = Field(default=None, description="Approves, delays or refuses the binding.")
+    pre_bind: PluginSet | None = Field(default=None, description="Before the binding.")
+    bind: PluginSet | None = Field(default=None, description="Binds the pod.")
+    post_bind: PluginSet | None = Field(default=None, description="After the binding.")
+
+
+class PluginConfig(Resource):
+    """Arguments of one plugin."""
+
+    name: PluginName = Field(description="Name of the plugin.")
+    args: Args = Field(
+        default={}, description="Its arguments, as in KubeSchedulerConfiguration v1; left out, its defaults."
+    )
+
+
+class SchedulingSpec(Resource):
+    """One profile: pods that name this scheduler are placed by these plugins."""
+
+    scheduler_name: SchedulerName = Field(
+        description="Pods with this spec.schedulerName are served; one policy for each name."
+    )
+    percentage_of_nodes_to_score: int | None = Field(
+        default=None,
+        ge=0,
+        le=100,
+        description="Percent of the nodes after which the search stops; left out, all nodes are looked at.",
+    )
+    plugins: Plugins | None = Field(
+        default=None, description="Changes to the default plugins; left out, the default plugins run."
+    )
+    plugin_config: Annotated[tuple[PluginConfig, ...], UniqueItems("name"), Field(max_length=100)] = Field(
+        default=(), description="Arguments, by plugin."
+    )

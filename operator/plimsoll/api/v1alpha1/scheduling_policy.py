@@ -1,0 +1,120 @@
+"""SchedulingPolicy: what the user wants of scheduling and rebalancing, and how it goes."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from plimsoll.api.v1alpha1.conditions import Conditions
+from plimsoll.api.v1alpha1.names import PluginName
+from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
+from plimsoll.api.v1alpha1.resource import Column, CustomResource, Definition, Resource
+from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
+from plimsoll.api.v1alpha1.scope import Scope
+from plimsoll.api.v1alpha1.timestamps import Timestamp
+from plimsoll.api.v1alpha1.uniqueness import UniqueItems
+
+
+class SchedulingPolicySpec(Resource):
+    """What the user wants; an empty one schedules nothing and moves nothing."""
+
+    suspend: bool = Field(
+        default=False,
+        description="Stops new decisions of this policy; moves under way are seen to their end.",
+    )
+    scope: Scope = Field(default=Scope(), description="Pods and nodes that rebalancing looks at.")
+    scheduling: SchedulingSpec | None = Field(
+        default=None, description="How pods are scheduled; left out, this policy schedules none."
+    )
+    rebalancing: RebalancingSpec | None = Field(
+        default=None, description="How placed pods are kept well placed; left out, none is moved."
+    )
+
+
+class Refusal(Resource):
+    """How many candidates were refused for one reason."""
+
+    reason: str = Field(min_length=1, max_length=253, description="Why, in one word for machines.")
+    count: int = Field(ge=0, description="Candidates refused for it.")
+    message: str | None = Field(default=None, max_length=1024, description="Why, in a sentence for people.")
+    examples: Annotated[tuple[str, ...], Field(max_length=5)] = Field(
+        default=(), description="Some of the pods, as namespace/name."
+    )
+
+
+class RunCounts(Resource):
+    """What one run came to; later counts grow until its moves are finished."""
+
+    considered: int = Field(default=0, ge=0, description="Candidates that the strategies returned.")
+    refused: Annotated[tuple[Refusal, ...], UniqueItems("reason"), Field(max_length=100)] = Field(
+        default=(), description="Candidates that were not planned, by reason."
+    )
+    planned: int = Field(default=0, ge=0, description="Moves planned, or predicted in a dry run.")
+    evicted: int = Field(default=0, ge=0, description="Evictions that the API server accepted.")
+    verified: int = Field(default=0, ge=0, description="Moves whose replacement runs on another node.")
+
+
+class StrategyFailure(Resource):
+    """A strategy that could not do its work in the last run."""
+
+    name: PluginName = Field(description="Name of the strategy.")
+    message: str = Field(max_length=1024, description="What went wrong.")
+
+
+class LastRun(Resource):
+    """The run that started last."""
+
+    start_time: Timestamp = Field(description="When it started.")
+    completion_time: Timestamp | None = Field(default=None, description="When its plan was carried out.")
+    mode: Mode = Field(description="Mode it ran in.")
+    message: str | None = Field(default=None, max_length=4096, description="What came of it, in a sentence.")
+    failures: Annotated[tuple[StrategyFailure, ...], UniqueItems("name"), Field(max_length=100)] = Field(
+        default=(), description="Strategies that failed; the others ran."
+    )
+
+
+class SchedulingPolicyStatus(Resource):
+    """How it goes; written by the operator alone."""
+
+    observed_generation: int | None = Field(
+        default=None, ge=0, description="Generation of the spec that this status is about."
+    )
+    conditions: Conditions = Field(
+        default=(),
+        description="Accepted: the operator can use the spec. Ready: the policy is at work. Degraded: "
+        "something is missing or keeps failing.",
+    )
+    last_run: LastRun | None = Field(default=None, description="The rebalancing run that started last.")
+    next_run_time: Timestamp | None = Field(default=None, description="When rebalancing runs next.")
+    counts: RunCounts | None = Field(default=None, description="What the last run came to.")
+
+
+class SchedulingPolicy(CustomResource):
+    """How pods are scheduled, and how placed pods are kept well placed."""
+
+    definition: ClassVar = Definition(
+        kind="SchedulingPolicy",
+        plural="schedulingpolicies",
+        short_name="spol",
+        scope="Cluster",
+        columns=(
+            Column("Scheduler", ".spec.scheduling.schedulerName", description="Scheduler name it serves."),
+            Column("Mode", ".spec.rebalancing.mode", description="Whether rebalancing evicts."),
+            Column("Accepted", '.status.conditions[?(@.type=="Accepted")].status'),
+            Column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
+            Column("Planned", ".status.counts.planned", "integer", "Moves planned by the last run."),
+            Column("Evicted", ".status.counts.evicted", "integer", "Pods evicted by the last run."),
+            Column("Verified", ".status.counts.verified", "integer", "Moves seen to a good end."),
+            Column("Last Run", ".status.lastRun.startTime", "date", "Time since the last run."),
+            Column("Age", ".metadata.creationTimestamp", "date"),
+            Column("Suspended", ".spec.suspend", priority=1),
+            Column("Next Run", ".status.nextRunTime", priority=1),
+            Column("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1),
+        ),
+        selectable_fields=(".spec.scheduling.schedulerName", ".spec.rebalancing.mode"),
+    )
+
+    kind: Literal["SchedulingPolicy"] = "SchedulingPolicy"
+    spec: SchedulingPolicySpec = Field(default=SchedulingPolicySpec(), description="What the user wants.")
+    status: SchedulingPolicyStatus | None = Field(
+        default=None, description="How it goes; written by the operator alone."
+    )

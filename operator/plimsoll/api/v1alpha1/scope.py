@@ -1,0 +1,79 @@
+"""Which pods and nodes a policy's rebalancing looks at; the same for every strategy of the policy.
+
+The pods that a policy *schedules* are chosen by the pods themselves, with ``spec.schedulerName``.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from plimsoll.api.v1alpha1.names import NamespaceName, ObjectName
+from plimsoll.api.v1alpha1.resource import Resource
+from plimsoll.api.v1alpha1.rules import Rule
+from plimsoll.api.v1alpha1.selectors import LabelSelector
+from plimsoll.api.v1alpha1.uniqueness import UniqueItems
+
+SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
+
+_Namespaces = Annotated[tuple[NamespaceName, ...], UniqueItems(), Field(max_length=1000)]
+
+
+class NamespaceScope(Resource):
+    """Namespaces by name and by label; each given part must agree."""
+
+    rules = (
+        Rule(
+            cel="!(has(self.include) && size(self.include) > 0"
+            " && has(self.exclude) && size(self.exclude) > 0)",
+            holds=lambda self: not (self.include and self.exclude),
+            message="give either include or exclude, not both",
+            field="exclude",
+        ),
+    )
+
+    include: _Namespaces = Field(default=(), description="Only these namespaces; empty means all.")
+    exclude: _Namespaces = Field(default=(), description="All namespaces but these.")
+    label_selector: LabelSelector | None = Field(
+        default=None, description="Only namespaces whose labels match; left out, labels do not matter."
+    )
+
+
+class PriorityThreshold(Resource):
+    """A pod priority, as a number or as the name of a PriorityClass."""
+
+    rules = (
+        Rule(
+            cel="has(self.value) != has(self.name)",
+            holds=lambda self: (self.value is None) != (self.name is None),
+            message="give exactly one of value and name",
+        ),
+    )
+
+    value: int | None = Field(
+        default=None,
+        ge=-(2**31),
+        le=SYSTEM_CRITICAL_PRIORITY,
+        description="Pods of this priority and above are left alone.",
+    )
+    name: ObjectName | None = Field(
+        default=None, description="PriorityClass; pods of its value and above are left alone."
+    )
+
+
+class Scope(Resource):
+    """What rebalancing looks at; everything when left out."""
+
+    namespaces: NamespaceScope = Field(default=NamespaceScope(), description="Namespaces of the pods.")
+    pod_selector: LabelSelector | None = Field(
+        default=None, description="Only pods whose labels match; left out, labels do not matter."
+    )
+    node_selector: LabelSelector | None = Field(
+        default=None,
+        description="Only pods on nodes whose labels match, and only such nodes count when utilisation "
+        "is compared; left out, all nodes.",
+    )
+    priority_threshold: PriorityThreshold | None = Field(
+        default=None,
+        description="Pods of this priority and above are left alone; left out, system-critical pods are "
+        "(2000000000 and above).",
+    )
