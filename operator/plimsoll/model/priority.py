@@ -1,0 +1,70 @@
+"""How much a pod matters: its quality of service, and the order in which pods may be disturbed.
+
+Source: Kubernetes v1.36 ``component-helpers/qos`` and descheduler v0.36 ``pkg/descheduler/pod/pods.go``.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from plimsoll.model.pod import Pod
+from plimsoll.model.quantity import QuantityValue, nanos
+
+PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
+"""Annotation (any value) of a pod that would rather be disturbed last among its equals."""
+
+
+class QualityOfService(StrEnum):
+    """Classes of pods by what they have been promised, the least first."""
+
+    BEST_EFFORT = "BestEffort"
+    BURSTABLE = "Burstable"
+    GUARANTEED = "Guaranteed"
+
+
+_RANKS = {quality: rank for rank, quality in enumerate(QualityOfService)}
+
+
+def quality_of_service(pod: Pod) -> QualityOfService:
+    """What the status says, or else what follows from the containers' cpu and memory.
+
+    Raises:
+        QuantityError: the status is silent and a quantity cannot be read.
+    """
+    if pod.status.qos_class:
+        return QualityOfService(pod.status.qos_class)
+    requests: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    guaranteed = True
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        _add_positive(requests, container.resources.requests)
+        limited = _add_positive(limits, container.resources.limits)
+        guaranteed = guaranteed and limited == {"cpu", "memory"}
+    if not requests and not limits:
+        return QualityOfService.BEST_EFFORT
+    return QualityOfService.GUARANTEED if guaranteed and requests == limits else QualityOfService.BURSTABLE
+
+
+def _add_positive(total: dict[str, int], quantities: Mapping[str, QuantityValue]) -> set[str]:
+    positive = set()
+    for name in ("cpu", "memory"):
+        value = nanos(quantities.get(name, 0))
+        if value > 0:
+            total[name] = total.get(name, 0) + value
+            positive.add(name)
+    return positive
+
+
+def low_to_high(pod: Pod) -> tuple[bool, int, int, bool, str]:
+    """Sort key: the pod that may be disturbed first comes first.
+
+    No priority before any priority, then ascending priority, then quality of service, then pods that do
+    not ask to be spared; what is still equal is told apart by namespace and name, so that the order never
+    depends on the order of arrival.
+    """
+    return (
+        pod.spec.priority is not None,
+        pod.priority,
+        _RANKS[quality_of_service(pod)],
+        PREFER_NO_EVICTION in pod.metadata.annotations,
+        pod.key,
+    )
