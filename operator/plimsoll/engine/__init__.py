@@ -1,0 +1,1 @@
+"""Pure functions over a snapshot: where a pod goes, who makes room, what moves."""

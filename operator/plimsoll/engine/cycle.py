@@ -1,0 +1,307 @@
+"""One scheduling attempt: prefilter → filter → score → select, as a value.
+
+The decision touches nothing: the caller assumes the pod, binds it, or writes why not. Same cluster,
+same pod, same tie-break: same decision.
+
+Source: kube-scheduler v1.36, ``schedule_one.go``. Differs: all feasible nodes are scored, none sampled.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import numpy as np
+
+from plimsoll.engine.lane import EXCLUDED, FEASIBLE, Lane, ScoreTable
+from plimsoll.engine.profile import Profile
+from plimsoll.engine.runtime import calling
+from plimsoll.engine.trial import Trial
+from plimsoll.framework import (
+    Cluster,
+    Code,
+    Diagnosis,
+    Nomination,
+    PluginError,
+    PodInfo,
+    Rejections,
+    RowArray,
+    Snapshot,
+    Status,
+)
+
+#: Lanes kept a profile take at most about this much memory.
+LANE_BYTES = 256 * 2**20
+
+#: Chooses one of ``n`` equally good nodes: a number in 0..n-1.
+Choose = Callable[[int], int]
+
+
+class Outcome(StrEnum):
+    """How an attempt ended."""
+
+    SCHEDULED = "scheduled"
+    UNSCHEDULABLE = "unschedulable"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Where a pod goes, or why nowhere.
+
+    Attributes:
+        pod: The pod.
+        outcome: How the attempt ended.
+        node: The chosen node's name, "" when there is none.
+        total: Its weighted score; None when it was the only one, or nominated, and nothing was scored.
+        feasible: How many nodes were feasible.
+        ties: How many had the highest score.
+        message: Of the ``PodScheduled=False`` condition, worded as kube-scheduler words it.
+        diagnosis: The same in counts; None unless unschedulable.
+        nomination: What PostFilter decided, with victims; None when it did not run.
+        error: The plugin error that ended the attempt, or None.
+    """
+
+    pod: PodInfo
+    outcome: Outcome
+    node: str = ""
+    total: int | None = None
+    feasible: int = 0
+    ties: int = 0
+    message: str = ""
+    diagnosis: Diagnosis | None = None
+    nomination: Nomination | None = None
+    error: PluginError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Every node's verdict for one pod: what ``explain`` and the recordings look at.
+
+    Attributes:
+        pre_filter: The status by which PreFilter rejected the pod, else success.
+        statuses: Status by node name, for nodes that are not feasible.
+        scores: Of the feasible nodes; None when there is none.
+    """
+
+    pre_filter: Status
+    statuses: Mapping[str, Status]
+    feasible: tuple[str, ...]
+    scores: ScoreTable | None
+
+
+@dataclass(slots=True)
+class Nominations:
+    """Pending pods with a nominated node: they hold their room against pods of no higher priority."""
+
+    by_node: dict[str, list[PodInfo]] = field(default_factory=dict)
+
+    def add(self, pod: PodInfo, node: str) -> None:
+        """Nominate."""
+        self.remove(pod.uid)
+        self.by_node.setdefault(node, []).append(pod)
+
+    def remove(self, uid: str) -> None:
+        """Forget a pod's nomination."""
+        for node in [node for node, pods in self.by_node.items() if any(pod.uid == uid for pod in pods)]:
+            self.by_node[node] = [pod for pod in self.by_node[node] if pod.uid != uid]
+            if not self.by_node[node]:
+                del self.by_node[node]
+
+    def on(self, node: str) -> Sequence[PodInfo]:
+        """The pods nominated to a node."""
+        return self.by_node.get(node, ())
+
+
+class Scheduler:
+    """Decides for the pods of one profile on one cluster, keeping a lane for each template.
+
+    Args:
+        profile: The plugins.
+        cluster: Where pods go; the scheduler reads it and never writes.
+        choose: Breaks ties; the first of the best (by row) unless given.
+    """
+
+    def __init__(self, profile: Profile, cluster: Cluster, choose: Choose = lambda _: 0) -> None:
+        self.profile = profile
+        self.cluster = cluster
+        self.nominations = Nominations()
+        self._choose = choose
+        self._lanes: OrderedDict[object, Lane] = OrderedDict()
+
+    def schedule(self, pod: PodInfo) -> Decision:
+        """Try to place a pod; never raises for what a plugin does."""
+        try:
+            return self._schedule(pod)
+        except PluginError as exc:
+            self._lanes.pop(pod.template, None)
+            return Decision(pod, Outcome.ERROR, message=str(exc), error=exc)
+
+    def evaluate(self, pod: PodInfo) -> Evaluation:
+        """Every node's verdict and scores, as if the pod had no nominated node.
+
+        Raises:
+            PluginError: A plugin raised or broke a rule.
+        """
+        lane = self._lane(pod)
+        lane.refresh(pod)
+        overrides, rows = self._with_nominated(lane, pod)
+        nodes = self.cluster.nodes
+        statuses = {
+            nodes[row].name: lane.status(int(row), pod) for row in np.flatnonzero(lane.failed != FEASIBLE)
+        } | {nodes[row].name: status for row, status in overrides.items()}
+        return Evaluation(
+            pre_filter=lane.rejected,
+            statuses=statuses,
+            feasible=tuple(nodes[row].name for row in rows),
+            scores=lane.score(pod, rows) if len(rows) else None,
+        )
+
+    def is_feasible(self, pod: PodInfo, node: str) -> bool:
+        """Whether the pod passes all filters on a node; False when there is no such node.
+
+        Raises:
+            PluginError: A plugin raised or broke a rule.
+        """
+        row = self.cluster.rows.get(node)
+        if row is None:
+            return False
+        lane = self._lane(pod)
+        lane.refresh(pod)
+        return bool((self._with_nominated(lane, pod)[1] == row).any())
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _schedule(self, pod: PodInfo) -> Decision:
+        if not len(self.cluster):
+            return Decision(
+                pod,
+                Outcome.ERROR,
+                message="no nodes available to schedule pods",
+                diagnosis=Diagnosis(0),
+            )
+        lane = self._lane(pod)
+        lane.refresh(pod)
+        overrides, rows = self._with_nominated(lane, pod)
+        nominated = self.cluster.rows.get(pod.pod.status.nominated_node_name or "")
+        if nominated is not None and self._holds(lane, pod, nominated, rows):
+            return Decision(pod, Outcome.SCHEDULED, self.cluster.nodes[nominated].name, feasible=1, ties=1)
+        if not len(rows):
+            return self._reject(lane, pod, overrides)
+        if len(rows) == 1:
+            return Decision(pod, Outcome.SCHEDULED, self.cluster.nodes[int(rows[0])].name, feasible=1, ties=1)
+        best, total = lane.best(pod, rows)
+        chosen = int(best[self._choose(len(best)) if len(best) > 1 else 0])
+        return Decision(
+            pod,
+            Outcome.SCHEDULED,
+            self.cluster.nodes[chosen].name,
+            total=total,
+            feasible=len(rows),
+            ties=len(best),
+        )
+
+    def _holds(self, lane: Lane, pod: PodInfo, row: int, rows: RowArray) -> bool:
+        """Whether the nominated node still takes the pod (whatever PreFilter narrowed to)."""
+        if (rows == row).any():
+            return True
+        if int(lane.failed[row]) != EXCLUDED or not lane.rejected.is_success:
+            return False
+        trial = Trial(self.profile, lane.state, pod, self.cluster.fork(), lane.skipped)
+        return trial.status(row).is_success
+
+    def _reject(self, lane: Lane, pod: PodInfo, overrides: Mapping[int, Status]) -> Decision:
+        diagnosis = lane.diagnose(pod, overrides)
+        nomination = self._post_filter(lane, pod, overrides, diagnosis)
+        if nomination is not None and not nomination.status.is_success:
+            diagnosis = replace(diagnosis, post_filter_message=nomination.status.message)
+        return Decision(
+            pod,
+            Outcome.UNSCHEDULABLE,
+            message=str(diagnosis),
+            diagnosis=diagnosis,
+            nomination=nomination,
+        )
+
+    def _post_filter(
+        self, lane: Lane, pod: PodInfo, overrides: Mapping[int, Status], diagnosis: Diagnosis
+    ) -> Nomination | None:
+        """Ask the PostFilter plugins in turn; reasons of those that cannot help add up."""
+        if not self.profile.post_filter:
+            return None
+        rejections = Rejections(_LazyStatuses(lane, pod, overrides), lane.absent, diagnosis)
+        snapshot = Snapshot(self.cluster)
+        reasons: list[str] = []
+        last = Nomination(Status(Code.UNSCHEDULABLE))
+        for plugin in self.profile.post_filter:
+            with calling(plugin.name, "postFilter"):
+                answer = plugin.post_filter(lane.state, pod, snapshot, rejections)
+            if answer.node is not None:
+                last = answer
+            if answer.status.is_success:
+                return answer
+            reasons += answer.status.reasons
+            if answer.status.code is not Code.UNSCHEDULABLE:
+                break
+        return replace(last, status=Status(Code.UNSCHEDULABLE, tuple(reasons)))
+
+    def _with_nominated(self, lane: Lane, pod: PodInfo) -> tuple[dict[int, Status], RowArray]:
+        """Statuses by row where nominated pods change the verdict, and the feasible rows that remain.
+
+        A node must take the pod with the nominated pods of no lower priority on it, and without them.
+        """
+        overrides: dict[int, Status] = {}
+        if not lane.rejected.is_success or not self.nominations.by_node:
+            return overrides, lane.feasible
+        for node, nominated in self.nominations.by_node.items():
+            row = self.cluster.rows.get(node)
+            if row is None or int(lane.failed[row]) == EXCLUDED:
+                continue
+            ahead = [each for each in nominated if each.priority >= pod.priority and each.uid != pod.uid]
+            if not ahead:
+                continue
+            trial = Trial(self.profile, lane.state.clone(), pod, self.cluster.fork(), lane.skipped)
+            for each in ahead:
+                trial.add(each, row)
+            status = trial.status(row)
+            if not status.is_success:
+                overrides[row] = status
+        rows = lane.feasible
+        if overrides:
+            rows = rows[~np.isin(rows, list(overrides))]
+        return overrides, rows
+
+    def _lane(self, pod: PodInfo) -> Lane:
+        lane = self._lanes.get(pod.template)
+        if lane is None:
+            lane = self._lanes[pod.template] = Lane(self.profile, self.cluster)
+            columns = len(self.profile.filter) + len(self.profile.score) + 2
+            most = max(16, LANE_BYTES // (8 * columns * max(1, len(self.cluster))))
+            while len(self._lanes) > most:
+                self._lanes.popitem(last=False)
+        else:
+            self._lanes.move_to_end(pod.template)
+        return lane
+
+
+class _LazyStatuses(Mapping[int, Status]):
+    """Statuses by row of the nodes that were refused explicitly, made when asked for."""
+
+    def __init__(self, lane: Lane, pod: PodInfo, overrides: Mapping[int, Status]) -> None:
+        self._lane = lane
+        self._pod = pod
+        self._overrides = overrides
+
+    def __getitem__(self, row: int) -> Status:
+        if row in self._overrides:
+            return self._overrides[row]
+        if int(self._lane.failed[row]) < 0:
+            raise KeyError(row)
+        return self._lane.status(row, self._pod)
+
+    def __iter__(self) -> "Iterable[int]":  # type: ignore[override]  # a generator is an iterator
+        explicit = set(np.flatnonzero(self._lane.failed >= 0).tolist()) | set(self._overrides)
+        yield from sorted(explicit)
+
+    def __len__(self) -> int:
+        return len(set(np.flatnonzero(self._lane.failed >= 0).tolist()) | set(self._overrides))

@@ -1,0 +1,428 @@
+"""A lane: the masks and scores of one pod template under one profile, kept between attempts.
+
+Pods of one template ask the same question again and again, and from one attempt to the next a handful
+of nodes changed. A lane therefore keeps, for each filter plugin, one code a node and, for each score
+plugin that looks at nothing but the node, one raw score a node; ``refresh`` evaluates the changed rows
+only. Plugins that look across the cluster are evaluated on all nodes after any change (their own
+counters make that cheap); see :class:`plimsoll.framework.Reads` and docs/adr/0003.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from plimsoll.engine.profile import Profile
+from plimsoll.engine.runtime import calling, checked, in_range
+from plimsoll.framework import (
+    SUCCESS,
+    Cluster,
+    Code,
+    CycleState,
+    Diagnosis,
+    FilterPlugin,
+    IntArray,
+    Narrowing,
+    NormalizingPlugin,
+    PluginError,
+    PodInfo,
+    PreScorePlugin,
+    Reads,
+    RowArray,
+    ScorePlugin,
+    Snapshot,
+    Status,
+    unresolvable,
+)
+from plimsoll.framework.status import count_reasons
+
+#: In ``failed``: no filter plugin refused the node, or PreFilter left it out.
+FEASIBLE, EXCLUDED = -1, -2
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTable:
+    """Scores of the feasible nodes, plugin by plugin.
+
+    Attributes:
+        rows: Shape (F,): the feasible nodes.
+        plugins: The score plugins that took part, in order.
+        weights: Their weights.
+        raw: One (F,) array a plugin, as returned.
+        normalized: The same within 0..100.
+        totals: Shape (F,): the weighted sums.
+    """
+
+    rows: RowArray
+    plugins: tuple[str, ...]
+    weights: tuple[int, ...]
+    raw: tuple[IntArray, ...]
+    normalized: tuple[IntArray, ...]
+    totals: IntArray
+
+
+class Lane:
+    """What one profile knows about one template on one cluster.
+
+    Attributes:
+        state: The cycle state of the latest refresh; valid for the template's pods.
+        failed: Shape (N,): index of the first filter plugin that refused the node, FEASIBLE or EXCLUDED.
+        feasible: Rows of the feasible nodes, ascending.
+        rejected: The status by which PreFilter refused the pod for all nodes; success when it did not.
+        absent: The status of EXCLUDED nodes.
+        narrowing: PreFilter plugins that named the nodes to look at.
+        skipped: Plugins whose PreFilter had nothing to say.
+    """
+
+    def __init__(self, profile: Profile, cluster: Cluster) -> None:
+        self.profile = profile
+        self.cluster = cluster
+        self.state = CycleState()
+        self.failed: IntArray = np.empty(0, dtype=np.int64)
+        self.feasible: RowArray = np.empty(0, dtype=np.intp)
+        self.rejected: Status = SUCCESS
+        self.absent: Status = SUCCESS
+        self.narrowing: frozenset[str] = frozenset()
+        self.skipped: frozenset[str] = frozenset()
+        self._codes: dict[str, IntArray] = {}
+        self._raw: dict[str, IntArray] = {}
+        self._constant: dict[str, int] = {}
+        self._summands: list[str] = []
+        self._totals: IntArray | None = None
+        self._settled: bool | None = None
+        self._far: list[PreScorePlugin] = []
+        self._tick = -1
+        self._epoch = -1
+        self._objects_version = -1
+        self._stale_rows: RowArray | None = None
+        self._diagnosis: Diagnosis | None = None
+        self._individual = any(
+            getattr(plugin, "reads", Reads.POD) is Reads.POD
+            for plugin in (*profile.pre_filter, *profile.filter)
+        )
+
+    # -- filtering -----------------------------------------------------------------------------------
+
+    def refresh(self, pod: PodInfo) -> None:
+        """Bring masks up to date with the cluster, for this pod of the template.
+
+        Raises:
+            PluginError: A plugin raised, answered an error, or broke a rule.
+        """
+        cluster = self.cluster
+        rows = self._changed_rows()
+        if rows is not None and len(rows) == 0 and not self._individual:
+            return
+        self._diagnosis = None
+        snapshot = Snapshot(cluster)
+        node_rows = None if rows is None else cluster.nodes_changed_since(rows, self._tick)
+        self._note_stale(rows, node_rows)
+        skipped_before = self.skipped
+        allowed = self._pre_filter(pod, snapshot)
+        if rows is None or len(self.failed) != len(snapshot):
+            self._codes.clear()
+        recombine = rows is None or bool(self.rejected.reasons) or self.skipped != skipped_before
+        if self.rejected.is_success:
+            for plugin in self.profile.filter:
+                if plugin.name in self.skipped:
+                    self._codes.pop(plugin.name, None)
+                    continue
+                recombine |= self._filter(plugin, pod, snapshot, rows, node_rows)
+            self._combine(snapshot, None if recombine or allowed is not None else rows, allowed)
+        else:
+            self.failed = np.full(len(snapshot), EXCLUDED, dtype=np.int64)
+            self.feasible = np.empty(0, dtype=np.intp)
+        # Building columns and indexes on the way may have added axes: read the marks last.
+        self._tick = cluster.tick
+        self._epoch = cluster.epoch
+        self._objects_version = cluster.objects.version
+
+    def _changed_rows(self) -> RowArray | None:
+        cluster = self.cluster
+        if self._epoch != cluster.epoch or self._objects_version != cluster.objects.version:
+            return None
+        return cluster.changed_since(self._tick)
+
+    def _note_stale(self, rows: RowArray | None, node_rows: RowArray | None) -> None:
+        """Scores are refreshed only when somebody asks: remember what changed until then."""
+        if rows is None or node_rows is None or len(node_rows):
+            self._raw.clear()
+            self._totals = self._settled = self._stale_rows = None
+        else:
+            self._stale_rows = rows if self._stale_rows is None else np.union1d(self._stale_rows, rows)
+
+    def _pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:
+        """Run PreFilter; the names of the nodes to look at, None for all."""
+        self.rejected = SUCCESS
+        allowed: frozenset[str] | None = None
+        skipped, narrowing = set(), set()
+        for plugin in self.profile.pre_filter:
+            with calling(plugin.name, "preFilter"):
+                answer = plugin.pre_filter(self.state, pod, snapshot)
+            if isinstance(answer, Narrowing):
+                allowed = answer.nodes if allowed is None else allowed & answer.nodes
+                narrowing.add(plugin.name)
+                continue
+            answer = answer.by(plugin.name)
+            if answer.is_skip:
+                skipped.add(plugin.name)
+            elif answer.code is Code.UNRESOLVABLE:
+                self.rejected = answer
+                break
+            elif answer.code is Code.UNSCHEDULABLE:
+                self.rejected = answer
+            elif not answer.is_success:
+                raise PluginError(plugin.name, "preFilter", answer.message or answer.code.value)
+        self.skipped = frozenset(skipped)
+        self.narrowing = frozenset(narrowing)
+        if self.rejected.is_success and allowed is not None:
+            names = " ".join(sorted(narrowing))
+            self.absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
+            if not allowed:
+                several = f"plugin(s) [{names}] simultaneously" if len(narrowing) > 1 else f"plugin {names}"
+                self.rejected = unresolvable(f"node(s) didn't satisfy {several}")
+        if not self.rejected.is_success:
+            self.absent = self.rejected
+        return allowed
+
+    def _filter(
+        self,
+        plugin: FilterPlugin,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rows: RowArray | None,
+        node_rows: RowArray | None,
+    ) -> bool:
+        """Renew one plugin's codes; whether more than ``rows`` may have changed."""
+        known = self._codes.get(plugin.name)
+        some = {Reads.NODE: node_rows, Reads.ROW: rows}.get(plugin.reads)
+        with calling(plugin.name, "filter"):
+            if known is None or some is None:
+                codes = plugin.filter(self.state, pod, snapshot)
+                self._codes[plugin.name] = checked(codes, len(snapshot), plugin.name, "filter").copy()
+                return True
+            if len(some):
+                codes = plugin.filter(self.state, pod, snapshot.at(some))
+                known[some] = checked(codes, len(some), plugin.name, "filter")
+        return False
+
+    def _combine(self, snapshot: Snapshot, rows: RowArray | None, allowed: frozenset[str] | None) -> None:
+        """Find each node's first refusing plugin; in ``rows`` only, or everywhere."""
+        where: RowArray | slice = slice(None) if rows is None else rows
+        if rows is None:
+            self.failed = np.empty(len(snapshot), dtype=np.int64)
+        self.failed[where] = FEASIBLE
+        for position in range(len(self.profile.filter) - 1, -1, -1):
+            codes = self._codes.get(self.profile.filter[position].name)
+            if codes is None:
+                continue
+            if rows is None:
+                self.failed[codes != 0] = position
+            else:
+                self.failed[rows[codes[rows] != 0]] = position
+        if allowed is not None:
+            excluded = np.ones(len(snapshot), dtype=np.bool_)
+            for name in allowed:
+                row = snapshot.row_of(name)
+                if row is not None:
+                    excluded[row] = False
+            self.failed[excluded] = EXCLUDED
+        self.feasible = np.flatnonzero(self.failed == FEASIBLE)
+
+    # -- explaining ----------------------------------------------------------------------------------
+
+    def status(self, row: int, pod: PodInfo) -> Status:
+        """Why a node is not feasible; success when it is."""
+        position = int(self.failed[row])
+        if position == FEASIBLE:
+            return SUCCESS
+        if position == EXCLUDED:
+            return self.absent
+        plugin = self.profile.filter[position]
+        return self._refusal(plugin, int(self._codes[plugin.name][row]), pod)
+
+    def _refusal(self, plugin: FilterPlugin, code: int, pod: PodInfo) -> Status:
+        with calling(plugin.name, "filter"):
+            status = plugin.refusal(code, self.state, pod).by(plugin.name)
+        if not status.is_rejected:
+            raise PluginError(plugin.name, "filter", status.message or status.code.value)
+        return status
+
+    def diagnose(self, pod: PodInfo, overrides: Mapping[int, Status]) -> Diagnosis:
+        """Fold the refusals of all nodes into counts.
+
+        Args:
+            pod: The pod.
+            overrides: Statuses by row that replace the lane's own (nodes with nominated pods).
+        """
+        if self._diagnosis is not None and not overrides:
+            return self._diagnosis
+        counted: list[tuple[Status, int]] = []
+        plugins: set[str] = set(self.narrowing)
+        failed = self.failed
+        if overrides:
+            failed = failed.copy()
+            failed[list(overrides)] = FEASIBLE
+            counted += [(status, 1) for status in overrides.values()]
+            plugins |= {status.plugin for status in overrides.values()}
+        if not self.rejected.is_success:
+            plugins = {self.rejected.plugin} if self.rejected.plugin else plugins
+        for position, plugin in enumerate(self.profile.filter):
+            rows = np.flatnonzero(failed == position)
+            if not len(rows):
+                continue
+            plugins.add(plugin.name)
+            codes, counts = np.unique(self._codes[plugin.name][rows], return_counts=True)
+            counted += [
+                (self._refusal(plugin, int(code), pod), int(count))
+                for code, count in zip(codes, counts, strict=True)
+            ]
+        counted.append((self.absent, int((failed == EXCLUDED).sum())))
+        diagnosis = Diagnosis(
+            node_count=len(failed),
+            reasons={reason: count for reason, count in count_reasons(counted).items() if count},
+            plugins=frozenset(plugins - {""}),
+            pre_filter_message=self.rejected.message,
+        )
+        if not overrides:
+            self._diagnosis = diagnosis
+        return diagnosis
+
+    # -- scoring -------------------------------------------------------------------------------------
+
+    def best(self, pod: PodInfo, rows: RowArray) -> tuple[RowArray, int]:
+        """The rows with the highest total among ``rows`` (feasible ones), and that total."""
+        totals = self._kept_totals(pod, rows)
+        if totals is None:
+            totals = self.score(pod, rows).totals
+        highest = int(totals.max())
+        return rows[totals == highest], highest
+
+    def score(self, pod: PodInfo, rows: RowArray) -> ScoreTable:
+        """Score the feasible ``rows``, plugin by plugin.
+
+        Raises:
+            PluginError: A plugin raised, answered an error, or left 0..100.
+        """
+        self._refresh_raw(pod)
+        snapshot = Snapshot(self.cluster)
+        feasible = snapshot if len(rows) == len(snapshot) else snapshot.at(rows)
+        unscored = self._pre_score(pod, feasible, self.profile.pre_score)
+        names, weights, raws, normals = [], [], [], []
+        totals = np.zeros(len(rows), dtype=np.int64)
+        for plugin in self.profile.score:
+            if plugin.name in unscored:
+                continue
+            if plugin.reads > Reads.ROW:
+                with calling(plugin.name, "score"):
+                    scores = plugin.score(self.state, pod, feasible)
+                    raw = checked(scores, len(feasible), plugin.name, "score")
+            else:
+                raw = self._raw_of(plugin, pod, snapshot)[rows]
+            normal = self._normalized(plugin, pod, raw)
+            weight = self.profile.weights[plugin.name]
+            totals += normal * weight
+            names.append(plugin.name)
+            weights.append(weight)
+            raws.append(raw)
+            normals.append(normal)
+        return ScoreTable(rows, tuple(names), tuple(weights), tuple(raws), tuple(normals), totals)
+
+    def _pre_score(
+        self, pod: PodInfo, feasible: Snapshot, plugins: Iterable[PreScorePlugin]
+    ) -> frozenset[str]:
+        """Run PreScore; the plugins that contribute nothing."""
+        unscored = set()
+        for plugin in plugins:
+            with calling(plugin.name, "preScore"):
+                status = plugin.pre_score(self.state, pod, feasible)
+            if status.is_skip:
+                unscored.add(plugin.name)
+            elif not status.is_success:
+                raise PluginError(plugin.name, "preScore", status.message or status.code.value)
+        return frozenset(unscored)
+
+    def _raw_of(self, plugin: ScorePlugin, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """The kept raw scores of a plugin that looks no further than the node, shape (N,)."""
+        known = self._raw.get(plugin.name)
+        if known is None:
+            with calling(plugin.name, "score"):
+                scores = plugin.score(self.state, pod, snapshot)
+                known = checked(scores, len(snapshot), plugin.name, "score").copy()
+            self._raw[plugin.name] = known
+        return known
+
+    def _normalized(self, plugin: ScorePlugin, pod: PodInfo, raw: IntArray) -> IntArray:
+        if isinstance(plugin, NormalizingPlugin):
+            with calling(plugin.name, "score"):
+                raw = plugin.normalize(self.state, pod, raw)
+        return in_range(raw, plugin.name)
+
+    # -- scoring from what is kept -------------------------------------------------------------------
+
+    def _refresh_raw(self, pod: PodInfo) -> None:
+        """Renew the kept raw scores and totals in the rows that changed since the last scoring."""
+        rows, self._stale_rows = self._stale_rows, None
+        if rows is None or not len(rows):
+            return
+        part = Snapshot(self.cluster).at(rows)
+        for plugin in self.profile.score:
+            known = self._raw.get(plugin.name)
+            if known is not None and plugin.reads is Reads.ROW:
+                with calling(plugin.name, "score"):
+                    known[rows] = checked(
+                        plugin.score(self.state, pod, part), len(rows), plugin.name, "score"
+                    )
+        if self._totals is not None:
+            self._totals[rows] = self._summed(rows)
+
+    def _kept_totals(self, pod: PodInfo, rows: RowArray) -> IntArray | None:
+        """Totals of ``rows`` from kept columns, or None when they depend on the set of feasible nodes.
+
+        Possible when each score plugin that takes part looks no further than the node, and either does
+        not normalise or gives every node the same raw score; plugins that look further must skip.
+        """
+        self._refresh_raw(pod)
+        if self._settled is None:
+            self._settled = self._settle(pod, rows)
+        if not self._settled or self._totals is None:
+            return None
+        if self._far:
+            unscored = self._pre_score(pod, Snapshot(self.cluster).at(rows), self._far)
+            if len(unscored) < len(self._far):
+                return None
+        return self._totals[rows]
+
+    def _settle(self, pod: PodInfo, rows: RowArray) -> bool:
+        """Compute what can be kept of the scores; whether totals can be."""
+        profile = self.profile
+        snapshot = Snapshot(self.cluster)
+        near = [plugin for plugin in profile.pre_score if getattr(plugin, "reads", Reads.POD) <= Reads.ROW]
+        self._far = [plugin for plugin in profile.pre_score if plugin not in near]
+        unscored = self._pre_score(pod, snapshot.at(rows), near) | {plugin.name for plugin in self._far}
+        self._constant.clear()
+        self._summands = []
+        for plugin in profile.score:
+            if plugin.name in unscored:
+                continue
+            if plugin.reads > Reads.ROW:
+                return False
+            raw = self._raw_of(plugin, pod, snapshot)
+            if not isinstance(plugin, NormalizingPlugin):
+                in_range(raw, plugin.name)
+                self._summands.append(plugin.name)
+            elif plugin.reads is Reads.NODE and raw.min() == raw.max():
+                self._constant[plugin.name] = int(self._normalized(plugin, pod, raw[:1])[0])
+            else:
+                return False
+        self._totals = self._summed(slice(None))
+        return True
+
+    def _summed(self, rows: RowArray | slice) -> IntArray:
+        """Weighted totals of ``rows`` from kept raw scores and constants."""
+        weights = self.profile.weights
+        constant = sum(weights[name] * points for name, points in self._constant.items())
+        total: IntArray = np.full(len(self.failed[rows]), constant, dtype=np.int64)
+        for name in self._summands:
+            total += self._raw[name][rows] * weights[name]
+        return total

@@ -1,0 +1,193 @@
+"""A profile: the plugins that serve one scheduler name, at each extension point, in order.
+
+Source: kube-scheduler v1.36, ``apis/config/v1/default_plugins.go`` (merging) and
+``framework/runtime/framework.go`` (expansion of multiPoint).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from plimsoll.framework import (
+    EXTENSION_POINTS,
+    MAX_SCORE,
+    BindPlugin,
+    ConfigurationError,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    Registry,
+    ReservePlugin,
+    ScorePlugin,
+)
+from plimsoll.framework.registry import implements
+
+MULTI_POINT = "multiPoint"
+LARGEST_TOTAL = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Enabled:
+    """One entry of an ``enabled`` list; weight 0 means unset and becomes 1."""
+
+    name: str
+    weight: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSet:
+    """What a profile says of one extension point; ``"*"`` in ``disabled`` drops all defaults."""
+
+    enabled: tuple[Enabled, ...] = ()
+    disabled: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileConfig:
+    """A profile as written, in plain values.
+
+    Attributes:
+        scheduler_name: The pods it serves.
+        plugins: Plugin sets by extension point, ``multiPoint`` included.
+        args: Arguments by plugin name.
+        path: Where it stands in the policy, for the sentences that refuse it.
+    """
+
+    scheduler_name: str
+    plugins: Mapping[str, PluginSet] = field(default_factory=dict)
+    args: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    path: str = "spec.scheduling"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Plugin instances by extension point, in calling order."""
+
+    scheduler_name: str
+    pre_enqueue: tuple[PreEnqueuePlugin, ...]
+    queue_sort: QueueSortPlugin
+    pre_filter: tuple[PreFilterPlugin, ...]
+    filter: tuple[FilterPlugin, ...]
+    post_filter: tuple[PostFilterPlugin, ...]
+    pre_score: tuple[PreScorePlugin, ...]
+    score: tuple[ScorePlugin, ...]
+    reserve: tuple[ReservePlugin, ...]
+    permit: tuple[PermitPlugin, ...]
+    pre_bind: tuple[PreBindPlugin, ...]
+    bind: tuple[BindPlugin, ...]
+    post_bind: tuple[PostBindPlugin, ...]
+    weights: Mapping[str, int]
+
+
+def build_profile(config: ProfileConfig, registry: Registry, defaults: Sequence[Enabled]) -> Profile:
+    """Make the plugin instances of a profile.
+
+    Args:
+        config: As written by the user.
+        registry: The plugins that exist.
+        defaults: The default multiPoint list, in order.
+
+    Raises:
+        ConfigurationError: Unknown plugin, bad arguments, a plugin twice at a point or without that point,
+            not exactly one queue sort, no bind plugin, or an overflow of the weights; names the field.
+    """
+    for point, chosen in config.plugins.items():
+        _check_names(point, chosen, registry, f"{config.path}.plugins.{point}")
+    multi = _merged(defaults, config.plugins.get(MULTI_POINT, PluginSet()))
+    names = {each.name for each in multi} | {
+        each.name for chosen in config.plugins.values() for each in chosen.enabled
+    }
+    for name in config.args:
+        if name not in registry:
+            raise ConfigurationError(
+                f"{config.path}.pluginConfig[{name}]",
+                f'there is no plugin "{name}"; the plugins are {", ".join(sorted(registry))}',
+            )
+    instances = {
+        name: registry.build(name, config.args.get(name), f"{config.path}.pluginConfig[{name}].args")
+        for name in sorted(names)
+    }
+    by_point: dict[str, tuple[Plugin, ...]] = {}
+    weights: dict[str, int] = {}
+    for point in EXTENSION_POINTS:
+        entries = _expanded(point, multi, config.plugins.get(point, PluginSet()), registry)
+        by_point[point] = tuple(instances[each.name] for each in entries)
+        if point == "score":
+            weights = {each.name: each.weight or 1 for each in entries}
+    where = f"{config.path}.plugins"
+    if len(by_point["queueSort"]) != 1:
+        raise ConfigurationError(
+            f"{where}.queueSort", f"exactly one plugin sorts the queue, not {len(by_point['queueSort'])}"
+        )
+    if not by_point["bind"]:
+        raise ConfigurationError(f"{where}.bind", "at least one bind plugin is needed; enable DefaultBinder")
+    if sum(weights.values()) * MAX_SCORE > LARGEST_TOTAL:
+        raise ConfigurationError(f"{where}.score", "the weights are too large: their sum times 100 overflows")
+    return Profile(
+        scheduler_name=config.scheduler_name,
+        pre_enqueue=cast("tuple[PreEnqueuePlugin, ...]", by_point["preEnqueue"]),
+        queue_sort=cast("QueueSortPlugin", by_point["queueSort"][0]),
+        pre_filter=cast("tuple[PreFilterPlugin, ...]", by_point["preFilter"]),
+        filter=cast("tuple[FilterPlugin, ...]", by_point["filter"]),
+        post_filter=cast("tuple[PostFilterPlugin, ...]", by_point["postFilter"]),
+        pre_score=cast("tuple[PreScorePlugin, ...]", by_point["preScore"]),
+        score=cast("tuple[ScorePlugin, ...]", by_point["score"]),
+        reserve=cast("tuple[ReservePlugin, ...]", by_point["reserve"]),
+        permit=cast("tuple[PermitPlugin, ...]", by_point["permit"]),
+        pre_bind=cast("tuple[PreBindPlugin, ...]", by_point["preBind"]),
+        bind=cast("tuple[BindPlugin, ...]", by_point["bind"]),
+        post_bind=cast("tuple[PostBindPlugin, ...]", by_point["postBind"]),
+        weights=weights,
+    )
+
+
+def _check_names(point: str, chosen: PluginSet, registry: Registry, path: str) -> None:
+    if point != MULTI_POINT and point not in EXTENSION_POINTS:
+        allowed = ", ".join((*EXTENSION_POINTS, MULTI_POINT))
+        raise ConfigurationError(path, f"there is no such extension point; the points are {allowed}")
+    seen: set[str] = set()
+    for position, each in enumerate(chosen.enabled):
+        where = f"{path}.enabled[{position}].name"
+        if each.name not in registry:
+            known = ", ".join(sorted(registry))
+            raise ConfigurationError(where, f'there is no plugin "{each.name}"; the plugins are {known}')
+        if each.name in seen:
+            raise ConfigurationError(where, f'plugin "{each.name}" is enabled twice here; remove one entry')
+        if point != MULTI_POINT and not implements(registry[each.name], point):
+            has = ", ".join(at for at in EXTENSION_POINTS if implements(registry[each.name], at))
+            raise ConfigurationError(where, f'plugin "{each.name}" has no {point}; it has {has}')
+        seen.add(each.name)
+
+
+def _merged(defaults: Sequence[Enabled], chosen: PluginSet) -> list[Enabled]:
+    """Defaults minus the disabled; a default that is enabled again is replaced in place."""
+    custom = {each.name: each for each in chosen.enabled}
+    kept = (
+        []
+        if "*" in chosen.disabled
+        else [custom.pop(each.name, each) for each in defaults if each.name not in chosen.disabled]
+    )
+    return kept + list(custom.values())
+
+
+def _expanded(point: str, multi: Iterable[Enabled], chosen: PluginSet, registry: Registry) -> list[Enabled]:
+    """The plugins of one point: explicit ones that are in multiPoint too, multiPoint's, the other explicit."""
+    spread = [each for each in multi if implements(registry[each.name], point)]
+    names = {each.name for each in spread}
+    explicit = {each.name for each in chosen.enabled}
+    first = [each for each in chosen.enabled if each.name in names]
+    rest = [each for each in chosen.enabled if each.name not in names]
+    dropped = "*" in chosen.disabled
+    middle = [
+        each
+        for each in spread
+        if each.name not in explicit and not dropped and each.name not in chosen.disabled
+    ]
+    return first + middle + rest

@@ -1,0 +1,90 @@
+"""Would the pod fit this node if these pods were there, or gone? Asked by nominations and preemption.
+
+A trial owns a fork of the cluster and a clone of the cycle state; what it adds or removes is told to the
+plugins that sum over pods (SimulatedPods), the others read the forked columns.
+"""
+
+import numpy as np
+
+from plimsoll.engine.profile import Profile
+from plimsoll.engine.runtime import calling, checked
+from plimsoll.framework import (
+    SUCCESS,
+    Cluster,
+    CycleState,
+    PluginError,
+    PodInfo,
+    SimulatedPods,
+    Snapshot,
+    Status,
+)
+
+
+class Trial:
+    """One pod's filters, on a changed copy of the cluster.
+
+    Args:
+        profile: Whose filters.
+        state: A cycle state that this trial may change.
+        pod: The pod to place.
+        fork: A cluster that this trial may change.
+        skipped: Plugins whose PreFilter skipped; they take no part.
+    """
+
+    def __init__(
+        self, profile: Profile, state: CycleState, pod: PodInfo, fork: Cluster, skipped: frozenset[str]
+    ) -> None:
+        self.state = state
+        self.fork = fork
+        self._pod = pod
+        self._filters = [plugin for plugin in profile.filter if plugin.name not in skipped]
+        self._summing = [
+            plugin
+            for plugin in profile.pre_filter
+            if plugin.name not in skipped and isinstance(plugin, SimulatedPods)
+        ]
+
+    def add(self, other: PodInfo, row: int) -> None:
+        """``other`` now counts as placed on the node of ``row``.
+
+        Raises:
+            PluginError: A plugin raised or refused.
+        """
+        self.fork.place(other, self.fork.nodes[row].name)
+        snapshot = Snapshot(self.fork)
+        for plugin in self._summing:
+            with calling(plugin.name, "preFilter"):
+                status = plugin.add_pod(self.state, self._pod, other, row, snapshot)
+            _agreed(status, plugin.name)
+
+    def remove(self, other: PodInfo, row: int) -> None:
+        """``other``, placed on the node of ``row``, no longer counts.
+
+        Raises:
+            PluginError: A plugin raised or refused.
+        """
+        self.fork.displace(other.uid)
+        snapshot = Snapshot(self.fork)
+        for plugin in self._summing:
+            with calling(plugin.name, "preFilter"):
+                status = plugin.remove_pod(self.state, self._pod, other, row, snapshot)
+            _agreed(status, plugin.name)
+
+    def status(self, row: int) -> Status:
+        """The first refusal of the node of ``row``, or success.
+
+        Raises:
+            PluginError: A plugin raised or broke a rule.
+        """
+        one = Snapshot(self.fork).at(np.array([row], dtype=np.intp))
+        for plugin in self._filters:
+            with calling(plugin.name, "filter"):
+                code = int(checked(plugin.filter(self.state, self._pod, one), 1, plugin.name, "filter")[0])
+                if code:
+                    return plugin.refusal(code, self.state, self._pod).by(plugin.name)
+        return SUCCESS
+
+
+def _agreed(status: Status, plugin: str) -> None:
+    if not status.is_success:
+        raise PluginError(plugin, "preFilter", status.message or status.code.value)

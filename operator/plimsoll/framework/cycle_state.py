@@ -1,0 +1,56 @@
+"""Scratch space of one scheduling attempt: what PreFilter learned, for Filter and Score to use.
+
+Keys are types, so a plugin reads back exactly what it wrote::
+
+    state.write(Wanted(ports=...))
+    wanted = state.read(Wanted)
+
+A plugin that adjusts its state for simulated pods (``add_pod``, ``remove_pod``) gives the value a
+``clone`` method; values without one are shared between clones and must not be changed in place.
+"""
+
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class Cloneable(Protocol):
+    """A state that simulated pods change."""
+
+    def clone(self) -> Any:
+        """An independent copy."""
+
+
+class CycleState:
+    """One value a type, for the time of one attempt."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self) -> None:
+        self._values: dict[type, object] = {}
+
+    def write(self, value: object) -> None:
+        """Keep ``value`` under its type, replacing an earlier one."""
+        self._values[type(value)] = value
+
+    def read(self, kind: type[T]) -> T:
+        """The value of type ``kind``.
+
+        Raises:
+            KeyError: Nobody wrote one; the plugin's PreFilter or PreScore did not run or skipped.
+        """
+        return cast("T", self._values[kind])
+
+    def find(self, kind: type[T]) -> T | None:
+        """The value of type ``kind``, or None."""
+        return cast("T | None", self._values.get(kind))
+
+    def clone(self) -> "CycleState":
+        """A copy whose cloneable values are independent."""
+        copy = CycleState()
+        copy._values = {
+            kind: value.clone() if isinstance(value, Cloneable) else value
+            for kind, value in self._values.items()
+        }
+        return copy

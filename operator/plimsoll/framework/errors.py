@@ -1,0 +1,50 @@
+"""Our exceptions: broken promises, never expected outcomes (those are values).
+
+::
+
+    PlimsollError
+    ├── ConfigurationError      a policy asks for what cannot be: names the field
+    └── PluginError             a plugin raised or answered nonsense: names the plugin
+"""
+
+
+class PlimsollError(Exception):
+    """Anything of ours."""
+
+
+class ConfigurationError(PlimsollError):
+    """A configuration that cannot be served; the policy gets ``Accepted=False`` with this sentence.
+
+    Attributes:
+        path: The exact field, such as ``spec.scheduling.plugins.score.enabled[0].name``.
+        problem: What is wrong, what is allowed, what to do.
+    """
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(path, problem)
+        self.path = path
+        self.problem = problem
+
+    def __str__(self) -> str:
+        """The sentence shown in the policy's status."""
+        return f"{self.path}: {self.problem}"
+
+
+class PluginError(PlimsollError):
+    """A plugin raised or broke a rule of its extension point; it fails its own cycle, never the loop.
+
+    Attributes:
+        plugin: The plugin's name.
+        point: The extension point, spelled as in a profile (``preFilter``).
+        problem: What happened.
+    """
+
+    def __init__(self, plugin: str, point: str, problem: str) -> None:
+        super().__init__(plugin, point, problem)
+        self.plugin = plugin
+        self.point = point
+        self.problem = problem
+
+    def __str__(self) -> str:
+        """What was attempted, by whom, and what went wrong."""
+        return f'running {self.point} plugin "{self.plugin}": {self.problem}'

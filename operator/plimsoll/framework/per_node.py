@@ -1,0 +1,103 @@
+"""Writing a plugin a node at a time, in plain Python; the framework lifts it to all nodes.
+
+Slower than arrays by two orders of magnitude, and quite enough for a rule that few pods use::
+
+    class SameRack(NodeFilter):
+        name = "SameRack"
+
+        def filter_node(self, state, pod, node):
+            return SUCCESS if node.labels.get("rack") == pod.labels.get("rack") else unschedulable("...")
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from plimsoll.framework.args import NoArgs, PluginArgs
+from plimsoll.framework.cycle_state import CycleState
+from plimsoll.framework.interface import Reads
+from plimsoll.framework.status import Status
+from plimsoll.model.columns import IntArray
+from plimsoll.model.node import Node
+from plimsoll.model.pod_info import PodInfo
+from plimsoll.model.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """One node, with the pods placed on it."""
+
+    node: Node
+    pods: tuple[PodInfo, ...]
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.node.name
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The node's labels."""
+        return self.node.labels
+
+
+def views(snapshot: Snapshot) -> Iterable[NodeView]:
+    """Each node of the snapshot."""
+    for position, node in enumerate(snapshot.nodes):
+        yield NodeView(node, tuple(snapshot.pods(position)))
+
+
+@dataclass(slots=True)
+class _Refusals:
+    """The distinct refusals of one attempt: code ``i`` is ``known[i - 1]``."""
+
+    known: list[Status]
+
+
+class NodeFilter:
+    """A filter plugin that looks at one node at a time."""
+
+    name: ClassVar[str]
+    args_model: ClassVar[type[PluginArgs]] = NoArgs
+    reads: ClassVar[Reads] = Reads.POD
+
+    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeView) -> Status:
+        """Success, or why the pod cannot go there."""
+        raise NotImplementedError
+
+    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """Ask ``filter_node`` for each node; equal refusals share a code."""
+        refusals = state.find(_Refusals)
+        if refusals is None:
+            refusals = _Refusals([])
+            state.write(refusals)
+        codes = np.zeros(len(snapshot), dtype=np.int64)
+        for position, view in enumerate(views(snapshot)):
+            status = self.filter_node(state, pod, view).by(self.name)
+            if not status.is_success:
+                if status not in refusals.known:
+                    refusals.known.append(status)
+                codes[position] = refusals.known.index(status) + 1
+        return codes
+
+    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:  # noqa: ARG002 - the protocol's shape
+        """The status that the code stands for."""
+        return state.read(_Refusals).known[code - 1]
+
+
+class NodeScore:
+    """A score plugin that looks at one node at a time."""
+
+    name: ClassVar[str]
+    args_model: ClassVar[type[PluginArgs]] = NoArgs
+    reads: ClassVar[Reads] = Reads.POD
+
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeView) -> int:
+        """Points, 0..MAX_SCORE, higher is better."""
+        raise NotImplementedError
+
+    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """Ask ``score_node`` for each node."""
+        return np.array([self.score_node(state, pod, view) for view in views(snapshot)], dtype=np.int64)

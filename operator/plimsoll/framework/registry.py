@@ -1,0 +1,126 @@
+"""Plugin name to class: refuses duplicates, and classes that implement no extension point, on entry."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from plimsoll.framework.errors import ConfigurationError
+from plimsoll.framework.interface import (
+    BindPlugin,
+    FilterPlugin,
+    NormalizingPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+
+#: Extension point, spelled as in a profile, to the protocol that a plugin implements for it.
+EXTENSION_POINTS: Mapping[str, type] = {
+    "preEnqueue": PreEnqueuePlugin,
+    "queueSort": QueueSortPlugin,
+    "preFilter": PreFilterPlugin,
+    "filter": FilterPlugin,
+    "postFilter": PostFilterPlugin,
+    "preScore": PreScorePlugin,
+    "score": ScorePlugin,
+    "reserve": ReservePlugin,
+    "permit": PermitPlugin,
+    "preBind": PreBindPlugin,
+    "bind": BindPlugin,
+    "postBind": PostBindPlugin,
+}
+
+#: The members that make a class implement a point; protocols with data members refuse issubclass().
+_MEMBERS: Mapping[str, tuple[str, ...]] = {
+    "preEnqueue": ("pre_enqueue",),
+    "queueSort": ("sort_key",),
+    "preFilter": ("pre_filter",),
+    "filter": ("filter", "refusal", "reads"),
+    "postFilter": ("post_filter",),
+    "preScore": ("pre_score",),
+    "score": ("score", "reads"),
+    "reserve": ("reserve", "unreserve"),
+    "permit": ("permit",),
+    "preBind": ("pre_bind_preflight", "pre_bind"),
+    "bind": ("bind",),
+    "postBind": ("post_bind",),
+}
+
+__all__ = ["EXTENSION_POINTS", "NormalizingPlugin", "Registry", "implements"]
+
+
+def implements(plugin: object, point: str) -> bool:
+    """Whether a plugin (class or instance) implements an extension point."""
+    return all(hasattr(plugin, member) for member in _MEMBERS[point])
+
+
+class Registry:
+    """The plugins that a profile may name."""
+
+    def __init__(self, plugins: Iterable[type[Plugin]] = ()) -> None:
+        self._classes: dict[str, type[Plugin]] = {}
+        for plugin in plugins:
+            self.add(plugin)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._classes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._classes)
+
+    def __getitem__(self, name: str) -> type[Plugin]:
+        return self._classes[name]
+
+    def add(self, plugin: type[Plugin]) -> None:
+        """Enter a class.
+
+        Raises:
+            ConfigurationError: Its name is missing or taken, or it implements no extension point.
+        """
+        name = getattr(plugin, "name", "")
+        where = f"plugin class {plugin.__module__}.{plugin.__qualname__}"
+        if not name:
+            raise ConfigurationError(where, "has no name; set the class attribute `name`")
+        if name in self._classes:
+            raise ConfigurationError(where, f'the name "{name}" is taken by {self._classes[name].__module__}')
+        if not any(implements(plugin, point) for point in EXTENSION_POINTS):
+            raise ConfigurationError(
+                where, f"implements no extension point; the points are {', '.join(EXTENSION_POINTS)}"
+            )
+        self._classes[name] = plugin
+
+    def build(self, name: str, args: Mapping[str, Any] | None, path: str) -> Plugin:
+        """Make an instance from the arguments of a policy.
+
+        Args:
+            name: The plugin.
+            args: As written under ``pluginConfig``; None takes the defaults.
+            path: Where they stand, for the sentence that refuses them.
+
+        Raises:
+            ConfigurationError: No such plugin, or arguments it does not take; names the field.
+        """
+        if name not in self._classes:
+            known = ", ".join(sorted(self._classes))
+            raise ConfigurationError(path, f'there is no plugin "{name}"; the plugins are {known}')
+        plugin = self._classes[name]
+        given = {key: value for key, value in (args or {}).items() if key not in ("apiVersion", "kind")}
+        try:
+            model = plugin.args_model.model_validate(given)
+        except ValidationError as exc:
+            first = exc.errors()[0]
+            field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+            raise ConfigurationError(f"{path}{field}", first["msg"]) from exc
+        try:
+            return plugin(model)  # type: ignore[call-arg]  # protocols say nothing of __init__; the laws do
+        except (TypeError, ValueError) as exc:
+            raise ConfigurationError(path, f"{name} does not accept these arguments: {exc}") from exc

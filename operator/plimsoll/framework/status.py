@@ -1,0 +1,124 @@
+"""What a plugin answers, and how the answers of all nodes become one sentence.
+
+An expected outcome is a value: "this node does not fit" is a :class:`Status`, never an exception.
+Source: kube-scheduler v1.36, ``framework/interface.go`` and ``framework/types.go`` (FitError).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """What the framework does next with the pod; the words are kube-scheduler's."""
+
+    SUCCESS = "Success"
+    ERROR = "Error"  #: internal or transient; the cycle ends, the pod is retried after error back-off
+    UNSCHEDULABLE = "Unschedulable"  #: rejected; removing pods from this node might help
+    UNRESOLVABLE = "UnschedulableAndUnresolvable"  #: rejected; preemption on this node cannot help
+    WAIT = "Wait"  #: Permit only
+    SKIP = "Skip"  #: this plugin has nothing to do for this pod
+    PENDING = "Pending"  #: rejected until an external component acts; its event skips the back-off
+
+
+REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING})
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One answer of one plugin about one pod, and one node or all of them.
+
+    ``reasons`` are worded as kube-scheduler words them: users search for the sentence.
+    """
+
+    code: Code = Code.SUCCESS
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the plugin agreed."""
+        return self.code is Code.SUCCESS
+
+    @property
+    def is_skip(self) -> bool:
+        """Whether the plugin has nothing to do for this pod."""
+        return self.code is Code.SKIP
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the pod is unschedulable for now, as opposed to an error."""
+        return self.code in REJECTED
+
+    @property
+    def message(self) -> str:
+        """The reasons as one text."""
+        return ", ".join(self.reasons)
+
+    def by(self, plugin: str) -> "Status":
+        """The same answer, signed by ``plugin`` unless it is signed already."""
+        return self if self.plugin else replace(self, plugin=plugin)
+
+
+SUCCESS = Status()
+SKIP = Status(Code.SKIP)
+
+
+def unschedulable(*reasons: str) -> Status:
+    """Reject; removing pods might help."""
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    """Reject; removing pods cannot help."""
+    return Status(Code.UNRESOLVABLE, reasons)
+
+
+def error(*reasons: str) -> Status:
+    """End the cycle: something is broken, not full."""
+    return Status(Code.ERROR, reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Why no node was feasible, in counts; the value behind kube-scheduler's FitError.
+
+    Attributes:
+        node_count: Nodes in the snapshot.
+        reasons: Reason to number of nodes that gave it; a node may give several.
+        plugins: Plugins that rejected the pod; they decide which events requeue it.
+        pre_filter_message: Set when PreFilter rejected the pod for all nodes; replaces the counts.
+        post_filter_message: What PostFilter adds, normally preemption's part.
+    """
+
+    node_count: int
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    plugins: frozenset[str] = frozenset()
+    pre_filter_message: str = ""
+    post_filter_message: str = ""
+
+    def __str__(self) -> str:
+        """Compose the message of the ``PodScheduled=False`` condition, word for word as upstream.
+
+        Counts are sorted as texts: ``10 x`` comes before ``2 y``.
+        """
+        text = f"0/{self.node_count} nodes are available:"
+        if self.pre_filter_message:
+            text += f" {self.pre_filter_message}."
+        elif self.reasons:
+            text += (
+                " " + ", ".join(sorted(f"{count} {reason}" for reason, count in self.reasons.items())) + "."
+            )
+        if self.post_filter_message:
+            text += f" {self.post_filter_message}"
+        return text
+
+
+def count_reasons(statuses: Iterable[tuple[Status, int]]) -> dict[str, int]:
+    """Add up reasons over ``(status, number of nodes that gave it)``."""
+    counted: Counter[str] = Counter()
+    for status, nodes in statuses:
+        for reason in status.reasons:
+            counted[reason] += nodes
+    return dict(counted)

@@ -1,0 +1,186 @@
+"""A pod as the engine sees it: its identity, and the template it shares with its siblings.
+
+Pods of one ReplicaSet differ in name and uid only. Everything that decides where a pod may go lives in
+its :class:`PodTemplate`, compiled once and interned; masks, scores and counters are then kept a
+template, not a pod (docs/adr/0003).
+"""
+
+from collections.abc import Callable, Hashable
+from typing import TypeVar, cast
+
+import msgspec
+
+from plimsoll.model.pod import Pod, Volume
+from plimsoll.model.pod_terms import PodTerm, TermKind, compile_terms
+from plimsoll.model.requests import existing, fit_score, incoming, nonzero_existing
+from plimsoll.model.selectors import SelectorError
+
+T = TypeVar("T")
+
+#: No pod asks for more than this of anything: sums and percentages of absurd quantities stay in int64.
+LARGEST_REQUEST = 2**61
+
+
+class PodTemplate:
+    """What all pods of one shape share. Compare by identity: equal shapes are the same object.
+
+    Attributes:
+        sample: Some pod of this shape; read its spec, never its name, uid or status.
+        namespace: Part of the shape.
+        labels: Part of the shape.
+        owner: The controlling owner reference, or None.
+        requests: Effective requests of a pod to be scheduled: cpu in milli, the rest in units.
+        score_requests: What NodeResourcesFit scores with: 100m and 200 MiB for containers that name none.
+        terms: Its inter-pod (anti-)affinity terms.
+        terms_error: Why its terms cannot be parsed, or "".
+    """
+
+    __slots__ = (
+        "_memo",
+        "labels",
+        "namespace",
+        "owner",
+        "requests",
+        "sample",
+        "score_requests",
+        "signature",
+        "terms",
+        "terms_error",
+    )
+
+    def __init__(self, pod: Pod, signature: bytes) -> None:
+        self.sample = pod
+        self.signature = signature
+        self.namespace = pod.namespace
+        self.labels = pod.labels
+        self.owner = pod.metadata.controller
+        self.requests = bounded(incoming(pod))
+        self.score_requests = bounded(fit_score(pod))
+        self.terms_error = ""
+        try:
+            self.terms = compile_terms(pod.spec.affinity, pod.namespace)
+        except SelectorError as exc:
+            self.terms = ()
+            self.terms_error = str(exc)
+        self._memo: dict[Hashable, object] = {}
+
+    def terms_of(self, kind: TermKind) -> tuple[PodTerm, ...]:
+        """The terms of one list."""
+        return tuple(term for term in self.terms if term.kind is kind)
+
+    def memo(self, key: Hashable, build: Callable[[], T]) -> T:
+        """What a plugin compiled from this shape, built on first use.
+
+        The value must depend on the template and ``key`` alone.
+        """
+        if key not in self._memo:
+            self._memo[key] = build()
+        return cast("T", self._memo[key])
+
+
+class PodInfo:
+    """One pod: its object, its template, and what differs between siblings.
+
+    Attributes:
+        pod: The API object.
+        template: The shape it shares.
+        key: ``namespace/name``.
+        requests: What it takes on its node, status-aware (in-place resize): cpu in milli, the rest in units.
+        nonzero_cpu_milli: The same with kube-scheduler's minimum of 100m a container.
+        nonzero_memory_bytes: Likewise with 200 MiB.
+    """
+
+    __slots__ = (
+        "key",
+        "namespace",
+        "nonzero_cpu_milli",
+        "nonzero_memory_bytes",
+        "pod",
+        "requests",
+        "template",
+        "uid",
+    )
+
+    def __init__(self, pod: Pod, template: PodTemplate) -> None:
+        self.pod = pod
+        self.template = template
+        self.namespace = pod.namespace
+        self.key = pod.key
+        self.uid = pod.uid
+        requests = bounded(existing(pod))
+        # Siblings share one dict: half a million pods are held in memory.
+        self.requests = template.requests if requests == template.requests else requests
+        nonzero = nonzero_existing(pod)
+        self.nonzero_cpu_milli = min(nonzero.get("cpu", 0), LARGEST_REQUEST)
+        self.nonzero_memory_bytes = min(nonzero.get("memory", 0), LARGEST_REQUEST)
+
+    @property
+    def name(self) -> str:
+        """The pod's name."""
+        return self.pod.name
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The pod's labels."""
+        return self.pod.labels
+
+    @property
+    def priority(self) -> int:
+        """``spec.priority``, 0 when unset."""
+        return self.pod.priority
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether its deletion has begun."""
+        return self.pod.is_terminating
+
+    def __repr__(self) -> str:
+        """The key, for failure messages."""
+        return f"PodInfo({self.key})"
+
+
+class Templates:
+    """Interns templates: one object for all pods of one shape."""
+
+    def __init__(self) -> None:
+        self._by_signature: dict[bytes, PodTemplate] = {}
+        self._encoder = msgspec.msgpack.Encoder()
+
+    def __len__(self) -> int:
+        return len(self._by_signature)
+
+    def info(self, pod: Pod) -> PodInfo:
+        """The engine's view of ``pod``."""
+        signature = self._encoder.encode(shape_of(pod))
+        template = self._by_signature.get(signature)
+        if template is None:
+            template = self._by_signature[signature] = PodTemplate(pod, signature)
+        return PodInfo(pod, template)
+
+    def retain(self, used: set[PodTemplate]) -> None:
+        """Forget templates that are not in ``used``; call now and then, every pod may bring a new one."""
+        self._by_signature = {
+            signature: template for signature, template in self._by_signature.items() if template in used
+        }
+
+
+def shape_of(pod: Pod) -> tuple[object, ...]:
+    """All fields of which a placement decision may depend, but for name, uid, node and status."""
+    spec = pod.spec
+    owner = pod.metadata.controller
+    return (
+        pod.namespace,
+        pod.labels,
+        (owner.kind, owner.name) if owner else None,
+        # Volumes of other sources (tokens with a random name, secrets) take part in no decision.
+        msgspec.structs.replace(
+            spec,
+            node_name="",
+            volumes=tuple(volume for volume in spec.volumes if volume != Volume(name=volume.name)),
+        ),
+    )
+
+
+def bounded(requests: dict[str, int]) -> dict[str, int]:
+    """Keep each amount within 0..LARGEST_REQUEST."""
+    return {name: max(0, min(amount, LARGEST_REQUEST)) for name, amount in requests.items()}
