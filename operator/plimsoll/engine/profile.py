@@ -178,7 +178,7 @@ def _merged(defaults: Sequence[Enabled], chosen: PluginSet) -> list[Enabled]:
 
 
 def _expanded(point: str, multi: Iterable[Enabled], chosen: PluginSet, registry: Registry) -> list[Enabled]:
-    """The plugins of one point: explicit ones that are in multiPoint too, multiPoint's, the other explicit."""
+    """The plugins of one point: explicit ones also in multiPoint, multiPoint's, the other explicit ones."""
     spread = [each for each in multi if implements(registry[each.name], point)]
     names = {each.name for each in spread}
     explicit = {each.name for each in chosen.enabled}

@@ -26,7 +26,6 @@ from plimsoll.framework.interface import (
     ReservePlugin,
     ScorePlugin,
     SimulatedPods,
-    TemplateKey,
     all_feasible,
 )
 from plimsoll.framework.per_node import NodeFilter, NodeScore, NodeView
@@ -103,7 +102,6 @@ __all__ = [
     "SimulatedPods",
     "Snapshot",
     "Status",
-    "TemplateKey",
     "all_feasible",
     "error",
     "unresolvable",

@@ -9,7 +9,7 @@ all nodes, or only those that changed: a plugin cannot tell, and need not.
 Source: kube-scheduler v1.36, ``framework/interface.go``; the vectorised shape is ours (docs/adr/0003).
 """
 
-from collections.abc import Awaitable, Hashable, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -236,16 +236,6 @@ class PostBindPlugin(Plugin, Protocol):
 
     def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> None:
         """The pod is bound."""
-
-
-class TemplateKey(tuple[Hashable, ...]):
-    """A key for ``pod.template.memo``: the plugin's name first, then what the value depends on."""
-
-    __slots__ = ()
-
-    def __new__(cls, *parts: Hashable) -> "TemplateKey":
-        """Make a key of its parts."""
-        return super().__new__(cls, parts)
 
 
 def all_feasible(snapshot: Snapshot) -> IntArray:

@@ -63,6 +63,9 @@ class NodeFilter:
     args_model: ClassVar[type[PluginArgs]] = NoArgs
     reads: ClassVar[Reads] = Reads.POD
 
+    def __init__(self, args: PluginArgs | None = None) -> None:
+        self.args = args or NoArgs()
+
     def filter_node(self, state: CycleState, pod: PodInfo, node: NodeView) -> Status:
         """Success, or why the pod cannot go there."""
         raise NotImplementedError
@@ -93,6 +96,9 @@ class NodeScore:
     name: ClassVar[str]
     args_model: ClassVar[type[PluginArgs]] = NoArgs
     reads: ClassVar[Reads] = Reads.POD
+
+    def __init__(self, args: PluginArgs | None = None) -> None:
+        self.args = args or NoArgs()
 
     def score_node(self, state: CycleState, pod: PodInfo, node: NodeView) -> int:
         """Points, 0..MAX_SCORE, higher is better."""

@@ -30,7 +30,7 @@ from plimsoll.model.objects import ClusterObjects
 from plimsoll.model.pod_info import LARGEST_REQUEST, PodInfo, Templates
 from plimsoll.model.quantity import milli, units
 
-I = TypeVar("I", bound=PodIndex)  # noqa: E741 - the index type
+IndexT = TypeVar("IndexT", bound=PodIndex)
 
 CPU, MEMORY, STORAGE, PODS = range(4)
 FIXED_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
@@ -112,7 +112,7 @@ class Cluster:
                 column.set(row, node.labels.get(key))
         return column
 
-    def index(self, kind: type[I]) -> I:
+    def index(self, kind: type[IndexT]) -> IndexT:
         """The pod index of that class (constructed with this cluster), built on first use."""
         found = self._indexes.get(kind)
         if found is None:
@@ -120,7 +120,7 @@ class Cluster:
             for pod, row in self.placed():
                 found.add(pod, row)
             self._indexes[kind] = found
-        return cast("I", found)
+        return cast("IndexT", found)
 
     def placed(self) -> Iterator[tuple[PodInfo, int]]:
         """Every pod on a known node, with its row."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plimsoll.model.cluster import CPU, MEMORY, PODS, STORAGE, Cluster
 from plimsoll.model.columns import ABSENT, BoolArray, IdArray, IntArray, LabelColumn, PodIndex, RowArray
@@ -19,7 +20,8 @@ from plimsoll.model.node import Node, Taint
 from plimsoll.model.objects import ClusterObjects
 from plimsoll.model.pod_info import PodInfo
 
-I = TypeVar("I", bound=PodIndex)  # noqa: E741 - the index type
+IndexT = TypeVar("IndexT", bound=PodIndex)
+ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 __all__ = ["ABSENT", "CPU", "MEMORY", "PODS", "STORAGE", "Snapshot"]
 
@@ -145,7 +147,7 @@ class Snapshot:
         """The pods on the node at that position."""
         return self._cluster.pods_on(int(node if self._rows is None else self._rows[node]))
 
-    def index(self, kind: type[I]) -> I:
+    def index(self, kind: type[IndexT]) -> IndexT:
         """A summary of the placed pods (of the whole cluster), kept up to date; built on first use."""
         return self._cluster.index(kind)
 
@@ -162,7 +164,7 @@ class Snapshot:
         """An independent cluster for trying moves."""
         return self._cluster.fork()
 
-    def _cut(self, array):  # type: ignore[no-untyped-def]  # generic over dtype and rank; the callers are typed
-        window = array[: len(self._cluster)] if self._rows is None else array[self._rows]
+    def _cut(self, column: NDArray[ScalarT]) -> NDArray[ScalarT]:
+        window = column[: len(self._cluster)] if self._rows is None else column[self._rows]
         window.flags.writeable = False
         return window
