@@ -34,6 +34,9 @@ types: $(STAMP) ## mypy --strict
 layers: $(STAMP) ## the layering contracts (pyproject.toml)
 	$(BIN)/lint-imports
 
+crds: $(STAMP) ## write crds/*.yaml from the models
+	$(BIN)/python -m plimsoll.api.crds crds
+
 test: $(STAMP) ## the whole test suite
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 

@@ -27,7 +27,7 @@ class ConditionStatus(StrEnum):
 
 
 class Condition(Resource):
-    """One aspect of an object's state, as in ``metav1.Condition``."""
+    """One aspect of an object's state, as in meta/v1 Condition."""
 
     type: str = Field(
         pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$",
@@ -48,7 +48,7 @@ class Condition(Resource):
     message: str = Field(max_length=32768, description="Why, in a sentence for people.")
 
 
-Conditions = Annotated[tuple[Condition, ...], UniqueItems("type"), Field(max_length=32)]
+Conditions = Annotated[tuple[Condition, ...], Field(max_length=32), UniqueItems("type")]
 
 
 def condition(conditions: tuple[Condition, ...], kind: str) -> Condition | None:

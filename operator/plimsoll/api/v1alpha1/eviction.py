@@ -112,7 +112,7 @@ class EvictionStatus(Resource):
     replacement: Replacement | None = Field(
         default=None, description="The pod that took the evicted one's place, and where it landed."
     )
-    transitions: Annotated[tuple[PhaseTransition, ...], UniqueItems("phase"), Field(max_length=16)] = Field(
+    transitions: Annotated[tuple[PhaseTransition, ...], Field(max_length=16), UniqueItems("phase")] = Field(
         default=(), description="When each phase was reached, oldest first."
     )
 

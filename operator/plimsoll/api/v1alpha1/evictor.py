@@ -51,7 +51,7 @@ class PodsWithPVCConfig(Resource):
     """Narrows the protection PodsWithPVC."""
 
     protected_storage_classes: Annotated[
-        tuple[StorageClass, ...], UniqueItems("name"), Field(max_length=100)
+        tuple[StorageClass, ...], Field(max_length=100), UniqueItems("name")
     ] = Field(
         default=(),
         description="Only claims of these classes protect their pod; empty means claims of any class.",
@@ -69,10 +69,10 @@ class PodProtectionsConfig(Resource):
 class PodProtections(Resource):
     """Which protections are on."""
 
-    default_disabled: Annotated[tuple[DefaultProtection, ...], UniqueItems(), Field(max_length=16)] = Field(
+    default_disabled: Annotated[tuple[DefaultProtection, ...], Field(max_length=16), UniqueItems()] = Field(
         default=(), description="Default protections to switch off."
     )
-    extra_enabled: Annotated[tuple[ExtraProtection, ...], UniqueItems(), Field(max_length=16)] = Field(
+    extra_enabled: Annotated[tuple[ExtraProtection, ...], Field(max_length=16), UniqueItems()] = Field(
         default=(ExtraProtection.PODS_WITH_PVC, ExtraProtection.PODS_WITH_RESOURCE_CLAIMS),
         description="Further protections to switch on; a list given here replaces the default one.",
     )

@@ -43,7 +43,7 @@ class RebalancingSpec(Resource):
     schedule: Schedule = Field(
         default=Schedule(interval_seconds=300), description="When it runs; every five minutes when left out."
     )
-    strategies: Annotated[tuple[StrategySpec, ...], UniqueItems("name"), Field(max_length=100)] = Field(
+    strategies: Annotated[tuple[StrategySpec, ...], Field(max_length=100), UniqueItems("name")] = Field(
         default=(), description="Strategies to run, in this order; none plans nothing."
     )
     evictor: EvictorSpec = Field(default=EvictorSpec(), description="Which pods may be evicted at all.")

@@ -44,10 +44,10 @@ class DisabledPlugin(Resource):
 class PluginSet(Resource):
     """Changes to the default plugins of one extension point."""
 
-    enabled: Annotated[tuple[EnabledPlugin, ...], UniqueItems("name"), Field(max_length=100)] = Field(
+    enabled: Annotated[tuple[EnabledPlugin, ...], Field(max_length=100), UniqueItems("name")] = Field(
         default=(), description="Plugins to run after the defaults, in this order; a default takes its place."
     )
-    disabled: Annotated[tuple[DisabledPlugin, ...], UniqueItems("name"), Field(max_length=100)] = Field(
+    disabled: Annotated[tuple[DisabledPlugin, ...], Field(max_length=100), UniqueItems("name")] = Field(
         default=(), description="Default plugins not to run here."
     )
 
@@ -96,6 +96,6 @@ class SchedulingSpec(Resource):
     plugins: Plugins | None = Field(
         default=None, description="Changes to the default plugins; left out, the default plugins run."
     )
-    plugin_config: Annotated[tuple[PluginConfig, ...], UniqueItems("name"), Field(max_length=100)] = Field(
+    plugin_config: Annotated[tuple[PluginConfig, ...], Field(max_length=100), UniqueItems("name")] = Field(
         default=(), description="Arguments, by plugin."
     )

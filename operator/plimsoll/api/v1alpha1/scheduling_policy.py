@@ -45,7 +45,7 @@ class RunCounts(Resource):
     """What one run came to; later counts grow until its moves are finished."""
 
     considered: int = Field(default=0, ge=0, description="Candidates that the strategies returned.")
-    refused: Annotated[tuple[Refusal, ...], UniqueItems("reason"), Field(max_length=100)] = Field(
+    refused: Annotated[tuple[Refusal, ...], Field(max_length=100), UniqueItems("reason")] = Field(
         default=(), description="Candidates that were not planned, by reason."
     )
     planned: int = Field(default=0, ge=0, description="Moves planned, or predicted in a dry run.")
@@ -67,7 +67,7 @@ class LastRun(Resource):
     completion_time: Timestamp | None = Field(default=None, description="When its plan was carried out.")
     mode: Mode = Field(description="Mode it ran in.")
     message: str | None = Field(default=None, max_length=4096, description="What came of it, in a sentence.")
-    failures: Annotated[tuple[StrategyFailure, ...], UniqueItems("name"), Field(max_length=100)] = Field(
+    failures: Annotated[tuple[StrategyFailure, ...], Field(max_length=100), UniqueItems("name")] = Field(
         default=(), description="Strategies that failed; the others ran."
     )
 
@@ -114,7 +114,7 @@ class SchedulingPolicy(CustomResource):
     )
 
     kind: Literal["SchedulingPolicy"] = "SchedulingPolicy"
-    spec: SchedulingPolicySpec = Field(default=SchedulingPolicySpec(), description="What the user wants.")
+    spec: SchedulingPolicySpec = Field(description="What the user wants.")
     status: SchedulingPolicyStatus | None = Field(
         default=None, description="How it goes; written by the operator alone."
     )

@@ -15,7 +15,7 @@ from plimsoll.api.v1alpha1.uniqueness import UniqueItems
 
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 
-_Namespaces = Annotated[tuple[NamespaceName, ...], UniqueItems(), Field(max_length=1000)]
+_Namespaces = Annotated[tuple[NamespaceName, ...], Field(max_length=1000), UniqueItems()]
 
 
 class NamespaceScope(Resource):
