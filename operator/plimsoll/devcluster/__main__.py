@@ -1,0 +1,61 @@
+"""``python -m plimsoll.devcluster --kubeconfig FILE``: the API server alone, until SIGTERM."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import signal
+from pathlib import Path
+
+import yaml
+
+from plimsoll.devcluster.api import Api
+from plimsoll.devcluster.server import Server
+from plimsoll.devcluster.starting import seed
+
+TOKEN = "plimsoll-development"
+
+
+def kubeconfig(url: str, token: str) -> str:
+    """A kubeconfig, as YAML."""
+    name = "plimsoll-devcluster"
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": {"server": url}}],
+            "users": [{"name": name, "user": {"token": token}}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": "default"}}],
+            "current-context": name,
+        },
+        sort_keys=False,
+    )
+
+
+async def run(path: Path, port: int) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    api = Api()
+    seed(api)
+    server = Server(api, TOKEN)
+    url = await server.start(port)
+    await asyncio.to_thread(path.write_text, kubeconfig(url, TOKEN))
+    ended = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    await ended.wait()
+    await server.stop()
+
+
+def main() -> None:
+    """Read the command line and serve."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kubeconfig", type=Path, required=True)
+    parser.add_argument("--port", type=int, default=0)
+    arguments = parser.parse_args()
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(run(arguments.kubeconfig, arguments.port))
+
+
+if __name__ == "__main__":
+    main()
