@@ -27,7 +27,7 @@ from plimsoll.model.columns import (
 )
 from plimsoll.model.node import Node, Taint
 from plimsoll.model.objects import ClusterObjects
-from plimsoll.model.pod_info import LARGEST_REQUEST, PodInfo, Templates
+from plimsoll.model.pod_info import LARGEST_AMOUNT, PodInfo, Templates
 from plimsoll.model.quantity import milli, units
 
 IndexT = TypeVar("IndexT", bound=PodIndex)
@@ -65,6 +65,7 @@ class Cluster:
         self._strays: dict[str, dict[str, PodInfo]] = {}
         self._pods_on: list[dict[str, PodInfo]] = []
         self._owned_rows: set[int] = set()
+        self._large_rows: set[int] = set()
         self._resource_axis = {name: axis for axis, name in enumerate(FIXED_RESOURCES)}
         self._capacity = capacity
         self.allocatable: IntArray = np.zeros((capacity, len(FIXED_RESOURCES)), dtype=np.int64)
@@ -258,6 +259,9 @@ class Cluster:
             self._owned_rows.discard(target)
         for uid in self._pods_on[target]:
             self._row_of_pod[uid] = target
+        if source in self._large_rows:
+            self._large_rows.remove(source)
+            self._large_rows.add(target)
         for array in (
             self.allocatable,
             self.requested,
@@ -313,9 +317,12 @@ class Cluster:
     def _enter(self, pod: PodInfo, row: int) -> None:
         amounts = self.requests_row(pod.requests)
         self._own(row)[pod.uid] = pod
-        self.requested[row] += amounts
-        self.nonzero_requested[row, CPU] += pod.nonzero_cpu_milli
-        self.nonzero_requested[row, MEMORY] += pod.nonzero_memory_bytes
+        if pod.is_large or row in self._large_rows:
+            self._recount(row)
+        else:
+            self.requested[row] += amounts
+            self.nonzero_requested[row, CPU] += pod.nonzero_cpu_milli
+            self.nonzero_requested[row, MEMORY] += pod.nonzero_memory_bytes
         for index in self._indexes.values():
             index.add(pod, row)
         self._touch(row)
@@ -323,12 +330,33 @@ class Cluster:
     def _leave(self, pod: PodInfo, row: int) -> None:
         amounts = self.requests_row(pod.requests)
         del self._own(row)[pod.uid]
-        self.requested[row] -= amounts
-        self.nonzero_requested[row, CPU] -= pod.nonzero_cpu_milli
-        self.nonzero_requested[row, MEMORY] -= pod.nonzero_memory_bytes
+        if row in self._large_rows:
+            self._recount(row)
+        else:
+            self.requested[row] -= amounts
+            self.nonzero_requested[row, CPU] -= pod.nonzero_cpu_milli
+            self.nonzero_requested[row, MEMORY] -= pod.nonzero_memory_bytes
         for index in self._indexes.values():
             index.remove(pod, row)
         self._touch(row)
+
+    def _recount(self, row: int) -> None:
+        """Sum a node's requests in exact integers: absurd amounts must not wrap around into free room."""
+        pods = self._pods_on[row].values()
+        sums = [0] * len(self.resources)
+        for pod in pods:
+            for name, amount in pod.requests.items():
+                sums[self._resource_axis[name]] += amount
+        sums[PODS] = len(pods)
+        self.requested[row] = [min(amount, LARGEST_AMOUNT) for amount in sums]
+        self.nonzero_requested[row] = [
+            min(sum(pod.nonzero_cpu_milli for pod in pods), LARGEST_AMOUNT),
+            min(sum(pod.nonzero_memory_bytes for pod in pods), LARGEST_AMOUNT),
+        ]
+        if any(pod.is_large for pod in pods):
+            self._large_rows.add(row)
+        else:
+            self._large_rows.discard(row)
 
     def _own(self, row: int) -> dict[str, PodInfo]:
         if row not in self._owned_rows:
@@ -375,6 +403,7 @@ class Cluster:
         twin._strays = {node: dict(pods) for node, pods in self._strays.items()}
         twin._pods_on = list(self._pods_on)
         twin._owned_rows = set()
+        twin._large_rows = set(self._large_rows)
         self._owned_rows = set()
         twin._resource_axis = self._resource_axis
         twin._capacity = self._capacity
@@ -438,7 +467,7 @@ def allocatable_of(node: Node) -> dict[str, int]:
         QuantityError: An amount is no quantity.
     """
     return {
-        name: max(0, min(milli(quantity) if name == "cpu" else units(quantity), LARGEST_REQUEST))
+        name: max(0, min(milli(quantity) if name == "cpu" else units(quantity), LARGEST_AMOUNT))
         for name, quantity in node.status.allocatable.items()
     }
 

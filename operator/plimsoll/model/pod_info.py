@@ -17,8 +17,11 @@ from plimsoll.model.selectors import SelectorError
 
 T = TypeVar("T")
 
-#: No pod asks for more than this of anything: sums and percentages of absurd quantities stay in int64.
-LARGEST_REQUEST = 2**61
+#: Amounts, and sums of amounts, end here: what is larger counts as this much and never wraps around.
+LARGEST_AMOUNT = 2**62
+
+#: A request above this (a pebibyte) makes its node's sums be counted exactly instead of by adding up.
+LARGE_REQUEST = 2**50
 
 
 class PodTemplate:
@@ -88,9 +91,11 @@ class PodInfo:
         requests: What it takes on its node, status-aware (in-place resize): cpu in milli, the rest in units.
         nonzero_cpu_milli: The same with kube-scheduler's minimum of 100m a container.
         nonzero_memory_bytes: Likewise with 200 MiB.
+        is_large: Whether some request is so large that sums might leave int64.
     """
 
     __slots__ = (
+        "is_large",
         "key",
         "namespace",
         "nonzero_cpu_milli",
@@ -111,8 +116,9 @@ class PodInfo:
         # Siblings share one dict: half a million pods are held in memory.
         self.requests = template.requests if requests == template.requests else requests
         nonzero = nonzero_existing(pod)
-        self.nonzero_cpu_milli = min(nonzero.get("cpu", 0), LARGEST_REQUEST)
-        self.nonzero_memory_bytes = min(nonzero.get("memory", 0), LARGEST_REQUEST)
+        self.nonzero_cpu_milli = min(nonzero.get("cpu", 0), LARGEST_AMOUNT)
+        self.nonzero_memory_bytes = min(nonzero.get("memory", 0), LARGEST_AMOUNT)
+        self.is_large = max(self.requests.values(), default=0) > LARGE_REQUEST
 
     @property
     def name(self) -> str:
@@ -182,5 +188,5 @@ def shape_of(pod: Pod) -> tuple[object, ...]:
 
 
 def bounded(requests: dict[str, int]) -> dict[str, int]:
-    """Keep each amount within 0..LARGEST_REQUEST."""
-    return {name: max(0, min(amount, LARGEST_REQUEST)) for name, amount in requests.items()}
+    """Keep each amount within 0..LARGEST_AMOUNT."""
+    return {name: max(0, min(amount, LARGEST_AMOUNT)) for name, amount in requests.items()}

@@ -1,0 +1,174 @@
+"""Builders that say only what a test is about; the rest is an ordinary pod or node.
+
+a_pod(cpu="500m", labels={"app": "web"}, node_selector={"disk": "ssd"})
+a_node("n1", cpu="4", taints=["dedicated=gpu:NoSchedule"])
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from plimsoll.model.cluster import Cluster
+from plimsoll.model.decoding import convert
+from plimsoll.model.node import Node
+from plimsoll.model.pod import Pod
+from plimsoll.model.pod_info import PodInfo
+from plimsoll.model.snapshot import Snapshot
+
+Quantity = str | int | float
+
+
+def a_pod(
+    name: str = "pod",
+    *,
+    namespace: str = "default",
+    uid: str = "",
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    owner: str = "",
+    cpu: Quantity | None = None,
+    memory: Quantity | None = None,
+    requests: Mapping[str, Quantity] | None = None,
+    node: str = "",
+    priority: int | None = None,
+    node_selector: Mapping[str, str] | None = None,
+    tolerations: Sequence[Mapping[str, Any]] = (),
+    affinity: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> Pod:
+    """A pod with one container.
+
+    Args:
+        name: Its name; the uid follows from namespace and name unless given.
+        namespace: Its namespace.
+        uid: Its uid.
+        labels: Its labels.
+        annotations: Its annotations.
+        owner: ``Kind/name`` of its controller, such as ``ReplicaSet/web``.
+        cpu: Request, such as ``"500m"``.
+        memory: Request, such as ``"1Gi"``.
+        requests: Further requests by resource name.
+        node: The node it runs on.
+        priority: ``spec.priority``.
+        node_selector: ``spec.nodeSelector``.
+        tolerations: As in the API.
+        affinity: As in the API.
+        status: As in the API, merged over a running (with a node) or pending status.
+        metadata: Further metadata, as in the API.
+        **spec: Further fields of the spec, spelled as in the API.
+    """
+    wanted = {
+        key: value
+        for key, value in {"cpu": cpu, "memory": memory, **(requests or {})}.items()
+        if value is not None
+    }
+    kind, _, owner_name = owner.partition("/")
+    return convert(
+        Pod,
+        {
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "uid": uid or f"uid-{namespace}-{name}",
+                "labels": dict(labels or {}),
+                "annotations": dict(annotations or {}),
+                "ownerReferences": [
+                    {
+                        "apiVersion": "apps/v1",
+                        "kind": kind,
+                        "name": owner_name,
+                        "uid": f"uid-{owner}",
+                        "controller": True,
+                    }
+                ]
+                if owner
+                else [],
+                **(metadata or {}),
+            },
+            "spec": {
+                "containers": [{"name": "main", "image": "app", "resources": {"requests": wanted}}],
+                "nodeName": node,
+                "priority": priority,
+                "nodeSelector": dict(node_selector or {}),
+                "tolerations": list(tolerations),
+                "affinity": affinity,
+                **spec,
+            },
+            "status": {"phase": "Running" if node else "Pending", **(status or {})},
+        },
+    )
+
+
+def a_node(
+    name: str = "node",
+    *,
+    cpu: Quantity = "4",
+    memory: Quantity = "8Gi",
+    pods: int = 110,
+    allocatable: Mapping[str, Quantity] | None = None,
+    labels: Mapping[str, str] | None = None,
+    taints: Iterable[str] = (),
+    unschedulable: bool = False,
+    status: Mapping[str, Any] | None = None,
+    **metadata: Any,
+) -> Node:
+    """A ready node.
+
+    Args:
+        name: Its name, and the value of its hostname label.
+        cpu: Allocatable.
+        memory: Allocatable.
+        pods: Allocatable.
+        allocatable: Further resources.
+        labels: Further labels.
+        taints: As kubectl writes them: ``key=value:Effect`` or ``key:Effect``.
+        unschedulable: Whether it is cordoned.
+        status: Further fields of the status, as in the API.
+        **metadata: Further metadata, as in the API.
+    """
+    return convert(
+        Node,
+        {
+            "metadata": {
+                "name": name,
+                "labels": {"kubernetes.io/hostname": name, **(labels or {})},
+                **metadata,
+            },
+            "spec": {"taints": [a_taint(text) for text in taints], "unschedulable": unschedulable},
+            "status": {
+                "allocatable": {"cpu": cpu, "memory": memory, "pods": pods, **(allocatable or {})},
+                "conditions": [{"type": "Ready", "status": "True"}],
+                **(status or {}),
+            },
+        },
+    )
+
+
+def a_taint(text: str) -> dict[str, str]:
+    """``key=value:Effect`` or ``key:Effect`` as the API's object."""
+    pair, _, effect = text.rpartition(":")
+    key, _, value = pair.partition("=")
+    return {"key": key, "value": value, "effect": effect}
+
+
+def a_cluster(nodes: Iterable[Node] = (), pods: Iterable[Pod] = ()) -> Cluster:
+    """A cluster of these nodes; pods with a node name are placed, the others left out."""
+    cluster = Cluster()
+    for node in nodes:
+        cluster.set_node(node)
+    for pod in pods:
+        if pod.spec.node_name:
+            cluster.place(cluster.templates.info(pod), pod.spec.node_name)
+    return cluster
+
+
+def a_snapshot(*nodes: Node, pods: Iterable[Pod] = ()) -> Snapshot:
+    """A snapshot of these nodes, with these pods on them."""
+    return Snapshot(a_cluster(nodes, pods))
+
+
+def the_info(pod: Pod, snapshot: Snapshot | None = None) -> PodInfo:
+    """The engine's view of a pod."""
+    cluster = Cluster() if snapshot is None else snapshot.fork()
+    return cluster.templates.info(pod)

@@ -1,0 +1,303 @@
+"""The laws that every plugin obeys, as tests that its own test file inherits.
+
+    class TestConformance(FilterPluginConformance):
+        plugin = NodeName(NoArgs())
+
+Clusters and pods are drawn by hypothesis and carry what plugins look at: labels, taints, requests,
+tolerations, selectors, ports, affinities, spreading, images, several namespaces, pods in place.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from plimsoll.framework.cycle_state import CycleState
+from plimsoll.framework.interface import (
+    MAX_SCORE,
+    FilterPlugin,
+    Narrowing,
+    NormalizingPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    Reads,
+    ScorePlugin,
+)
+from plimsoll.framework.registry import Registry
+from plimsoll.model.cluster import Cluster
+from plimsoll.model.node import Node
+from plimsoll.model.pod import Pod
+from plimsoll.model.pod_info import PodInfo
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+
+ZONES = ("a", "b", "c")
+MORE: tuple[dict[str, str | int], ...] = ({}, {"example.com/gpu": 2}, {"ephemeral-storage": "10Gi"})
+APPS = ("web", "db", "batch")
+
+LAWFUL = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@st.composite
+def some_nodes(draw: st.DrawFn) -> list[Node]:
+    """Up to eight nodes, of different sizes, zones, taints."""
+    return [
+        a_node(
+            f"n{number}",
+            cpu=draw(st.sampled_from(["0", "1", "1500m", "4", "64"])),
+            memory=draw(st.sampled_from(["0", "1Gi", "3Gi", "16Gi"])),
+            pods=draw(st.sampled_from([1, 3, 110])),
+            allocatable=draw(st.sampled_from(MORE)),
+            labels=draw(
+                st.sampled_from(
+                    [{"topology.kubernetes.io/zone": zone, "disk": "ssd"} for zone in ZONES] + [{}]
+                )
+            ),
+            taints=draw(
+                st.sampled_from(
+                    [(), ("dedicated=db:NoSchedule",), ("old:PreferNoSchedule",), ("gone:NoExecute",)]
+                )
+            ),
+            unschedulable=draw(st.booleans()),
+            status={
+                "images": draw(st.sampled_from([[], [{"names": ["app:latest"], "sizeBytes": 300_000_000}]]))
+            },
+        )
+        for number in range(draw(st.integers(1, 8)))
+    ]
+
+
+@st.composite
+def some_pod(draw: st.DrawFn, name: str = "incoming", node: str = "") -> Pod:
+    """A pod that may ask for anything the in-tree plugins know."""
+    app = draw(st.sampled_from(APPS))
+    term = {
+        "topologyKey": draw(st.sampled_from(["kubernetes.io/hostname", "topology.kubernetes.io/zone"])),
+        "labelSelector": {"matchLabels": {"app": draw(st.sampled_from(APPS))}},
+    }
+    extra: dict[str, Any] = draw(
+        st.sampled_from(
+            [
+                {},
+                {"node_selector": {"disk": "ssd"}},
+                {"tolerations": [{"operator": "Exists"}]},
+                {"tolerations": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]},
+                {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}},
+                {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}},
+                {
+                    "affinity": {
+                        "podAffinity": {
+                            "preferredDuringSchedulingIgnoredDuringExecution": [
+                                {"weight": 30, "podAffinityTerm": term}
+                            ]
+                        },
+                        "nodeAffinity": {
+                            "preferredDuringSchedulingIgnoredDuringExecution": [
+                                {
+                                    "weight": 7,
+                                    "preference": {
+                                        "matchExpressions": [{"key": "disk", "operator": "Exists"}]
+                                    },
+                                }
+                            ]
+                        },
+                    }
+                },
+                {
+                    "topologySpreadConstraints": [
+                        {"maxSkew": 1, "whenUnsatisfiable": when, **term}
+                        for when in ("DoNotSchedule", "ScheduleAnyway")
+                    ]
+                },
+                {
+                    "containers": [
+                        {"name": "main", "image": "app", "ports": [{"containerPort": 80, "hostPort": 80}]}
+                    ]
+                },
+            ]
+        )
+    )
+    return a_pod(
+        name,
+        namespace=draw(st.sampled_from(["default", "other"])),
+        labels={"app": app},
+        node=node,
+        owner=draw(st.sampled_from(["", f"ReplicaSet/{app}"])),
+        cpu=draw(st.sampled_from([None, "0", "100m", "2"])),
+        memory=draw(st.sampled_from([None, "64Mi", "2Gi"])),
+        requests=draw(st.sampled_from([{}, {"example.com/gpu": 1}])),
+        priority=draw(st.sampled_from([None, 0, 1000])),
+        **extra,
+    )
+
+
+@st.composite
+def some_cluster(draw: st.DrawFn) -> tuple[list[Node], list[Pod]]:
+    """Nodes, and up to ten pods on them."""
+    nodes = draw(some_nodes())
+    pods = [
+        draw(some_pod(f"p{number}", draw(st.sampled_from(nodes)).name))
+        for number in range(draw(st.integers(0, 10)))
+    ]
+    return nodes, pods
+
+
+class _Laws:
+    """What filter and score plugins have in common."""
+
+    plugin: ClassVar[Any]
+
+    def test_enters_the_registry(self) -> None:
+        """Its class has a name, arguments and the members of its extension points."""
+        assert type(self.plugin).name in Registry([type(self.plugin)])
+
+    def _prepared(self, cluster: Cluster, pod: Pod) -> tuple[CycleState, PodInfo, Snapshot] | None:
+        """State after PreFilter; None when the plugin skips, rejects or narrows the pod away."""
+        state, info, snapshot = CycleState(), cluster.templates.info(pod), Snapshot(cluster)
+        if isinstance(self.plugin, PreFilterPlugin):
+            answer = self.plugin.pre_filter(state, info, snapshot)
+            if not isinstance(answer, Narrowing) and not answer.is_success:
+                return None
+        return state, info, snapshot
+
+
+class FilterPluginConformance(_Laws):
+    """The laws of every filter plugin; set ``plugin`` to an instance."""
+
+    def _codes(self, nodes: list[Node], pods: list[Pod], pod: Pod) -> dict[str, Any] | None:
+        plugin: FilterPlugin = self.plugin
+        prepared = self._prepared(a_cluster(nodes, pods), pod)
+        if prepared is None:
+            return None
+        state, info, snapshot = prepared
+        codes = plugin.filter(state, info, snapshot)
+        assert codes.shape == (len(nodes),)
+        assert np.issubdtype(codes.dtype, np.integer)
+        statuses = [plugin.refusal(int(code), state, info) if code else None for code in codes]
+        return {node.name: status for node, status in zip(nodes, statuses, strict=True)}
+
+    @LAWFUL
+    @given(some_cluster(), some_pod())
+    def test_refusals_are_statuses_with_reasons(self, drawn: tuple[list[Node], list[Pod]], pod: Pod) -> None:
+        """One integer a node; each code is explained by a rejection with a reason."""
+        for status in (self._codes(*drawn, pod) or {}).values():
+            assert status is None or (status.is_rejected and status.reasons)
+
+    @LAWFUL
+    @given(some_cluster(), some_pod())
+    def test_the_same_question_gets_the_same_answer(
+        self, drawn: tuple[list[Node], list[Pod]], pod: Pod
+    ) -> None:
+        """Deterministic."""
+        assert self._codes(*drawn, pod) == self._codes(*drawn, pod)
+
+    @LAWFUL
+    @given(some_cluster(), some_pod(), st.randoms())
+    def test_the_order_of_nodes_does_not_matter(
+        self, drawn: tuple[list[Node], list[Pod]], pod: Pod, random: Any
+    ) -> None:
+        """Each node gets the same verdict wherever it stands."""
+        nodes, pods = drawn
+        shuffled = random.sample(nodes, len(nodes))
+
+        assert self._codes(nodes, pods, pod) == self._codes(shuffled, pods, pod)
+
+    @LAWFUL
+    @given(some_cluster(), some_pod(), st.data())
+    def test_some_nodes_are_judged_as_among_all(
+        self, drawn: tuple[list[Node], list[Pod]], pod: Pod, data: st.DataObject
+    ) -> None:
+        """A snapshot of some rows yields those rows of the whole answer: the engine's cache relies on it."""
+        plugin: FilterPlugin = self.plugin
+        prepared = self._prepared(a_cluster(*drawn), pod)
+        if prepared is None or plugin.reads is Reads.POD:
+            return
+        state, info, snapshot = prepared
+        rows = np.array(
+            data.draw(st.lists(st.sampled_from(range(len(snapshot))), unique=True)), dtype=np.intp
+        )
+        whole = plugin.filter(state, info, snapshot)
+
+        part = plugin.filter(state, info, snapshot.at(rows))
+
+        assert part.tolist() == whole[rows].tolist()
+
+    @LAWFUL
+    @given(some_cluster(), some_pod())
+    def test_the_cluster_is_left_alone(self, drawn: tuple[list[Node], list[Pod]], pod: Pod) -> None:
+        """Filtering changes no column."""
+        cluster = a_cluster(*drawn)
+        prepared = self._prepared(cluster, pod)
+        if prepared is not None:
+            self.plugin.filter(*prepared)
+        cluster.validate()
+
+
+class ScorePluginConformance(_Laws):
+    """The laws of every score plugin; set ``plugin`` to an instance."""
+
+    def _scores(self, nodes: list[Node], pods: list[Pod], pod: Pod) -> dict[str, int] | None:
+        plugin: ScorePlugin = self.plugin
+        prepared = self._prepared(a_cluster(nodes, pods), pod)
+        state, info, snapshot = prepared or (
+            CycleState(),
+            (cluster := a_cluster(nodes, pods)).templates.info(pod),
+            Snapshot(cluster),
+        )
+        if isinstance(plugin, PreScorePlugin) and not plugin.pre_score(state, info, snapshot).is_success:
+            return None
+        raw = plugin.score(state, info, snapshot)
+        assert raw.shape == (len(nodes),)
+        assert raw.dtype == np.int64
+        final = plugin.normalize(state, info, raw) if isinstance(plugin, NormalizingPlugin) else raw
+        assert final.shape == (len(nodes),)
+        assert final.dtype == np.int64
+        return {node.name: int(points) for node, points in zip(nodes, final, strict=True)}
+
+    @LAWFUL
+    @given(some_cluster(), some_pod())
+    def test_scores_lie_in_range(self, drawn: tuple[list[Node], list[Pod]], pod: Pod) -> None:
+        """One int64 a node, 0..100 after normalisation."""
+        assert all(0 <= points <= MAX_SCORE for points in (self._scores(*drawn, pod) or {}).values())
+
+    @LAWFUL
+    @given(some_cluster(), some_pod())
+    def test_the_same_question_gets_the_same_answer(
+        self, drawn: tuple[list[Node], list[Pod]], pod: Pod
+    ) -> None:
+        """Deterministic."""
+        assert self._scores(*drawn, pod) == self._scores(*drawn, pod)
+
+    @LAWFUL
+    @given(some_cluster(), some_pod(), st.randoms())
+    def test_the_order_of_nodes_does_not_matter(
+        self, drawn: tuple[list[Node], list[Pod]], pod: Pod, random: Any
+    ) -> None:
+        """Each node gets the same points wherever it stands."""
+        nodes, pods = drawn
+        shuffled = random.sample(nodes, len(nodes))
+
+        assert self._scores(nodes, pods, pod) == self._scores(shuffled, pods, pod)
+
+    @LAWFUL
+    @given(some_cluster(), some_pod(), st.data())
+    def test_some_nodes_are_scored_as_among_all(
+        self, drawn: tuple[list[Node], list[Pod]], pod: Pod, data: st.DataObject
+    ) -> None:
+        """Raw scores of some rows are those rows of the whole: the engine's cache relies on it."""
+        plugin: ScorePlugin = self.plugin
+        cluster = a_cluster(*drawn)
+        state, info, snapshot = CycleState(), cluster.templates.info(pod), Snapshot(cluster)
+        if plugin.reads > Reads.ROW or (
+            isinstance(plugin, PreScorePlugin) and not plugin.pre_score(state, info, snapshot).is_success
+        ):
+            return
+        rows = np.array(
+            data.draw(st.lists(st.sampled_from(range(len(snapshot))), unique=True)), dtype=np.intp
+        )
+        whole = plugin.score(state, info, snapshot)
+
+        part = plugin.score(state, info, snapshot.at(rows))
+
+        assert part.tolist() == whole[rows].tolist()

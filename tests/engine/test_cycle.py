@@ -1,0 +1,155 @@
+"""Scheduling attempts: kept lanes decide as a fresh scheduler would; a bad plugin harms itself only."""
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from engine.toys import ALL
+from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import Registry
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+
+
+def a_scheduler(cluster, *names):
+    defaults = [Enabled(name) for name in ("Fifo", "Room", "Binds", *names)]
+    return Scheduler(build_profile(ProfileConfig("s"), Registry(ALL), defaults), cluster)
+
+
+def info(cluster, *args, **kwargs):
+    return cluster.templates.info(a_pod(*args, **kwargs))
+
+
+def test_the_best_node_wins():
+    """The node with the highest total is chosen; the decision says how many were considered."""
+    cluster = a_cluster(
+        [a_node("full", cpu="4"), a_node("half", cpu="4"), a_node("small", cpu="1")],
+        [a_pod("a", cpu="4", node="full"), a_pod("b", cpu="2", node="half")],
+    )
+
+    decision = a_scheduler(cluster).schedule(info(cluster, "p", cpu="1"))
+
+    assert (decision.outcome, decision.node, decision.total) == (Outcome.SCHEDULED, "small", 100)
+    assert decision.feasible == 2
+
+
+def test_a_pod_that_fits_nowhere_is_told_why():
+    """Counts per reason, over all nodes, from the first plugin that refused each."""
+    cluster = a_cluster([a_node("a", labels={"pool": "red"}), a_node("b", cpu="1"), a_node("c", cpu="1")])
+
+    decision = a_scheduler(cluster, "Pool").schedule(info(cluster, "p", cpu="2"))
+
+    assert decision.outcome is Outcome.UNSCHEDULABLE
+    assert decision.message == "0/3 nodes are available: 1 wrong pool, 2 Insufficient room."
+    assert decision.diagnosis.plugins == {"Room", "Pool"}
+
+
+def test_no_nodes_is_an_error_as_upstream():
+    """An empty cluster is retried after error back-off."""
+    cluster = a_cluster()
+
+    decision = a_scheduler(cluster).schedule(info(cluster, "p"))
+
+    assert (decision.outcome, decision.message) == (Outcome.ERROR, "no nodes available to schedule pods")
+
+
+def test_a_plugin_that_raises_is_named_and_harms_its_own_cycle():
+    """The next pod is scheduled as if nothing had happened."""
+    cluster = a_cluster([a_node("a"), a_node("b")])
+    scheduler = a_scheduler(cluster, "Breaks")
+
+    broken = scheduler.schedule(info(cluster, "p", labels={"break": "yes"}))
+    fine = scheduler.schedule(info(cluster, "q"))
+
+    assert broken.outcome is Outcome.ERROR
+    assert broken.message == 'running score plugin "Breaks": ZeroDivisionError: as asked'
+    assert fine.outcome is Outcome.SCHEDULED
+
+
+def test_only_what_changed_is_evaluated_again():
+    """The second pod of a template costs one node, not a thousand."""
+    cluster = a_cluster([a_node(f"n{number}") for number in range(1000)])
+    scheduler = a_scheduler(cluster)
+    room = scheduler.profile.filter[0]
+    first = scheduler.schedule(info(cluster, "p0", cpu="1"))
+    cluster.place(info(cluster, "p0", cpu="1"), first.node)
+
+    room.asked = 0
+    scheduler.schedule(info(cluster, "p1", cpu="1"))
+
+    assert room.asked == 1
+
+
+def test_ties_are_broken_by_the_handed_in_choice():
+    """Same seed, same decision; the dice are not the engine's."""
+    cluster = a_cluster([a_node(name) for name in "abc"])
+    scheduler = a_scheduler(cluster)
+    scheduler._choose = lambda n: n - 1
+
+    decision = scheduler.schedule(info(cluster, "p", cpu="1"))
+
+    assert (decision.node, decision.ties) == ("c", 3)
+
+
+@pytest.mark.parametrize(
+    ("priority", "node"),
+    [pytest.param(0, "b", id="lower-gives-way"), pytest.param(9, "a", id="higher-takes-it")],
+)
+def test_nominated_pods_hold_their_room(priority, node):
+    """A pending pod's nomination counts against pods of no higher priority."""
+    cluster = a_cluster([a_node("a", cpu="4"), a_node("b", cpu="4")], [a_pod("x", cpu="3", node="b")])
+    scheduler = a_scheduler(cluster)
+    scheduler.nominations.add(info(cluster, "preemptor", cpu="4", priority=5), "a")
+
+    decision = scheduler.schedule(info(cluster, "p", cpu="1", priority=priority))
+
+    assert decision.node == node
+
+
+def test_a_nominated_node_is_taken_without_scoring():
+    """The room that was made for a pod is used, even if another node scores higher."""
+    cluster = a_cluster([a_node("a", cpu="1"), a_node("b", cpu="64")])
+
+    decision = a_scheduler(cluster).schedule(info(cluster, "p", cpu="1", status={"nominatedNodeName": "a"}))
+
+    assert (decision.node, decision.total) == ("a", None)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["schedule", "leave", "cordon", "remove", "add"]),
+            st.integers(0, 5),
+            st.integers(1, 3),
+        ),
+        max_size=40,
+    )
+)
+def test_kept_lanes_decide_as_a_fresh_scheduler(steps):
+    """Whatever happened in between, the caches never change a decision."""
+    cluster = a_cluster([a_node(f"n{number}", cpu="4") for number in range(3)])
+    kept = a_scheduler(cluster, "Pool")
+    for count, (what, number, cpu) in enumerate(steps):
+        if what == "schedule":
+            pod = info(cluster, f"p{count}", cpu=str(cpu), labels={"app": str(number)})
+            decision = kept.schedule(pod)
+            fresh = a_scheduler(cluster, "Pool").schedule(pod)
+            assert (decision.outcome, decision.node, decision.message) == (
+                fresh.outcome,
+                fresh.node,
+                fresh.message,
+            )
+            assert decision.total == fresh.total
+            if decision.node:
+                cluster.place(pod, decision.node)
+        elif what == "leave" and cluster.pods:
+            cluster.displace(sorted(cluster.pods)[number % len(cluster.pods)])
+        elif what == "remove":
+            cluster.remove_node(f"n{number}")
+        elif what == "add":
+            cluster.set_node(a_node(f"n{number}", cpu=str(cpu)))
+        else:
+            cluster.set_node(
+                a_node(f"n{number}", cpu=str(cpu), labels={"pool": "red" if cpu == 1 else "blue"})
+            )

@@ -1,0 +1,158 @@
+"""Profiles: merging with the defaults as upstream, and refusals that name the field."""
+
+import pytest
+
+from engine.toys import ALL
+from plimsoll.engine.profile import Enabled, PluginSet, ProfileConfig, build_profile
+from plimsoll.framework import ConfigurationError, Registry
+
+DEFAULTS = [Enabled("Fifo"), Enabled("Room"), Enabled("Binds")]
+
+
+def built(**plugins):
+    config = ProfileConfig("s", dict(plugins.items()))
+    return build_profile(config, Registry(ALL), DEFAULTS)
+
+
+def names(plugins):
+    return [plugin.name for plugin in plugins]
+
+
+def test_the_defaults_serve_an_empty_profile():
+    """A policy that names only a scheduler gets every default plugin, weight 1 unless said."""
+    profile = built()
+
+    assert names(profile.filter) == ["Room"]
+    assert profile.weights == {"Room": 1}
+
+
+@pytest.mark.parametrize(
+    ("plugins", "filters", "weights"),
+    [
+        pytest.param(
+            {"multiPoint": PluginSet((Enabled("Pool"),))}, ["Room", "Pool"], {"Room": 1}, id="appended"
+        ),
+        pytest.param(
+            {"multiPoint": PluginSet((Enabled("Pool"), Enabled("Room", 7)))},
+            ["Room", "Pool"],
+            {"Room": 7},
+            id="replaced-in-place",
+        ),
+        pytest.param(
+            {"filter": PluginSet((Enabled("Pool"), Enabled("Room")))},
+            ["Room", "Pool"],
+            {"Room": 1},
+            id="known-first",
+        ),
+        pytest.param(
+            {"filter": PluginSet(disabled=frozenset({"Room"}))}, [], {"Room": 1}, id="off-at-one-point"
+        ),
+        pytest.param({"multiPoint": PluginSet(disabled=frozenset({"Room"}))}, [], {}, id="off-everywhere"),
+        pytest.param(
+            {"score": PluginSet((Enabled("Room", 5),), frozenset({"*"}))},
+            ["Room"],
+            {"Room": 5},
+            id="weight-at-the-point",
+        ),
+    ],
+)
+def test_sets_merge_as_upstream(plugins, filters, weights):
+    """Order decides which refusal a user reads, so it is kube-scheduler's."""
+    profile = built(**plugins)
+
+    assert names(profile.filter) == filters
+    assert profile.weights == weights
+
+
+@pytest.mark.parametrize(
+    ("plugins", "args", "path", "told"),
+    [
+        pytest.param(
+            {"score": PluginSet((Enabled("Nope"),))},
+            {},
+            "spec.scheduling.plugins.score.enabled[0].name",
+            "no plugin",
+            id="unknown",
+        ),
+        pytest.param(
+            {"scor": PluginSet()},
+            {},
+            "spec.scheduling.plugins.scor",
+            "no such extension point",
+            id="unknown-point",
+        ),
+        pytest.param(
+            {"score": PluginSet((Enabled("Pool"),))},
+            {},
+            "spec.scheduling.plugins.score.enabled[0].name",
+            "has no score",
+            id="not-at-this-point",
+        ),
+        pytest.param(
+            {"filter": PluginSet((Enabled("Pool"), Enabled("Pool")))},
+            {},
+            "spec.scheduling.plugins.filter.enabled[1].name",
+            "twice",
+            id="twice",
+        ),
+        pytest.param(
+            {"bind": PluginSet(disabled=frozenset({"*"}))},
+            {},
+            "spec.scheduling.plugins.bind",
+            "DefaultBinder",
+            id="no-bind",
+        ),
+        pytest.param(
+            {"queueSort": PluginSet(disabled=frozenset({"Fifo"}))},
+            {},
+            "spec.scheduling.plugins.queueSort",
+            "exactly one",
+            id="no-sort",
+        ),
+        pytest.param(
+            {"multiPoint": PluginSet((Enabled("Pool"),))},
+            {"Pool": {"pond": 1}},
+            "spec.scheduling.pluginConfig[Pool].args.pond",
+            "not permitted",
+            id="bad-args",
+        ),
+        pytest.param(
+            {}, {"Nope": {}}, "spec.scheduling.pluginConfig[Nope]", "no plugin", id="args-of-nobody"
+        ),
+        pytest.param(
+            {"score": PluginSet((Enabled("Room", 2**62),))},
+            {},
+            "spec.scheduling.plugins.score",
+            "overflow",
+            id="overflow",
+        ),
+    ],
+)
+def test_refusals_name_the_field(plugins, args, path, told):
+    """What is wrong, where, and what is allowed; nothing half built."""
+    with pytest.raises(ConfigurationError) as caught:
+        build_profile(ProfileConfig("s", plugins, args), Registry(ALL), DEFAULTS)
+
+    assert caught.value.path == path
+    assert told in caught.value.problem
+
+
+def test_a_name_is_taken_once():
+    """Two classes of one name would hide one another."""
+    registry = Registry(ALL)
+
+    with pytest.raises(ConfigurationError, match="taken"):
+        registry.add(ALL[0])
+
+
+def test_a_class_without_extension_point_is_refused():
+    """A typo in a method name is found when the plugin is entered, not when it is called."""
+
+    class Useless:
+        name = "Useless"
+
+        def filtre(self):
+            """A typo."""
+
+    with pytest.raises(ConfigurationError, match="implements no extension point"):
+        Registry([Useless])
