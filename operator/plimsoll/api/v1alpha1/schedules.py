@@ -43,8 +43,8 @@ class Schedule(Resource):
         Rule(
             cel=f"!has(self.cron) || self.cron.matches(r'{CRON}')",
             holds=lambda self: self.cron is None or bool(_CRON.fullmatch(self.cron)),
-            message="cron takes five fields (minute, hour, day of month, month, day of week), as in "
-            "'*/30 22-23 * * mon-fri'",
+            message="cron takes five fields: minute 0-59, hour 0-23, day of month 1-31, month 1-12 or "
+            "jan-dec, day of week 0-7 or sun-sat; for example '*/30 22-23 * * mon-fri'",
             field="cron",
         ),
     )

@@ -1,0 +1,167 @@
+"""What is wrong with an object, field by field: the exact path, and one clear sentence.
+
+The operator puts these into ``Accepted=False``, for the spec and for the args of plugins and strategies
+alike; paths are written as the API server writes them (``spec.rebalancing.strategies[0].args.thresholds``).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails, to_json
+
+from plimsoll.api.v1alpha1.json_schemas import Schema, resolved
+from plimsoll.api.v1alpha1.rules import RULE_BROKEN
+from plimsoll.api.v1alpha1.uniqueness import DUPLICATE
+
+_TYPES = {
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "string_type": "a string",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "set_type": "a list",
+    "frozen_set_type": "a list",
+    "datetime_type": "a time such as 2026-01-31T12:00:00Z",
+}
+"""What to give, by type of pydantic error."""
+
+_BOUNDS = {
+    "greater_than_equal": ("too small", "the smallest allowed value is {ge}"),
+    "greater_than": ("too small", "it must be greater than {gt}"),
+    "less_than_equal": ("too large", "the largest allowed value is {le}"),
+    "less_than": ("too large", "it must be less than {lt}"),
+    "string_too_short": ("too short", "it needs at least {min_length} characters"),
+    "string_too_long": ("too long", "it may have at most {max_length} characters"),
+    "too_short": ("too short", "it needs at least {min_length} items"),
+    "too_long": ("too long", "it may have at most {max_length} items"),
+}
+"""What is wrong and what is allowed, by type of pydantic error."""
+
+_SHOWN = 60
+"""Characters of a refused value that a sentence shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """What is wrong with one field.
+
+    Attributes:
+        path: from the root of the object, as written on the wire.
+        sentence: what is wrong, what is allowed.
+    """
+
+    path: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.sentence}"
+
+
+def field_errors(
+    error: ValidationError, *, model: type[BaseModel] | None = None, prefix: str = ""
+) -> tuple[FieldError, ...]:
+    """What pydantic found, in order, one for each field and cause.
+
+    Args:
+        error: what the model's validation raised.
+        model: the model that was asked for; with it, sentences name the allowed fields and an example.
+        prefix: path of the validated part in its object (``spec.rebalancing.strategies[0].args``).
+    """
+    schema = _schema_of(model) if model else {}
+    found = [_field_error(detail, schema, prefix) for detail in error.errors(include_url=False)]
+    return tuple(dict.fromkeys(found))
+
+
+def summary(errors: Sequence[FieldError], *, shown: int = 3) -> str:
+    """The errors as one message for a condition; past ``shown`` they are counted."""
+    rest = len(errors) - shown
+    tail = f"; and {rest} more" if rest > 0 else ""
+    return "; ".join(str(error) for error in errors[:shown]) + tail
+
+
+@cache
+def _schema_of(model: type[BaseModel]) -> Schema:
+    return model.model_json_schema(by_alias=True)
+
+
+def _field_error(detail: ErrorDetails, schema: Schema, prefix: str) -> FieldError:
+    *parents, last = detail["loc"] or ("",)
+    path, parent = _walked(parents, schema, prefix)
+    path, target = _step(path, parent, last, schema.get("$defs", {}))
+    context = detail.get("ctx", {})
+    if detail["type"] == DUPLICATE:
+        path = f"{path}[{context['index']}]"
+    elif detail["type"] == RULE_BROKEN and context["field"]:
+        path = f"{path}.{context['field']}" if path else context["field"]
+    return FieldError(path, _sentence(detail, target, parent, str(last)))
+
+
+def _walked(loc: Sequence[int | str], schema: Schema, prefix: str) -> tuple[str, Schema]:
+    """The path to a location, and the schema there (empty where it is not known)."""
+    path, here = prefix, schema
+    for part in loc:
+        path, here = _step(path, here, part, schema.get("$defs", {}))
+    return path, here
+
+
+def _step(path: str, schema: Schema, part: int | str, definitions: Schema) -> tuple[str, Schema]:
+    """One step down; a branch of a union and the mark of a map's key are no steps on the wire."""
+    if "anyOf" in schema or part in {"[key]", ""}:
+        return path, {}
+    if isinstance(part, int):
+        return f"{path}[{part}]", resolved(schema.get("items", {}), definitions)
+    below = f"{path}.{part}" if path else part
+    field = schema.get("properties", {}).get(part) or schema.get("additionalProperties")
+    field = field or next(iter(schema.get("patternProperties", {}).values()), None)
+    return below, resolved(field, definitions) if isinstance(field, dict) else {}
+
+
+def _sentence(detail: ErrorDetails, schema: Schema, parent: Schema, field: str) -> str:
+    kind = detail["type"]
+    context: dict[str, Any] = detail.get("ctx", {})
+    value = _shown(detail["input"])
+    if kind == "missing":
+        return "is required"
+    if kind == "extra_forbidden":
+        return _unknown_field(field, list(parent.get("properties", ())))
+    if kind in {"enum", "literal_error"}:
+        return f"{value} is not allowed; use {_alternatives(context['expected'])}"
+    if kind in _TYPES:
+        return f"{value} has the wrong type; give {_TYPES[kind]}"
+    if kind in _BOUNDS:
+        wrong, allowed = _BOUNDS[kind]
+        return f"{value} is {wrong}; {allowed.format(**context)}"
+    if kind == "string_pattern_mismatch":
+        examples = " or ".join(str(example) for example in schema.get("examples", ()))
+        hint = f"write it like {examples}" if examples else f"it must match {context['pattern']}"
+        return f"{value} is malformed; {hint}"
+    if kind in {RULE_BROKEN, DUPLICATE}:
+        return detail["msg"]
+    return f"{value} is refused: {detail['msg'].removeprefix('Value error, ')}"
+
+
+def _unknown_field(field: str, known: Sequence[str]) -> str:
+    if not known:
+        return "there is no such field; remove it"
+    close = get_close_matches(field, known, n=1)
+    hint = f"did you mean {close[0]}" if close else "remove it"
+    return f"there is no such field; {hint} (allowed: {', '.join(known)})"
+
+
+def _alternatives(expected: str) -> str:
+    """Pydantic's "'A', 'B' or 'C'" without the quotes, and with true and false as on the wire."""
+    return expected.replace("'", "").replace("True", "true").replace("False", "false")
+
+
+def _shown(value: Any) -> str:
+    text = to_json(value, fallback=str).decode()
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
