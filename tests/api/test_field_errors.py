@@ -1,0 +1,148 @@
+"""Sentences about malformed fields: exact path, what is wrong, what is allowed."""
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from plimsoll.api.v1alpha1.field_errors import FieldError, field_errors, summary
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicySpec
+
+
+def errors_of(spec: dict[str, Any]) -> list[str]:
+    """The sentences about a spec."""
+    with pytest.raises(ValidationError) as caught:
+        SchedulingPolicySpec.from_wire(spec)
+    return [str(error) for error in field_errors(caught.value, model=SchedulingPolicySpec, prefix="spec")]
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        (
+            {"supend": True},
+            "spec.supend: there is no such field; did you mean suspend "
+            "(allowed: suspend, scope, scheduling, rebalancing)",
+        ),
+        (
+            {"rebalancing": {"records": {"days": 3}}},
+            "spec.rebalancing.records.days: there is no such field; remove it (allowed: maxCount, ttlSeconds)",
+        ),
+        (
+            {"rebalancing": {"mode": "Maybe"}},
+            'spec.rebalancing.mode: "Maybe" is not allowed; use DryRun or Enforce',
+        ),
+        (
+            {"rebalancing": {"evictor": {"nodeFit": False}}},
+            "spec.rebalancing.evictor.nodeFit: false is not allowed; use true",
+        ),
+        ({"scheduling": {}}, "spec.scheduling.schedulerName: is required"),
+        (
+            {"scheduling": {"schedulerName": "a", "percentageOfNodesToScore": "5"}},
+            'spec.scheduling.percentageOfNodesToScore: "5" has the wrong type; give a whole number',
+        ),
+        (
+            {"scheduling": {"schedulerName": "a", "percentageOfNodesToScore": 200}},
+            "spec.scheduling.percentageOfNodesToScore: 200 is too large; the largest allowed value is 100",
+        ),
+        (
+            {"rebalancing": {"strategies": [{"name": "A"}, {"name": "B"}, {"name": "A"}]}},
+            "spec.rebalancing.strategies[2]: A occurs twice; each item may occur once",
+        ),
+        (
+            {"scope": {"namespaces": {"include": ["ok", "Team A"]}}},
+            'spec.scope.namespaces.include[1]: "Team A" is malformed; write it like team-a',
+        ),
+        (
+            {"scope": {"podSelector": {"matchLabels": {"app": "a b"}}}},
+            'spec.scope.podSelector.matchLabels.app: "a b" is malformed; write it like web',
+        ),
+        (
+            {"scope": {"namespaces": {"include": ["a"], "exclude": ["b"]}}},
+            "spec.scope.namespaces.exclude: give either include or exclude, not both",
+        ),
+        (
+            {"rebalancing": {"schedule": {}}},
+            "spec.rebalancing.schedule: give exactly one of cron and intervalSeconds",
+        ),
+        (
+            {"rebalancing": {"limits": {"total": "all"}}},
+            'spec.rebalancing.limits.total: "all" is refused: give a number of pods from 0 up, '
+            'or a share from "0%" to "100%"',
+        ),
+    ],
+)
+def test_a_sentence_says_where_what_and_what_is_allowed(spec: dict[str, Any], sentence: str) -> None:
+    """One mistake, one sentence."""
+    assert errors_of(spec) == [sentence]
+
+
+def test_every_mistake_is_named() -> None:
+    """The user mends all of them at once."""
+    spec = {
+        "suspend": 1,
+        "scheduling": {"schedulerName": ""},
+        "rebalancing": {"mode": "x", "limits": {"total": -1}},
+    }
+
+    assert [sentence.split(":")[0] for sentence in errors_of(spec)] == [
+        "spec.suspend",
+        "spec.scheduling.schedulerName",
+        "spec.rebalancing.mode",
+        "spec.rebalancing.limits.total",
+    ]
+
+
+def test_a_long_value_is_cut() -> None:
+    """A megabyte in the wrong place does not become a megabyte in the status."""
+    (sentence,) = errors_of({"scheduling": {"schedulerName": "x" * 1_000_000}})
+
+    assert len(sentence) < 200
+
+
+class Args(BaseModel):
+    """Arguments as a plugin of a third party may declare them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    thresholds: dict[str, float] = {}
+    amount: int | bool | None = None
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> "Args":
+        if not self.thresholds:
+            raise ValueError("no resource threshold is configured")
+        return self
+
+
+def test_args_of_a_plugin_are_named_below_its_place_in_the_policy() -> None:
+    """The same sentences serve models that are not ours; a branch of a union is no part of the path."""
+    prefix = "spec.rebalancing.strategies[1].args"
+    with pytest.raises(ValidationError) as caught:
+        Args.model_validate({"thresholds": {"cpu": "much"}, "amount": "x", "threshold": 1})
+    with pytest.raises(ValidationError) as contradicted:
+        Args.model_validate({})
+
+    paths = [error.path for error in field_errors(caught.value, model=Args, prefix=prefix)]
+    assert set(paths) == {f"{prefix}.thresholds.cpu", f"{prefix}.amount", f"{prefix}.threshold"}
+    assert field_errors(contradicted.value, model=Args, prefix=prefix) == (
+        FieldError(prefix, "{} is refused: no resource threshold is configured"),
+    )
+
+
+def test_without_the_model_the_path_is_still_exact() -> None:
+    """Only the hints are missing."""
+    with pytest.raises(ValidationError) as caught:
+        SchedulingPolicySpec.from_wire({"rebalancing": {"strategies": [{"name": "A", "arg": {}}]}})
+
+    assert [str(error) for error in field_errors(caught.value, prefix="spec")] == [
+        "spec.rebalancing.strategies[0].arg: there is no such field; remove it"
+    ]
+
+
+def test_a_summary_counts_what_it_leaves_out() -> None:
+    """A condition's message stays readable."""
+    errors = [FieldError(f"spec.f{n}", "is required") for n in range(5)]
+
+    assert summary(errors, shown=2) == "spec.f0: is required; spec.f1: is required; and 3 more"
+    assert summary(errors[:1]) == "spec.f0: is required"

@@ -1,0 +1,153 @@
+"""Rules across fields: CEL and Python judge alike, so the API server and the model refuse the same."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import cel
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.resource import Resource
+from plimsoll.api.v1alpha1.rules import RULE_BROKEN
+from plimsoll.api.v1alpha1.schedules import Schedule
+from plimsoll.api.v1alpha1.scope import NamespaceScope, PriorityThreshold
+from plimsoll.api.v1alpha1.selectors import LabelSelectorRequirement, SelectorOperator
+
+CRON_FIELD = st.one_of(
+    st.sampled_from(["*", "*/5", "0", "1-5", "7", "8", "12", "13", "23", "24", "31", "32", "59", "60", "61"]),
+    st.sampled_from(["mon-fri", "SUN", "jan", "feb-MAR", "monday", "1,2", "1,,2", "*/0", "5-", "-5", "L"]),
+    st.text("0123456789*/,-ajn", min_size=1, max_size=6),
+)
+CRON = st.one_of(
+    st.lists(CRON_FIELD, min_size=4, max_size=6).map(" ".join).filter(lambda cron: len(cron) >= 9),
+    st.tuples(*[st.sampled_from(["*", "1", "1-3", "2,4", "*/2"])] * 5).map("  ".join),
+)
+NAMES = st.lists(st.sampled_from(["a", "b", "c"]), unique=True)
+
+WIRE = {
+    Schedule: st.fixed_dictionaries(
+        {},
+        optional={
+            "cron": CRON,
+            "intervalSeconds": st.integers(1, 600),
+            "timeZone": st.just("Europe/Berlin"),
+        },
+    ),
+    NamespaceScope: st.fixed_dictionaries({}, optional={"include": NAMES, "exclude": NAMES}),
+    PriorityThreshold: st.fixed_dictionaries(
+        {}, optional={"value": st.integers(-5, 5), "name": st.just("high")}
+    ),
+    LabelSelectorRequirement: st.fixed_dictionaries(
+        {"key": st.just("a"), "operator": st.sampled_from([operator.value for operator in SelectorOperator])},
+        optional={"values": NAMES},
+    ),
+}
+"""Objects of each model with rules: valid but for the rules."""
+
+TRANSITIONS = {
+    EvictionStatus: st.fixed_dictionaries(
+        {}, optional={"phase": st.sampled_from([phase.value for phase in Phase])}
+    ),
+    EvictionSpec: st.fixed_dictionaries(
+        {
+            "pod": st.fixed_dictionaries(
+                {"namespace": st.just("a"), "name": st.sampled_from(["p", "q"]), "uid": st.just("1")}
+            ),
+            "policy": st.just("default"),
+            "strategy": st.just("RemoveDuplicates"),
+            "mode": st.sampled_from(["DryRun", "Enforce"]),
+            "reason": st.just("two of one owner"),
+            "fromNode": st.just("n1"),
+        },
+        optional={"targetNode": st.sampled_from(["n2", "n3"])},
+    ),
+}
+"""Objects of each model with rules on updates."""
+
+
+def ruled(model: type[Resource] = Resource) -> Iterator[type[Resource]]:
+    """Every model of ours that has rules."""
+    for child in model.__subclasses__():
+        if child.rules or child.transition_rules:
+            yield child
+        yield from ruled(child)
+
+
+def is_broken(model: type[Resource], wire: dict[str, Any]) -> bool:
+    """Whether the model refuses the object for one of its rules."""
+    try:
+        model.from_wire(wire)
+    except ValidationError as error:
+        if {detail["type"] for detail in error.errors()} == {RULE_BROKEN}:
+            return True
+        raise
+    return False
+
+
+def test_every_model_with_rules_is_compared() -> None:
+    """A new rule needs its objects in the tables above."""
+    ours = {model for model in ruled() if model.__module__.startswith("plimsoll.")}
+
+    assert {model for model in ours if model.rules} == WIRE.keys()
+    assert {model for model in ours if model.transition_rules} == TRANSITIONS.keys()
+
+
+@pytest.mark.parametrize("model", WIRE, ids=lambda model: model.__name__)
+def test_cel_and_python_judge_alike(model: type[Resource]) -> None:
+    """An object breaks a rule in CEL exactly when the model refuses it."""
+
+    @given(WIRE[model])
+    def judge(wire: dict[str, Any]) -> None:
+        holds = [cel.evaluate(rule.cel, {"self": wire}) for rule in model.rules]
+
+        assert is_broken(model, wire) != all(holds)
+
+    judge()
+
+
+@pytest.mark.parametrize("model", TRANSITIONS, ids=lambda model: model.__name__)
+def test_cel_and_python_judge_updates_alike(model: type[Resource]) -> None:
+    """An update is refused by CEL exactly when the old object objects to the new one."""
+
+    @given(TRANSITIONS[model], TRANSITIONS[model])
+    def judge(old: dict[str, Any], new: dict[str, Any]) -> None:
+        holds = [cel.evaluate(rule.cel, {"self": new, "oldSelf": old}) for rule in model.transition_rules]
+
+        assert bool(model.from_wire(old).objections_to(model.from_wire(new))) != all(holds)
+
+    judge()
+
+
+@pytest.mark.parametrize(
+    "cron",
+    [
+        "0 2 * * *",
+        "*/5 * * * *",
+        "0,30 8-18/2 * * mon-fri",
+        "0 0 1 JAN,jul *",
+        "59 23 31 12 7",
+        "00 02 01 01 0",
+        "0  2  *  *  sun",
+    ],
+)
+def test_cron_as_people_write_it_is_accepted(cron: str) -> None:
+    """Steps, ranges, lists and names in either case."""
+    assert Schedule.from_wire({"cron": cron}).cron == cron
+
+
+def test_a_broken_rule_is_one_sentence_that_says_what_is_allowed() -> None:
+    """The sentence that the API server would say."""
+    with pytest.raises(ValidationError, match="give exactly one of cron and intervalSeconds"):
+        Schedule.from_wire({"cron": "0 2 * * *", "intervalSeconds": 5})
+
+
+def test_rules_only_look() -> None:
+    """A rule's Python side takes any object with the fields, and says yes or no."""
+    both = SimpleNamespace(include=("a",), exclude=("b",))
+
+    assert [rule.holds(both) for rule in NamespaceScope.rules] == [False]
