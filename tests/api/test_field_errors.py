@@ -21,12 +21,13 @@ def errors_of(spec: dict[str, Any]) -> list[str]:
     [
         (
             {"supend": True},
-            "spec.supend: there is no such field; did you mean suspend "
-            "(allowed: suspend, scope, scheduling, rebalancing)",
+            "spec.supend: there is no such field; did you mean suspend (allowed: {allowed})".format(
+                allowed="suspend, scope, scheduling, rebalancing"
+            ),
         ),
         (
-            {"rebalancing": {"records": {"days": 3}}},
-            "spec.rebalancing.records.days: there is no such field; remove it (allowed: maxCount, ttlSeconds)",
+            {"rebalancing": {"records": {"day": 3}}},
+            "spec.rebalancing.records.day: there is no such field; remove it (allowed: maxCount, ttlSeconds)",
         ),
         (
             {"rebalancing": {"mode": "Maybe"}},
@@ -67,8 +68,7 @@ def errors_of(spec: dict[str, Any]) -> list[str]:
         ),
         (
             {"rebalancing": {"limits": {"total": "all"}}},
-            'spec.rebalancing.limits.total: "all" is refused: give a number of pods from 0 up, '
-            'or a share from "0%" to "100%"',
+            'spec.rebalancing.limits.total: "all" is refused: give a number of pods or a share, as in "10%"',
         ),
     ],
 )

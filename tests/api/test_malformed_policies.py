@@ -1,9 +1,9 @@
 """Malformed policies are refused by the models, with the field named; an API server does it in tests/e2e."""
 
 import pytest
-from api.malformed_policies import BY_HAND, MALFORMED, MalformedPolicy
 from pydantic import ValidationError
 
+from api.malformed_policies import BY_HAND, MALFORMED, MalformedPolicy
 from plimsoll.api.v1alpha1 import SchedulingPolicy
 from plimsoll.api.v1alpha1.field_errors import field_errors
 

@@ -20,7 +20,7 @@ class _CountOrPercentSchema:
             [count, share],
             mode="left_to_right",
             custom_error_type="count_or_percent",
-            custom_error_message='give a number of pods from 0 up, or a share from "0%" to "100%"',
+            custom_error_message='give a number of pods or a share, as in "10%"',
         )
 
     def __get_pydantic_json_schema__(
