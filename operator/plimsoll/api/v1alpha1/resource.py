@@ -53,7 +53,7 @@ class Column:
 
     name: str
     path: str
-    type: Literal["string", "integer", "date"] = "string"
+    type: Literal["string", "integer", "boolean", "date"] = "string"
     description: str = ""
     priority: int = 0
 

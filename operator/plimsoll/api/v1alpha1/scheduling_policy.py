@@ -106,7 +106,7 @@ class SchedulingPolicy(CustomResource):
             Column("Verified", ".status.counts.verified", "integer", "Moves seen to a good end."),
             Column("Last Run", ".status.lastRun.startTime", "date", "Time since the last run."),
             Column("Age", ".metadata.creationTimestamp", "date"),
-            Column("Suspended", ".spec.suspend", priority=1),
+            Column("Suspended", ".spec.suspend", "boolean", priority=1),
             Column("Next Run", ".status.nextRunTime", priority=1),
             Column("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1),
         ),
