@@ -8,29 +8,10 @@ import contextlib
 import signal
 from pathlib import Path
 
-import yaml
-
 from plimsoll.devcluster.api import Api
+from plimsoll.devcluster.cluster import TOKEN, kubeconfig
 from plimsoll.devcluster.server import Server
 from plimsoll.devcluster.starting import seed
-
-TOKEN = "plimsoll-development"
-
-
-def kubeconfig(url: str, token: str) -> str:
-    """A kubeconfig, as YAML."""
-    name = "plimsoll-devcluster"
-    return yaml.safe_dump(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": name, "cluster": {"server": url}}],
-            "users": [{"name": name, "user": {"token": token}}],
-            "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": "default"}}],
-            "current-context": name,
-        },
-        sort_keys=False,
-    )
 
 
 async def run(path: Path, port: int) -> None:

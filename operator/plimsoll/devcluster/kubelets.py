@@ -202,12 +202,16 @@ class Kubelets:
             woken = kubelet.silent and told == SIMULATED
         kubelet.silent = told == STOPPED
         status = node.get("status") or {}
-        if old is None or not kubelet.allocatable or (old.get("status") or {}).get("allocatable") != status.get("allocatable"):
+        if (
+            old is None
+            or not kubelet.allocatable
+            or (old.get("status") or {}).get("allocatable") != status.get("allocatable")
+        ):
             kubelet.allocatable = amounts(status.get("allocatable") or status.get("capacity"))
         if woken or (kubelet.silent and not has_condition(node, "Ready", "Unknown")):
             self._context.queue.add(self.reconcile_node, name)
         if woken:
-            for pod in self._context.api.list("pods", fields=f"spec.nodeName={name}"):
+            for pod in self._context.pods_on(name):
                 self._context.queue.add(self.reconcile_pod, key_of(pod))
 
     def _pod_changed(self, kind: EventType, pod: Obj, old: Obj | None) -> None:
@@ -319,7 +323,9 @@ class Kubelets:
         if plan.kill_at > now:
             return
         if metadata.get("finalizers") and not is_finished(pod):
-            pod = self._context.write_status("pods", pod, pod_running.ended(pod, pod_running.KILLED_EXIT, now))
+            pod = self._context.write_status(
+                "pods", pod, pod_running.ended(pod, pod_running.KILLED_EXIT, now)
+            )
         kubelet.free(metadata["uid"])
         try:
             self._context.api.delete(

@@ -58,7 +58,13 @@ def make_node(
         "topology.kubernetes.io/zone": zone,
         "topology.kubernetes.io/region": region,
     }
-    capacity = {"cpu": cpu, "memory": memory, "ephemeral-storage": "100Gi", "pods": str(pods), **(resources or {})}
+    capacity = {
+        "cpu": cpu,
+        "memory": memory,
+        "ephemeral-storage": "100Gi",
+        "pods": str(pods),
+        **(resources or {}),
+    }
     return {
         "apiVersion": "v1",
         "kind": "Node",

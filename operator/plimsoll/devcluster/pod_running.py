@@ -40,7 +40,8 @@ def waiting(pod: Obj, reason: str, now: float) -> Obj:
     """The status of a pod whose containers do not start, such as for ImagePullBackOff."""
     status = _started(pod, now)
     status["containerStatuses"] = [
-        _container(pod, one, {"waiting": {"reason": reason}}, ready=False) for one in pod["spec"]["containers"]
+        _container(pod, one, {"waiting": {"reason": reason}}, ready=False)
+        for one in pod["spec"]["containers"]
     ]
     return _with_conditions(status, now, ready=False, pod=pod)
 
@@ -61,7 +62,8 @@ def running(pod: Obj, host: str, address: str, now: float, *, ready: bool) -> Ob
     state = {"running": {"startedAt": moment}}
     if inits := pod["spec"].get("initContainers"):
         status["initContainerStatuses"] = [
-            _container(pod, one, state if _is_sidecar(one) else _ended(0, now, now), ready=True) for one in inits
+            _container(pod, one, state if _is_sidecar(one) else _ended(0, now, now), ready=True)
+            for one in inits
         ]
     before = {one["name"]: one for one in status.get("containerStatuses") or ()}
     status["containerStatuses"] = [
@@ -161,7 +163,9 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _with_conditions(status: Obj, now: float, *, ready: bool, pod: Obj, reason: str = "ContainersNotReady") -> Obj:
+def _with_conditions(
+    status: Obj, now: float, *, ready: bool, pod: Obj, reason: str = "ContainersNotReady"
+) -> Obj:
     """A status with the kubelet's conditions; those of others stay."""
     moment, generation = to_timestamp(now), pod["metadata"].get("generation")
     before = {one["type"]: one for one in status.get("conditions") or ()}

@@ -26,6 +26,8 @@ from plimsoll.devcluster.store import Entry
 from plimsoll.devcluster.watching import Watcher
 
 if TYPE_CHECKING:
+    import ssl
+
     from plimsoll.devcluster.api import Api
     from plimsoll.devcluster.resources import Obj, Resource
 
@@ -111,14 +113,15 @@ class Server:
         self._runner: web.ServerRunner | None = None
         self.url = ""
 
-    async def start(self, port: int = 0) -> str:
-        """Listen on loopback; gives the URL."""
-        self._runner = web.ServerRunner(web.Server(self.handle, access_log=None))
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", port, shutdown_timeout=0.5)
+    async def start(self, port: int = 0, tls: ssl.SSLContext | None = None) -> str:
+        """Listen on loopback; gives the URL. It may be called again, for another port."""
+        if self._runner is None:
+            self._runner = web.ServerRunner(web.Server(self.handle, access_log=None), shutdown_timeout=0.5)
+            await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", port, ssl_context=tls)
         await site.start()
-        host, bound = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{bound}"
+        host, bound = self._runner.addresses[-1][:2]
+        self.url = f"{'https' if tls else 'http'}://{host}:{bound}"
         return self.url
 
     async def stop(self) -> None:

@@ -7,9 +7,10 @@ it.
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_left, insort
 from collections import deque
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from plimsoll.devcluster.resources import Obj
+
+_LOG = logging.getLogger(__name__)
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 Key = tuple[str, str]  # namespace ("" where there is none), name
@@ -166,14 +169,33 @@ class Collection:
         return recent
 
 
+def _call(subscriber: Callable[..., None], *told: Any) -> None:
+    """Tell a subscriber; its failure is its own, the write is done."""
+    try:
+        subscriber(*told)
+    except Exception:  # noqa: BLE001 - whatever it is, the others are still to be told
+        _LOG.exception("a subscriber failed")
+
+
 class Store:
     """All collections and the one counter of versions."""
 
     def __init__(self) -> None:
         self.revision = 1
         self._collections: dict[str, Collection] = {}
-        self._pending: deque[tuple[Collection, Change]] = deque()
+        self._pending: deque[tuple[str, Collection, Change]] = deque()
         self._telling = False
+        self._followers: list[Callable[[str, Change], None]] = []
+
+    def follow(self, follower: Callable[[str, Change], None]) -> None:
+        """Call a follower with the collection's name after each commit, whatever the resource."""
+        self._followers.append(follower)
+
+    def everything(self) -> Iterator[tuple[str, Entry]]:
+        """All objects with the names of their collections."""
+        for name, collection in list(self._collections.items()):
+            for entry in list(collection.entries.values()):
+                yield name, entry
 
     def collection(self, name: str) -> Collection:
         """A collection; made when it is first asked for."""
@@ -203,19 +225,21 @@ class Store:
         previous = collection.drop(key) if kind == "DELETED" else collection.put(key, entry)
         change = Change(kind, entry, previous)
         collection.note(change)
-        self._tell(collection, change)
+        self._tell(name, collection, change)
         return entry
 
-    def _tell(self, collection: Collection, change: Change) -> None:
+    def _tell(self, name: str, collection: Collection, change: Change) -> None:
         """Call the subscribers, in the order of the commits even where one of them writes."""
-        self._pending.append((collection, change))
+        self._pending.append((name, collection, change))
         if self._telling:
             return
         self._telling = True
         try:
             while self._pending:
-                of, told = self._pending.popleft()
-                for subscriber in tuple(of.subscribers):
-                    subscriber(told)
+                of, collected, told = self._pending.popleft()
+                for subscriber in tuple(collected.subscribers):
+                    _call(subscriber, told)
+                for follower in self._followers:
+                    _call(follower, of, told)
         finally:
             self._telling = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.devcluster.controllers.context import Context, Controller
+from plimsoll.devcluster.controllers.context import BY_NODE, Context, Controller
 from plimsoll.devcluster.controllers.daemon_set import DaemonSetController
 from plimsoll.devcluster.controllers.deployment import DeploymentController
 from plimsoll.devcluster.controllers.disruption import DisruptionController
@@ -46,6 +46,9 @@ ALL = (
 
 def make_context(api: Api, queue: WorkQueue) -> Context:
     """What controllers and kubelets share."""
+    pods = api.store.collection("pods")
+    if not pods.has_index(BY_NODE):
+        pods.add_index(BY_NODE, lambda pod: [pod["spec"].get("nodeName") or ""])
     return Context(api, queue, Ownership(api), EventRecorder(api, queue.clock))
 
 

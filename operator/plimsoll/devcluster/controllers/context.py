@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from plimsoll.devcluster.controllers.ownership import key_of, split_key
 
+BY_NODE = "spec.nodeName"
+"""The index of pods by node; the API server uses it for field selectors, too."""
+
 if TYPE_CHECKING:
     from plimsoll.devcluster.api import Api
     from plimsoll.devcluster.controllers.event_recorder import EventRecorder
@@ -35,6 +38,10 @@ class Context:
         namespace, name = split_key(key)
         entry = self.api.store.collection(resource).entries.get((namespace or "", name))
         return entry.obj if entry else None
+
+    def pods_on(self, node: str) -> list[Obj]:
+        """The pods that are bound to a node."""
+        return [entry.obj for entry in self.api.store.collection("pods").indexed(BY_NODE, node)]
 
     def write_status(self, resource: str, obj: Obj, status: Obj) -> Obj:
         """Write an object's status if it says anything new."""

@@ -247,12 +247,9 @@ def _tie(spec: Obj, node: str) -> None:
 
 def _tied_to(pod: Obj) -> str:
     """The node that a pod's affinity requires by name."""
-    required = (
-        ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(
-            "requiredDuringSchedulingIgnoredDuringExecution"
-        )
-        or {}
-    )
+    required = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or {}
     for term in required.get("nodeSelectorTerms") or ():
         for one in term.get("matchFields") or ():
             if one["key"] == "metadata.name" and one["values"]:

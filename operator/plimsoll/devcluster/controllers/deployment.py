@@ -322,7 +322,9 @@ def _same(one: Obj, other: Obj | None) -> bool:
 def _newest(deployment: Obj, sets: list[Obj]) -> Obj | None:
     """The oldest ReplicaSet that has the Deployment's present template."""
     template = deployment["spec"]["template"]
-    return next((one for one in sets if _without_hash(one["spec"]["template"]) == _without_hash(template)), None)
+    return next(
+        (one for one in sets if _without_hash(one["spec"]["template"]) == _without_hash(template)), None
+    )
 
 
 def _without_hash(template: Obj) -> Obj:

@@ -31,7 +31,7 @@ def has_deadline(deployment: Obj) -> bool:
 def with_progress(deployment: Obj, status: str, reason: str, message: str, now: float) -> list[Obj]:
     """The conditions with Progressing set."""
     conditions = (deployment.get("status") or {}).get("conditions") or []
-    return with_condition(conditions, "Progressing", status, reason, message, now, updated=True)
+    return with_condition(conditions, "Progressing", status, reason, message, now=now, updated=True)
 
 
 def with_pause(deployment: Obj, now: float) -> list[Obj] | None:
@@ -76,7 +76,7 @@ def counted(deployment: Obj, new: Obj | None, sets: list[Obj], now: float) -> Ob
         "True" if has_least else "False",
         "MinimumReplicasAvailable" if has_least else "MinimumReplicasUnavailable",
         f"Deployment {'has' if has_least else 'does not have'} minimum availability.",
-        now,
+        now=now,
         updated=True,
     )
     return status
@@ -110,7 +110,7 @@ def progressed(deployment: Obj, status: Obj, new: Obj | None, sets: list[Obj], n
             told = ("False", _LATE, f"{name} has timed out progressing.")
         if told:
             status["conditions"] = with_condition(
-                status["conditions"], "Progressing", *told, now, updated=True
+                status["conditions"], "Progressing", *told, now=now, updated=True
             )
             if told[1] == "ReplicaSetUpdated":
                 _touch(status, now)

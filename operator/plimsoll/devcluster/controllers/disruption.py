@@ -68,10 +68,18 @@ class DisruptionController:
             return
         disrupted, recheck_s = self._disrupted(budget, pods)
         healthy = sum(
-            is_ready(pod) and not is_terminating(pod) and pod["metadata"]["name"] not in disrupted for pod in pods
+            is_ready(pod) and not is_terminating(pod) and pod["metadata"]["name"] not in disrupted
+            for pod in pods
         )
         allowed = max(0, healthy - desired) if expected > 0 else 0
-        self._write(budget, expected, desired, healthy, allowed, disrupted)
+        self._write(
+            budget,
+            expected=expected,
+            desired=desired,
+            healthy=healthy,
+            allowed=allowed,
+            disrupted=disrupted,
+        )
         if recheck_s is not None:
             self._context.queue.add(self.reconcile, key, recheck_s)
 
@@ -143,12 +151,23 @@ class DisruptionController:
                 waits.append(left)
             else:
                 self._context.events.tell(
-                    COMPONENT, pod, "NotDeleted", f"Pod was expected by PDB {key_of(budget)} to be deleted but it wasn't", "Warning"
+                    COMPONENT,
+                    pod,
+                    "NotDeleted",
+                    f"Pod was expected by PDB {key_of(budget)} to be deleted but it wasn't",
+                    "Warning",
                 )
         return waiting, min(waits, default=None)
 
     def _write(
-        self, budget: Obj, expected: int, desired: int, healthy: int, allowed: int, disrupted: dict[str, str]
+        self,
+        budget: Obj,
+        *,
+        expected: int,
+        desired: int,
+        healthy: int,
+        allowed: int,
+        disrupted: dict[str, str],
     ) -> None:
         before: Obj = budget.get("status") or {}
         generation = budget["metadata"]["generation"]
@@ -158,7 +177,7 @@ class DisruptionController:
             "True" if allowed else "False",
             "SufficientPods" if allowed else "InsufficientPods",
             "",
-            self._context.now,
+            now=self._context.now,
         )
         status: Obj = {"disruptedPods": disrupted} if disrupted else {}
         status |= {
@@ -175,7 +194,12 @@ class DisruptionController:
         """Allow nothing, and say why."""
         before: Obj = budget.get("status") or {}
         conditions = with_condition(
-            before.get("conditions") or [], "DisruptionAllowed", "False", "SyncFailed", message, self._context.now
+            before.get("conditions") or [],
+            "DisruptionAllowed",
+            "False",
+            "SyncFailed",
+            message,
+            now=self._context.now,
         )
         counts = {"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
         status = {**counts, **before, "disruptionsAllowed": 0, "conditions": conditions}

@@ -17,9 +17,10 @@ from plimsoll.devcluster.statuses import StatusError
 if TYPE_CHECKING:
     from plimsoll.devcluster.controllers.context import Context
     from plimsoll.devcluster.resources import Obj
-    from plimsoll.devcluster.store import EventType
+    from plimsoll.devcluster.store import Change, EventType
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+_WITHOUT_OWNERS = ("events",)
 
 
 class Place(NamedTuple):
@@ -41,9 +42,14 @@ class GarbageCollector:
     def start(self) -> None:
         """Follow all resources."""
         store = self._context.api.store
-        store.subscribe_all(self._changed)
+        store.follow(self._followed)
         for collection, entry in store.everything():
             self._changed(collection, "ADDED", entry.obj, None)
+
+    def _followed(self, collection: str, change: Change) -> None:
+        if collection not in _WITHOUT_OWNERS:
+            previous = change.previous.obj if change.previous else None
+            self._changed(collection, change.type, change.entry.obj, previous)
 
     def reconcile(self, uid: str) -> None:
         """Let an object go whose owners are gone, and go on with its own deletion if it waits for others."""

@@ -83,7 +83,11 @@ class JobController:
 
     def _pod_changed(self, kind: EventType, pod: Obj, _old: Obj | None) -> None:
         """Look after pods that bear the finalizer of a Job that is gone."""
-        if kind != "DELETED" and FINALIZER in (pod["metadata"].get("finalizers") or ()) and self._job_of(pod) is None:
+        if (
+            kind != "DELETED"
+            and FINALIZER in (pod["metadata"].get("finalizers") or ())
+            and self._job_of(pod) is None
+        ):
             self._context.queue.add(self.release_orphan, key_of(pod))
 
     def _job_changed(self, kind: EventType, job: Obj, _old: Obj | None) -> None:
@@ -114,7 +118,9 @@ class JobController:
         succeeded = [pod for pod in tracked if phase_of(pod) == "Succeeded"]
         failed = [pod for pod in tracked if _has_failed(pod, only_failed=only_failed)]
         if job_indexes.is_indexed(job):
-            status["completedIndexes"] = job_indexes.with_completed(job, status.get("completedIndexes", ""), succeeded)
+            status["completedIndexes"] = job_indexes.with_completed(
+                job, status.get("completedIndexes", ""), succeeded
+            )
             status["succeeded"] = len(job_indexes.parsed(status["completedIndexes"]))
         else:
             status["succeeded"] = status.get("succeeded", 0) + len(succeeded)
@@ -150,7 +156,11 @@ class JobController:
             self._set(status, kind, "True", reason, message)
             if kind == "Complete":
                 status["completionTime"] = to_timestamp(self._context.now)
-            event = ("Normal", "Completed", "Job completed") if kind == "Complete" else ("Warning", reason, message)
+            event = (
+                ("Normal", "Completed", "Job completed")
+                if kind == "Complete"
+                else ("Warning", reason, message)
+            )
             self._context.events.tell(COMPONENT, job, event[1], event[2], event[0])
         return True
 
@@ -160,7 +170,9 @@ class JobController:
             return "Failed", target["reason"], target["message"]
         spec = job["spec"]
         limit = spec.get("backoffLimit", 6)
-        restarts = sum(map(_restarts, pods)) if spec["template"]["spec"].get("restartPolicy") == "OnFailure" else 0
+        restarts = (
+            sum(map(_restarts, pods)) if spec["template"]["spec"].get("restartPolicy") == "OnFailure" else 0
+        )
         if status["failed"] > limit or (restarts and restarts >= max(limit, 1)):
             return "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
         if (seconds := spec.get("activeDeadlineSeconds")) is not None and "startTime" in status:
@@ -169,8 +181,10 @@ class JobController:
                 return "Failed", "DeadlineExceeded", "Job was active longer than specified deadline"
             self._context.queue.add(self.reconcile, key_of(job), left)
         completions = spec.get("completions")
-        enough = status["succeeded"] >= completions if completions is not None else (
-            status["succeeded"] > 0 and not status["active"]
+        enough = (
+            status["succeeded"] >= completions
+            if completions is not None
+            else (status["succeeded"] > 0 and not status["active"])
         )
         if enough and not spec.get("suspend"):
             return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
@@ -206,14 +220,16 @@ class JobController:
         parallelism: int = job["spec"].get("parallelism", 1)
         completions = job["spec"].get("completions")
         if completions is None:
-            return status["active"] if status["succeeded"] else parallelism
-        return max(0, min(parallelism, completions - status["succeeded"]))
+            return int(status["active"]) if status["succeeded"] else parallelism
+        return max(0, min(parallelism, int(completions) - int(status["succeeded"])))
 
     def _create(self, job: Obj, status: Obj, pods: list[Obj], missing: int) -> None:
         """Create pods, unless pods failed a short while ago; then later."""
         failures, since = self._failures.get(job["metadata"]["uid"], (0, 0.0))
         if failures:
-            wait_s = since + min(FIRST_BACKOFF_S * 2 ** min(failures - 1, 10), LAST_BACKOFF_S) - self._context.now
+            wait_s = (
+                since + min(FIRST_BACKOFF_S * 2 ** min(failures - 1, 10), LAST_BACKOFF_S) - self._context.now
+            )
             if wait_s > 0:
                 self._context.queue.add(self.reconcile, key_of(job), wait_s)
                 return
@@ -221,7 +237,11 @@ class JobController:
             self._enqueue(key_of(job))
         count = min(missing, BATCH)
         indexed = job_indexes.is_indexed(job)
-        free = job_indexes.free(job, status.get("completedIndexes", ""), pods, count) if indexed else [None] * count
+        free = (
+            job_indexes.free(job, status.get("completedIndexes", ""), pods, count)
+            if indexed
+            else [None] * count
+        )
         for index in free:
             reference = self._owners.reference_to(job)
             pod = pod_from_template(job["spec"]["template"], job, reference)
@@ -232,9 +252,10 @@ class JobController:
 
     def _set(self, status: Obj, kind: str, state: str, reason: str, message: str) -> None:
         now = self._context.now
-        conditions = with_condition(status.get("conditions") or [], kind, state, reason, message, now)
+        conditions = with_condition(status.get("conditions") or [], kind, state, reason, message, now=now)
         status["conditions"] = [
-            {"lastProbeTime": one["lastTransitionTime"], **one} if one["type"] == kind else one for one in conditions
+            {"lastProbeTime": one["lastTransitionTime"], **one} if one["type"] == kind else one
+            for one in conditions
         ]
 
     def _write(self, job: Obj, status: Obj) -> None:
@@ -265,7 +286,9 @@ class JobController:
             self._context.queue.add(self.reconcile, key_of(job), left)
         else:
             metadata = job["metadata"]
-            self._context.api.delete(RESOURCE, metadata["namespace"], metadata["name"], propagation="Foreground")
+            self._context.api.delete(
+                RESOURCE, metadata["namespace"], metadata["name"], propagation="Foreground"
+            )
 
 
 def _is_over(job: Obj) -> bool:

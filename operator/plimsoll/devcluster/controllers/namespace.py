@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from plimsoll.devcluster.api import Write
 from plimsoll.devcluster.controllers.pod_state import is_terminating, with_condition
 from plimsoll.devcluster.statuses import StatusError
 
@@ -90,7 +91,9 @@ class NamespaceController:
             "NamespaceContentRemaining": (
                 "SomeResourcesRemain",
                 "Some resources are remaining: "
-                + ", ".join(f"{name} has {count} resource instances" for name, count in sorted(remaining.items())),
+                + ", ".join(
+                    f"{name} has {count} resource instances" for name, count in sorted(remaining.items())
+                ),
             )
         }
         if finalizers:
@@ -105,7 +108,7 @@ class NamespaceController:
         conditions = status.get("conditions") or []
         for kind, (reason, message) in {**_FINE, **told}.items():
             state = "True" if kind in told else "False"
-            conditions = with_condition(conditions, kind, state, reason, message, self._context.now)
+            conditions = with_condition(conditions, kind, state, reason, message, now=self._context.now)
         status["conditions"] = conditions
         self._context.write_status(RESOURCE, namespace, status)
 
@@ -113,4 +116,4 @@ class NamespaceController:
         """Take the namespace's own finalizer off; with the last one it goes."""
         kept = [one for one in namespace["spec"]["finalizers"] if one != FINALIZER]
         changed = {**namespace, "spec": {**namespace["spec"], "finalizers": kept}}
-        self._context.api.finalize_namespace(changed)
+        self._context.api.update(RESOURCE, changed, Write(subresource="finalize"))

@@ -50,7 +50,9 @@ class NodeTaintController:
         known = {(one["key"], one["effect"]) for one in kept}
         now = to_timestamp(self._context.now)
         added: list[Obj] = [
-            {"key": name, "effect": effect, "timeAdded": now} for name, effect in wanted if (name, effect) not in known
+            {"key": name, "effect": effect, "timeAdded": now}
+            for name, effect in wanted
+            if (name, effect) not in known
         ]
         if added or len(kept) != len(before):
             spec = {**(node.get("spec") or {}), "taints": kept + added}

@@ -161,7 +161,11 @@ class Ownership:
                     owners.enqueue(f"{namespace}/{reference['name']}")
         if kind == "DELETED" or now is not None:
             return
-        if old is None or before is not None or old["metadata"].get("labels") != new["metadata"].get("labels"):
+        if (
+            old is None
+            or before is not None
+            or old["metadata"].get("labels") != new["metadata"].get("labels")
+        ):
             self._offer(resource, new)
 
     def _appeared(self, resource: str, owners: Owners, kind: EventType, owner: Obj) -> None:

@@ -39,7 +39,7 @@ class PodGarbageController:
         """Delete the pods of a node that has not come back."""
         if self._context.find("nodes", node):
             return
-        for pod in self._context.api.list("pods", fields=f"spec.nodeName={node}"):
+        for pod in self._context.pods_on(node):
             self._delete(pod)
 
     def _node_changed(self, kind: EventType, node: Obj, _old: Obj | None) -> None:
@@ -55,8 +55,10 @@ class PodGarbageController:
                 "True",
                 "DeletionByPodGC",
                 "PodGC: node no longer exists",
-                self._context.now,
+                now=self._context.now,
             )
             self._context.write_status("pods", pod, {**status, "phase": "Failed", "conditions": conditions})
         metadata = pod["metadata"]
-        self._context.api.delete("pods", metadata["namespace"], metadata["name"], grace_seconds=0, uid=metadata["uid"])
+        self._context.api.delete(
+            "pods", metadata["namespace"], metadata["name"], grace_seconds=0, uid=metadata["uid"]
+        )

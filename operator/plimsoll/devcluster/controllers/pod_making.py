@@ -43,7 +43,9 @@ def create_pod(context: Context, component: str, owner: Obj, pod: Obj) -> Obj:
     except StatusError as error:
         causes = error.details.get("causes") or ()
         if not any(cause.get("reason") == "NamespaceTerminating" for cause in causes):
-            context.events.tell(component, owner, "FailedCreate", f"Error creating: {error.message}", "Warning")
+            context.events.tell(
+                component, owner, "FailedCreate", f"Error creating: {error.message}", "Warning"
+            )
         raise
     name = created["metadata"]["name"]
     context.events.tell(component, owner, "SuccessfulCreate", f"Created pod: {name}")

@@ -109,8 +109,8 @@ def with_condition(
     status: str,
     reason: str,
     message: str,
-    now: float,
     *,
+    now: float,
     updated: bool = False,
 ) -> list[Obj]:
     """The conditions with one of them set; its transition time moves only with its status.

@@ -122,7 +122,7 @@ class ReplicaSetController:
         conditions = before.get("conditions") or []
         if failure is not None:
             conditions = with_condition(
-                conditions, "ReplicaFailure", "True", "FailedCreate", failure.message, now
+                conditions, "ReplicaFailure", "True", "FailedCreate", failure.message, now=now
             )
         else:
             conditions = without_condition(conditions, "ReplicaFailure")

@@ -25,7 +25,7 @@ def scaled(value: int | str, total: int, *, round_up: bool) -> int:
 
 def is_rolling(deployment: Obj) -> bool:
     """Whether the strategy is RollingUpdate."""
-    return deployment["spec"].get("strategy", {}).get("type", "RollingUpdate") == "RollingUpdate"
+    return bool(deployment["spec"].get("strategy", {}).get("type", "RollingUpdate") == "RollingUpdate")
 
 
 def fence_posts(deployment: Obj) -> tuple[int, int]:

@@ -164,7 +164,8 @@ class StatefulSetController:
         if named:
             volumes = [one for one in spec.get("volumes") or () if one["name"] not in named]
             spec["volumes"] = volumes + [
-                {"name": volume, "persistentVolumeClaim": {"claimName": claim}} for volume, claim in named.items()
+                {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
+                for volume, claim in named.items()
             ]
         create_pod(self._context, COMPONENT, stateful_set, pod)
 
@@ -174,7 +175,10 @@ class StatefulSetController:
         if self._context.find(CLAIMS, f"{namespace}/{name}"):
             return
         claim = copied({key: value for key, value in template.items() if key != "status"})
-        labels = {**(claim["metadata"].get("labels") or {}), **(stateful_set["spec"]["selector"].get("matchLabels") or {})}
+        labels = {
+            **(claim["metadata"].get("labels") or {}),
+            **(stateful_set["spec"]["selector"].get("matchLabels") or {}),
+        }
         claim["metadata"] = {**claim["metadata"], "name": name, "namespace": namespace, "labels": labels}
         self._context.api.create(CLAIMS, claim)
 

@@ -56,7 +56,7 @@ class TaintEvictionController:
             "True",
             "DeletionByTaintManager",
             "Taint manager: deleting due to NoExecute taint",
-            self._context.now,
+            now=self._context.now,
         )
         self._context.write_status("pods", pod, {**(pod.get("status") or {}), "conditions": conditions})
         self._context.events.tell(
@@ -76,7 +76,7 @@ class TaintEvictionController:
         if not taints:
             del self._tainted[name]
             return
-        for pod in self._context.api.list("pods", fields=f"spec.nodeName={name}"):
+        for pod in self._context.pods_on(name):
             self._context.queue.add(self.reconcile, key_of(pod))
 
     def _pod_changed(self, kind: EventType, pod: Obj, old: Obj | None) -> None:

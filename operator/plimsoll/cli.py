@@ -1,0 +1,89 @@
+"""The command line: ``plimsoll run``, ``plimsoll devcluster``, ``plimsoll version``.
+
+Each command imports what it needs, so the operator never loads the development cluster.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import plimsoll
+
+app = typer.Typer(
+    name="plimsoll",
+    help="A Kubernetes scheduler and descheduler in one operator.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(plimsoll.__version__)
+
+
+@app.command()
+def devcluster(
+    *,
+    kubeconfig: Annotated[
+        Path, typer.Option(help="Where to write the kubeconfig, once requests are answered.", dir_okay=False)
+    ],
+    nodes: Annotated[
+        int, typer.Option(min=0, max=10_000, help="How many simulated nodes to begin with.")
+    ] = 0,
+    node_cpu: Annotated[str, typer.Option(help="Their CPU, as a quantity.")] = "8",
+    node_memory: Annotated[str, typer.Option(help="Their memory, as a quantity.")] = "32Gi",
+    node_pods: Annotated[int, typer.Option(min=1, help="How many pods each takes.")] = 110,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0 takes a free one.")
+    ] = 0,
+    controllers: Annotated[
+        bool, typer.Option(help="Run the controllers (Deployments, Jobs, garbage, budgets, ...).")
+    ] = True,
+    kubelets: Annotated[
+        bool, typer.Option(help="Run simulated kubelets on the nodes that ask for one.")
+    ] = True,
+    start_seconds: Annotated[
+        float, typer.Option(min=0, help="The longest time from a pod being bound to its running.")
+    ] = 0.2,
+    longest_grace_seconds: Annotated[
+        float,
+        typer.Option(min=0, help="Deleted pods leave after their grace period, or after this if shorter."),
+    ] = 1.0,
+    heartbeats: Annotated[bool, typer.Option(help="Renew a Lease for each node every 10 s.")] = False,
+) -> None:
+    """Run a development cluster on loopback until SIGTERM: not a real one, nothing is kept, nothing runs.
+
+    It answers like a Kubernetes 1.36 API server; containers are only pretended.
+    """
+    import asyncio  # noqa: PLC0415 - the operator never loads what only the development cluster needs
+
+    from plimsoll.devcluster import cluster, quantities  # noqa: PLC0415 - likewise
+    from plimsoll.devcluster import kubelets as simulated  # noqa: PLC0415 - likewise
+
+    try:
+        quantities.milli(node_cpu), quantities.milli(node_memory)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    settings = simulated.KubeletSettings(
+        start_s=(min(0.05, start_seconds), start_seconds),
+        longest_grace_s=longest_grace_seconds,
+        heartbeats=heartbeats,
+    )
+    one = cluster.DevCluster(
+        nodes=cluster.simulated_nodes(nodes, cpu=node_cpu, memory=node_memory, pods=node_pods),
+        controllers=controllers,
+        kubelets=settings if kubelets else None,
+        port=port,
+    )
+    asyncio.run(
+        cluster.serve(one, kubeconfig, lambda url: typer.echo(f"{url} ready; kubeconfig: {kubeconfig}"))
+    )
+
+
+def main() -> None:
+    """The console script."""
+    app()

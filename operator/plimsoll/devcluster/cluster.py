@@ -1,0 +1,168 @@
+"""DevCluster: API server, controllers and kubelets in one asyncio process, on loopback.
+
+Called by ``plimsoll devcluster`` and by tests. It is a development tool: one fixed token, no TLS, all
+state in memory and gone at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import signal
+from typing import TYPE_CHECKING, Self
+
+import yaml
+
+from plimsoll.devcluster.api import Api
+from plimsoll.devcluster.certificates import loopback_identity
+from plimsoll.devcluster.controllers import make_context, start_controllers
+from plimsoll.devcluster.controllers.work_queue import WorkQueue
+from plimsoll.devcluster.kubelets import Kubelets, KubeletSettings
+from plimsoll.devcluster.node_making import make_node
+from plimsoll.devcluster.server import Server
+from plimsoll.devcluster.starting import seed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from plimsoll.devcluster.resources import Obj
+
+NAME = "plimsoll-devcluster"
+TOKEN = "plimsoll-development"
+ZONES = 3
+
+
+def kubeconfig(url: str, token: str, *, certificate: bytes = b"", plain_url: str = "") -> str:
+    """A kubeconfig, as YAML.
+
+    Args:
+        url: where the server listens.
+        token: the bearer token.
+        certificate: the authority of ``url``, PEM.
+        plain_url: the same server without TLS, for the context "plimsoll-devcluster-http".
+    """
+    cluster = {"server": url}
+    if certificate:
+        cluster["certificate-authority-data"] = base64.b64encode(certificate).decode()
+    clusters = {NAME: cluster}
+    if plain_url:
+        clusters[f"{NAME}-http"] = {"server": plain_url}
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": told} for name, told in clusters.items()],
+            "users": [{"name": NAME, "user": {"token": token}}],
+            "contexts": [
+                {"name": name, "context": {"cluster": name, "user": NAME, "namespace": "default"}}
+                for name in clusters
+            ],
+            "current-context": NAME,
+        },
+        sort_keys=False,
+    )
+
+
+def simulated_nodes(count: int, *, cpu: str = "8", memory: str = "32Gi", pods: int = 110) -> list[Obj]:
+    """Nodes of one size in three zones, each with a simulated kubelet."""
+    return [
+        make_node(
+            f"node-{number + 1:04}",
+            cpu=cpu,
+            memory=memory,
+            pods=pods,
+            zone=f"zone-{'abc'[number % ZONES]}",
+        )
+        for number in range(count)
+    ]
+
+
+class DevCluster:
+    """A cluster while an ``async with`` block runs.
+
+    Args:
+        nodes: the nodes to begin with.
+        controllers: run the controllers; without them only the API server acts.
+        kubelets: how fast simulated kubelets are; None for none.
+        port: the port on 127.0.0.1; 0 takes a free one.
+        token: the bearer token of its clients.
+
+    Attributes:
+        url: where it listens, with TLS.
+        plain_url: likewise without, for clients that count every microsecond.
+        api: the write path that HTTP uses, too.
+    """
+
+    def __init__(
+        self,
+        *,
+        nodes: Iterable[Obj] = (),
+        controllers: bool = True,
+        kubelets: KubeletSettings | None = KubeletSettings(),  # noqa: B008 - frozen
+        port: int = 0,
+        token: str = TOKEN,
+    ) -> None:
+        self.api = Api()
+        self.token = token
+        self.url = ""
+        self.plain_url = ""
+        self._certificate = b""
+        self._nodes = list(nodes)
+        self._with_controllers = controllers
+        self._kubelet_settings = kubelets
+        self._port = port
+        self._server = Server(self.api, token)
+        self._queue = WorkQueue(lambda: self.api.clock().timestamp())
+        self._worker: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        seed(self.api)
+        context = make_context(self.api, self._queue)
+        if self._with_controllers:
+            start_controllers(context)
+        if self._kubelet_settings is not None:
+            Kubelets(context, self._kubelet_settings).start()
+        for node in self._nodes:
+            self.api.create("nodes", node)
+        self._queue.run_due()
+        identity = await asyncio.to_thread(loopback_identity)
+        self.plain_url = await self._server.start()
+        self.url = await self._server.start(self._port, identity.context)
+        self._certificate = identity.certificate
+        self._worker = asyncio.create_task(self._queue.run(), name="controllers and kubelets")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._worker is not None:
+            self._worker.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._worker
+        await self._server.stop()
+
+    def write_kubeconfig(self, path: Path) -> None:
+        """Write the kubeconfig of an administrator, all of it at once."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.part")
+        part.write_text(
+            kubeconfig(self.url, self.token, certificate=self._certificate, plain_url=self.plain_url)
+        )
+        part.replace(path)
+
+
+async def serve(cluster: DevCluster, path: Path, ready: Callable[[str], None]) -> None:
+    """Run a cluster until SIGTERM or SIGINT.
+
+    Args:
+        cluster: not yet entered.
+        path: where the kubeconfig is written once requests are answered.
+        ready: called then with the URL.
+    """
+    async with cluster:
+        ended = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        await asyncio.to_thread(cluster.write_kubeconfig, path)
+        ready(cluster.url)
+        await ended.wait()
