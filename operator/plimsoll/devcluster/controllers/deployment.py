@@ -223,7 +223,7 @@ class DeploymentController:
         return new
 
     def _note_progress(self, deployment: Obj, reason: str, message: str, new: Obj | None = None) -> None:
-        """Write the revision of the newest set, and a progress condition if there is none or it is a new set."""
+        """Write the newest set's revision, and progress if there is none yet or the set is new."""
         latest = self._context.find(RESOURCE, key_of(deployment)) or deployment
         status = dict(latest.get("status") or {})
         known = any(one["type"] == "Progressing" for one in status.get("conditions") or ())

@@ -183,7 +183,7 @@ class StatefulSetController:
         self._context.api.create(CLAIMS, claim)
 
     def _write_status(self, stateful_set: Obj, current: Obj, update: Obj) -> Obj:
-        """Count the pods; when all have the update's template, it becomes the current one, and is returned."""
+        """Count the pods; when all have the new template it becomes the current one, and is returned."""
         pods = list(self._pods(stateful_set).values())
         alive = [pod for pod in pods if not is_terminating(pod)]
         ready = [pod for pod in pods if phase_of(pod) == "Running" and is_ready(pod)]

@@ -1,0 +1,94 @@
+"""``plimsoll devcluster`` as a user starts it, with kubectl where there is one."""
+
+import json
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+
+
+def kubectl(cluster, *arguments):
+    """Run kubectl and return what it prints."""
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
+    command = ["kubectl", "--kubeconfig", str(cluster.kubeconfig), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_begins_with_ready_nodes_in_three_zones(start_devcluster):
+    """Nodes asked for on the command line are registered when the kubeconfig is there."""
+    cluster = start_devcluster("--nodes", "4", "--node-cpu", "2500m")
+
+    request = urllib.request.Request(f"{cluster.plain_url}/api/v1/nodes")
+    request.add_header("Authorization", f"Bearer {cluster.token}")
+    with urllib.request.urlopen(request) as response:
+        nodes = json.load(response)["items"]
+
+    assert [node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in nodes] == [
+        "zone-a",
+        "zone-b",
+        "zone-c",
+        "zone-a",
+    ]
+    for node in nodes:
+        ready = [one["status"] for one in node["status"]["conditions"] if one["type"] == "Ready"]
+        assert ready == ["True"]
+        assert node["status"]["allocatable"]["cpu"] == "2500m"
+
+
+def test_refuses_who_shows_no_token(devcluster):
+    """Without a token the answer is 401, with and without TLS; /readyz is open."""
+    trusting = ssl._create_unverified_context()
+
+    for url in (devcluster.url, devcluster.plain_url):
+        with urllib.request.urlopen(f"{url}/readyz", context=trusting) as response:
+            assert response.read() == b"ok"
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"{url}/api/v1/nodes", context=trusting)
+        assert refused.value.code == 401
+        refused.value.close()
+
+
+def test_kubectl_trusts_it_and_sends_its_token(devcluster):
+    """The kubeconfig is complete: kubectl verifies the certificate and is let in."""
+    listed = json.loads(kubectl(devcluster, "get", "--raw", "/api/v1/nodes"))
+
+    assert listed["kind"] == "NodeList"
+
+
+def test_ends_well_on_sigterm(tmp_path):
+    """SIGTERM ends the command with status 0."""
+    path = tmp_path / "kubeconfig"
+    command = [sys.executable, "-m", "plimsoll", "devcluster", "--kubeconfig", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        first = process.stdout.readline()
+
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(10) == 0
+    assert "ready" in first
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        pytest.param(["--node-cpu", "lots"], "'lots' is no quantity", id="a-quantity-that-is-none"),
+        pytest.param(["--nodes", "-1"], "--nodes", id="a-negative-count"),
+        pytest.param(["--port", "70000"], "--port", id="a-port-out-of-range"),
+    ],
+)
+def test_refuses_bad_options_in_one_sentence(tmp_path, options, told):
+    """A bad option is named, and nothing is started or written."""
+    path = tmp_path / "kubeconfig"
+    command = [sys.executable, "-m", "plimsoll", "devcluster", "--kubeconfig", str(path), *options]
+
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=20)
+
+    assert ended.returncode == 2
+    assert told in ended.stderr
+    assert not path.exists()
