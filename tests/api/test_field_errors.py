@@ -100,6 +100,18 @@ def test_a_long_value_is_cut() -> None:
     assert len(sentence) < 200
 
 
+@pytest.mark.parametrize("depth", [200, 1000, 9000])
+def test_args_nested_absurdly_deep_are_refused(depth: int) -> None:
+    """An API server stores them; they must not stop the reader."""
+    args: dict[str, Any] = {}
+    for _ in range(depth):
+        args = {"a": args}
+
+    assert errors_of({"rebalancing": {"strategies": [{"name": "A", "args": args}]}}) == [
+        "spec: it is nested too deeply, or holds what JSON cannot carry; flatten its args"
+    ]
+
+
 class Args(BaseModel):
     """Arguments as a plugin of a third party may declare them."""
 

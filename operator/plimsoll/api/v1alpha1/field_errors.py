@@ -63,7 +63,7 @@ class FieldError:
     sentence: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.sentence}"
+        return f"{self.path}: {self.sentence}" if self.path else self.sentence
 
 
 def field_errors(
@@ -129,6 +129,8 @@ def _sentence(detail: ErrorDetails, schema: Schema, parent: Schema, field: str) 
     kind = detail["type"]
     context: dict[str, Any] = detail.get("ctx", {})
     value = _shown(detail["input"])
+    if kind == "json_invalid":
+        return "it is nested too deeply, or holds what JSON cannot carry; flatten its args"
     if kind == "missing":
         return "is required"
     if kind == "extra_forbidden":

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
-from pydantic_core import to_json
+from pydantic_core import InitErrorDetails, PydanticCustomError, PydanticSerializationError, to_json
 
 from plimsoll.api.v1alpha1.rules import Ruled
 from plimsoll.api.v1alpha1.timestamps import Timestamp
@@ -38,9 +38,13 @@ class Resource(Ruled):
         Raises:
             pydantic.ValidationError: it is malformed; ``field_errors`` makes sentences of it.
         """
-        return cls.model_validate_json(
-            to_json(value, fallback=dict), strict=True, by_alias=True, by_name=False
-        )
+        try:
+            content = to_json(value, fallback=dict)
+        except PydanticSerializationError as exc:
+            unreadable = PydanticCustomError("json_invalid", "it cannot be read as JSON")
+            detail = InitErrorDetails(type=unreadable, loc=(), input=None)
+            raise ValidationError.from_exception_data(cls.__name__, [detail]) from exc
+        return cls.model_validate_json(content, strict=True, by_alias=True, by_name=False)
 
     def to_wire(self) -> dict[str, Any]:
         """Plain JSON values with the names of the wire; absent fields are left out."""
