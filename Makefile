@@ -40,6 +40,9 @@ crds: $(STAMP) ## write crds/*.yaml from the models
 test: $(STAMP) ## the whole test suite
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
+vectors: $(STAMP) ## decide recorded cases again: VECTORS=<folder> [FAMILY=<name>]
+	$(BIN)/python -m plimsoll.testing.replay $(or $(VECTORS),../shared/vectors) $(if $(FAMILY),--family $(FAMILY))
+
 lock: ## renew requirements.lock (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
 		--no-header --no-emit-index-url --quiet --upgrade -o requirements.lock

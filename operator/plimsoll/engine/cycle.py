@@ -272,6 +272,9 @@ class Scheduler:
         return overrides, rows
 
     def _lane(self, pod: PodInfo) -> Lane:
+        if pod.pod.spec.node_name:
+            # Not part of the template: nothing that is kept for its siblings holds for this pod.
+            return Lane(self.profile, self.cluster)
         lane = self._lanes.get(pod.template)
         if lane is None:
             lane = self._lanes[pod.template] = Lane(self.profile, self.cluster)

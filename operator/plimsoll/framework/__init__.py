@@ -1,6 +1,7 @@
 """All that the author of a plugin or strategy sees of Plimsoll."""
 
 from plimsoll.framework.args import NoArgs, PluginArgs
+from plimsoll.framework.binder import Binder, BinderPort
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.errors import ConfigurationError, PlimsollError, PluginError
 from plimsoll.framework.interface import (
@@ -28,6 +29,13 @@ from plimsoll.framework.interface import (
     SimulatedPods,
     all_feasible,
 )
+from plimsoll.framework.node_matching import (
+    by_taints,
+    matching_nodes,
+    requirement_nodes,
+    term_nodes,
+    tolerated_nodes,
+)
 from plimsoll.framework.per_node import NodeFilter, NodeScore, NodeView
 from plimsoll.framework.registry import EXTENSION_POINTS, Registry
 from plimsoll.framework.status import (
@@ -41,28 +49,59 @@ from plimsoll.framework.status import (
     unschedulable,
 )
 from plimsoll.model.cluster import Cluster
-from plimsoll.model.columns import BoolArray, IdArray, IntArray, PodIndex, RowArray
-from plimsoll.model.node import Node
-from plimsoll.model.pod import Pod
+from plimsoll.model.columns import BoolArray, CountColumns, IdArray, IntArray, PodIndex, RowArray
+from plimsoll.model.node import Node, Taint
+from plimsoll.model.pod import Container, Pod, PreferredSchedulingTerm, Toleration
 from plimsoll.model.pod_info import PodInfo, PodTemplate
+from plimsoll.model.requests import is_extended, is_scalar
+from plimsoll.model.selectors import (
+    NAME_FIELD,
+    NodeMatcher,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    NodeTerm,
+    Selector,
+    SelectorError,
+    compile_node_matcher,
+    compile_node_term,
+    compile_node_terms,
+    compile_selector,
+    selector_of_labels,
+)
 from plimsoll.model.snapshot import ABSENT, CPU, MEMORY, PODS, STORAGE, Snapshot
+from plimsoll.model.taints import (
+    HARD_EFFECTS,
+    PREFER_NO_SCHEDULE,
+    UNSCHEDULABLE_TAINT,
+    tolerates,
+    untolerated,
+)
 
 __all__ = [
     "ABSENT",
     "CPU",
     "EXTENSION_POINTS",
+    "HARD_EFFECTS",
     "MAX_SCORE",
     "MEMORY",
     "MIN_SCORE",
+    "NAME_FIELD",
     "PODS",
+    "PREFER_NO_SCHEDULE",
     "SKIP",
     "STORAGE",
     "SUCCESS",
+    "UNSCHEDULABLE_TAINT",
     "BindPlugin",
+    "Binder",
+    "BinderPort",
     "BoolArray",
     "Cluster",
     "Code",
     "ConfigurationError",
+    "Container",
+    "CountColumns",
     "CycleState",
     "Diagnosis",
     "FilterPlugin",
@@ -72,7 +111,12 @@ __all__ = [
     "NoArgs",
     "Node",
     "NodeFilter",
+    "NodeMatcher",
     "NodeScore",
+    "NodeSelector",
+    "NodeSelectorRequirement",
+    "NodeSelectorTerm",
+    "NodeTerm",
     "NodeView",
     "Nomination",
     "NormalizingPlugin",
@@ -92,6 +136,7 @@ __all__ = [
     "PreEnqueuePlugin",
     "PreFilterPlugin",
     "PreScorePlugin",
+    "PreferredSchedulingTerm",
     "QueueSortPlugin",
     "Reads",
     "Registry",
@@ -99,11 +144,29 @@ __all__ = [
     "ReservePlugin",
     "RowArray",
     "ScorePlugin",
+    "Selector",
+    "SelectorError",
     "SimulatedPods",
     "Snapshot",
     "Status",
+    "Taint",
+    "Toleration",
     "all_feasible",
+    "by_taints",
+    "compile_node_matcher",
+    "compile_node_term",
+    "compile_node_terms",
+    "compile_selector",
     "error",
+    "is_extended",
+    "is_scalar",
+    "matching_nodes",
+    "requirement_nodes",
+    "selector_of_labels",
+    "term_nodes",
+    "tolerated_nodes",
+    "tolerates",
     "unresolvable",
     "unschedulable",
+    "untolerated",
 ]

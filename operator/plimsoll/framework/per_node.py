@@ -85,7 +85,7 @@ class NodeFilter:
                 codes[position] = refusals.known.index(status) + 1
         return codes
 
-    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:  # noqa: ARG002 - the protocol's shape
+    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
         """The status that the code stands for."""
         return state.read(_Refusals).known[code - 1]
 

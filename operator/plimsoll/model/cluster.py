@@ -25,6 +25,7 @@ from plimsoll.model.columns import (
     distinct,
     grown,
 )
+from plimsoll.model.images import ImageState, ImageTable
 from plimsoll.model.node import Node, Taint
 from plimsoll.model.objects import ClusterObjects
 from plimsoll.model.pod_info import LARGEST_AMOUNT, PodInfo, Templates
@@ -76,6 +77,7 @@ class Cluster:
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_set_id: dict[tuple[Taint, ...], int] = {(): 0}
         self._labels: dict[str, LabelColumn] = {}
+        self._images: ImageTable | None = None
         self._indexes: dict[type[PodIndex], PodIndex] = {}
         self._log: list[int] = []
         self._log_start = 0
@@ -112,6 +114,14 @@ class Cluster:
             for row, node in enumerate(self.nodes):
                 column.set(row, node.labels.get(key))
         return column
+
+    def image(self, name: str) -> ImageState | None:
+        """The size of an image and the rows of the nodes that have it; None when no node has."""
+        if self._images is None:
+            self._images = ImageTable()
+            for row, node in enumerate(self.nodes):
+                self._images.add(row, node.status.images)
+        return self._images.find(name)
 
     def index(self, kind: type[IndexT]) -> IndexT:
         """The pod index of that class (constructed with this cluster), built on first use."""
@@ -189,6 +199,9 @@ class Cluster:
                 return False
             for key, column in self._labels.items():
                 column.set(row, node.labels.get(key))
+            if self._images is not None and old.status.images != node.status.images:
+                self._images.remove(row, old.status.images)
+                self._images.add(row, node.status.images)
         self._describe(row, node, amounts)
         self.node_tick += 1
         self._touch(row)
@@ -206,6 +219,8 @@ class Cluster:
             del self._row_of_pod[pod.uid]
         if pods:
             self._strays[name] = pods
+        if self._images is not None:
+            self._images.remove(row, self.nodes[row].status.images)
         last = len(self.nodes) - 1
         if row != last:
             self._move(last, row)
@@ -227,6 +242,8 @@ class Cluster:
         self._owned_rows.add(row)
         for key, column in self._labels.items():
             column.set(row, node.labels.get(key))
+        if self._images is not None:
+            self._images.add(row, node.status.images)
         self.epoch += 1
         for pod in self._strays.pop(node.name, {}).values():
             self._enter(pod, row)
@@ -273,6 +290,8 @@ class Cluster:
             array[target] = array[source]
         for column in self._labels.values():
             column.ids[target] = column.ids[source]
+        if self._images is not None:
+            self._images.move_row(source, target, node.status.images)
         for index in self._indexes.values():
             index.move_row(source, target)
 
@@ -415,6 +434,7 @@ class Cluster:
         twin.taint_sets = list(self.taint_sets)
         twin._taint_set_id = dict(self._taint_set_id)
         twin._labels = {key: column.copy() for key, column in self._labels.items()}
+        twin._images = None if self._images is None else self._images.fork()
         twin._indexes = {kind: index.fork() for kind, index in self._indexes.items()}
         twin._log = []
         twin._log_start = self.tick

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from plimsoll.model.cluster import CPU, MEMORY, PODS, STORAGE, Cluster
 from plimsoll.model.columns import ABSENT, BoolArray, IdArray, IntArray, LabelColumn, PodIndex, RowArray
+from plimsoll.model.images import ImageState
 from plimsoll.model.node import Node, Taint
 from plimsoll.model.objects import ClusterObjects
 from plimsoll.model.pod_info import PodInfo
@@ -154,6 +155,10 @@ class Snapshot:
     def cut(self, column: IntArray) -> IntArray:
         """A column of an index, shape (capacity,), cut to this snapshot's nodes, shape (N,)."""
         return self._cut(column)
+
+    def image(self, name: str) -> ImageState | None:
+        """The size of an image and the rows (of the whole cluster) that have it; None when no node has."""
+        return self._cluster.image(name)
 
     @property
     def objects(self) -> ClusterObjects:

@@ -1,1 +1,4 @@
-"""For authors of plugins and strategies: builders, fakes, and the laws as tests to inherit."""
+"""For authors of plugins and strategies: builders, laws to inherit, and recordings to be measured by.
+
+Shipped with the package and imported by nothing else of ours.
+"""

@@ -1,0 +1,57 @@
+"""The scheduling plugins, one file each. ``IN_TREE`` is the whole registration."""
+
+from collections.abc import Mapping
+
+from plimsoll.framework import Plugin
+from plimsoll.plugins.default_binder import DefaultBinder
+from plimsoll.plugins.dynamic_resources import DynamicResources
+from plimsoll.plugins.image_locality import ImageLocality
+from plimsoll.plugins.node_affinity import NodeAffinity
+from plimsoll.plugins.node_name import NodeName
+from plimsoll.plugins.node_ports import NodePorts
+from plimsoll.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from plimsoll.plugins.node_resources_fit import NodeResourcesFit
+from plimsoll.plugins.node_unschedulable import NodeUnschedulable
+from plimsoll.plugins.priority_sort import PrioritySort
+from plimsoll.plugins.scheduling_gates import SchedulingGates
+from plimsoll.plugins.taint_toleration import TaintToleration
+
+IN_TREE: tuple[type[Plugin], ...] = (
+    DefaultBinder,
+    DynamicResources,
+    ImageLocality,
+    NodeAffinity,
+    NodeName,
+    NodePorts,
+    NodeResourcesBalancedAllocation,
+    NodeResourcesFit,
+    NodeUnschedulable,
+    PrioritySort,
+    SchedulingGates,
+    TaintToleration,
+)
+"""Every plugin of this folder, by name."""
+
+DEFAULT_PLUGINS: Mapping[str, int] = {
+    "SchedulingGates": 0,
+    "PrioritySort": 0,
+    "NodeUnschedulable": 0,
+    "NodeName": 0,
+    "TaintToleration": 3,
+    "NodeAffinity": 2,
+    "NodePorts": 0,
+    "NodeResourcesFit": 1,
+    "VolumeRestrictions": 0,
+    "NodeVolumeLimits": 0,
+    "VolumeBinding": 0,
+    "VolumeZone": 0,
+    "PodTopologySpread": 2,
+    "InterPodAffinity": 2,
+    "DynamicResources": 2,
+    "DefaultPreemption": 0,
+    "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
+    "DefaultBinder": 0,
+    "NodeDeclaredFeatures": 0,
+}
+"""kube-scheduler 1.36's default profile: plugins in order, with their weights (0: unset, which is 1)."""

@@ -1,0 +1,27 @@
+"""DefaultBinder: write the binding, as ``kubectl`` would see it.
+
+Formula: none; ``POST pods/<name>/binding`` with the node as target and the pod's uid, through the port that
+the shell put into the cycle state.
+Units: none.
+Edges: what the API server answers comes back as the status; nothing is retried here.
+Source: kube-scheduler v1.36, ``defaultbinder/default_binder.go``.
+Differs: the write is the adapter's, so that the same plugin binds in a simulation.
+"""
+
+from typing import ClassVar
+
+from plimsoll.framework import BinderPort, BindPlugin, CycleState, NoArgs, PodInfo, Status
+
+
+class DefaultBinder(BindPlugin):
+    """Bind every pod."""
+
+    name: ClassVar = "DefaultBinder"
+    args_model: ClassVar = NoArgs
+
+    def __init__(self, args: NoArgs) -> None:
+        """Take no arguments."""
+
+    async def bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        """Write the binding."""
+        return await state.read(BinderPort).binder.bind(pod, node)

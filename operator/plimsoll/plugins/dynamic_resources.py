@@ -1,0 +1,91 @@
+"""DynamicResources: pods without resource claims pass; pods with claims are told that they are not served.
+
+Formula: none for pods without ``spec.resourceClaims``: every node is feasible and scores 0. A pod with claims
+is refused for all nodes with a sentence of its own, and no node is emptied for it.
+Units: points, always 0.
+Edges: as PostFilter it adds ``no new claims to deallocate`` to the message, and, when PreFilter was cut short
+before its turn, ``not found``, which ends the phase before preemption.
+Source: kube-scheduler v1.36, ``dynamicresources/dynamicresources.go``, its path without claims.
+Differs: devices are not allocated. Leave pods with claims to a scheduler that does.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pydantic import Field
+
+from plimsoll.framework import (
+    SKIP,
+    CycleState,
+    FilterPlugin,
+    IntArray,
+    Nomination,
+    NormalizingPlugin,
+    PluginArgs,
+    PodInfo,
+    PostFilterPlugin,
+    PreFilterPlugin,
+    Reads,
+    Rejections,
+    Snapshot,
+    Status,
+    all_feasible,
+    error,
+    unresolvable,
+    unschedulable,
+)
+
+NOT_SERVED = "resource claims are not served by this scheduler; remove spec.resourceClaims or use another"
+NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
+
+
+class DynamicResourcesArgs(PluginArgs):
+    """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy; without effect here."""
+
+    filter_timeout: str = Field(default="10s", description="How long the search for devices may take a node.")
+    binding_timeout: str = Field(default="600s", description="How long binding waits for devices.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """PreFilter had its turn."""
+
+
+class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, NormalizingPlugin):
+    """Let pods without claims pass, and refuse the others by name."""
+
+    name: ClassVar = "DynamicResources"
+    args_model: ClassVar = DynamicResourcesArgs
+    reads: ClassVar = Reads.NODE
+
+    def __init__(self, args: DynamicResourcesArgs) -> None:
+        """Take arguments that upstream's plugin takes."""
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Skip pods without claims, refuse the others."""
+        state.write(_Asked())
+        return unresolvable(NOT_SERVED) if pod.pod.spec.resource_claims else SKIP
+
+    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """Every node; only reached without claims."""
+        return all_feasible(snapshot)
+
+    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+        """No node is refused by itself."""
+        return unresolvable(NOT_SERVED)
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rejections: Rejections
+    ) -> Nomination:
+        """Nothing to give back; leave the rest to preemption."""
+        if state.find(_Asked) is None:
+            return Nomination(error("not found"))
+        return Nomination(unschedulable(NOTHING_TO_DEALLOCATE))
+
+    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """0 a node, shape (N,)."""
+        return all_feasible(snapshot)
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+        """0 stays 0, shape (F,)."""
+        return scores

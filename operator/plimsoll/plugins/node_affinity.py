@@ -1,0 +1,234 @@
+"""NodeAffinity: nodes by label and by name, as the pod must have or would like them.
+
+Formula::
+
+    feasible[n] = addedAffinity.required holds on n
+                  and every pair of nodeSelector holds and (no required affinity or one of its terms does)
+    raw[n]      = sum of the weights of the preferred terms, of the pod and of addedAffinity, that hold on n
+    score[n]    = 100 * raw[n] // max(raw), and 0 everywhere when max(raw) is 0
+
+Units: weights in; points out, 0..100, higher is better.
+Edges: terms are alternatives; one without requirements, or one that cannot be parsed, holds nowhere, and so
+does an empty list of terms. When every required term names nodes (``metadata.name In``), no other node is
+looked at. A preferred term that cannot be parsed fails the attempt.
+Source: kube-scheduler v1.36, ``nodeaffinity/node_affinity.go``.
+Differs: not at all.
+"""
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from plimsoll.framework import (
+    MAX_SCORE,
+    NAME_FIELD,
+    SKIP,
+    SUCCESS,
+    CycleState,
+    FilterPlugin,
+    IntArray,
+    Narrowing,
+    NodeMatcher,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    NodeTerm,
+    NormalizingPlugin,
+    PluginArgs,
+    PodInfo,
+    PreferredSchedulingTerm,
+    PreFilterPlugin,
+    PreScorePlugin,
+    Reads,
+    Snapshot,
+    Status,
+    all_feasible,
+    compile_node_matcher,
+    compile_node_term,
+    compile_node_terms,
+    error,
+    matching_nodes,
+    term_nodes,
+    unresolvable,
+)
+
+ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
+NOT_SELECTED = "node(s) didn't match Pod's node affinity/selector"
+CONFLICT = "pod affinity terms conflict"
+
+
+class NodeRequirementArgs(PluginArgs):
+    """One requirement on a node's labels or fields."""
+
+    key: str
+    operator: str = Field(description="In, NotIn, Exists, DoesNotExist, Gt or Lt.")
+    values: tuple[str, ...] = ()
+
+    def to_model(self) -> NodeSelectorRequirement:
+        """The same as a plain value."""
+        return NodeSelectorRequirement(key=self.key, operator=self.operator, values=self.values)
+
+
+class NodeTermArgs(PluginArgs):
+    """Requirements that must all hold."""
+
+    match_expressions: tuple[NodeRequirementArgs, ...] = ()
+    match_fields: tuple[NodeRequirementArgs, ...] = ()
+
+    def to_model(self) -> NodeSelectorTerm:
+        """The same as a plain value."""
+        return NodeSelectorTerm(
+            match_expressions=tuple(each.to_model() for each in self.match_expressions),
+            match_fields=tuple(each.to_model() for each in self.match_fields),
+        )
+
+    @model_validator(mode="after")
+    def _check(self) -> "NodeTermArgs":
+        term = compile_node_term(self.to_model())
+        if term.error:
+            raise ValueError(term.error)
+        return self
+
+
+class NodeTermsArgs(PluginArgs):
+    """Terms of which one must hold."""
+
+    node_selector_terms: tuple[NodeTermArgs, ...]
+
+
+class PreferredTermArgs(PluginArgs):
+    """A term and what it is worth."""
+
+    weight: Annotated[int, Field(ge=1, le=100)]
+    preference: NodeTermArgs
+
+
+class AddedAffinityArgs(PluginArgs):
+    """A node affinity that every pod of the profile has besides its own."""
+
+    required_during_scheduling_ignored_during_execution: NodeTermsArgs | None = None
+    preferred_during_scheduling_ignored_during_execution: tuple[PreferredTermArgs, ...] = ()
+
+
+class NodeAffinityArgs(PluginArgs):
+    """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
+
+    added_affinity: AddedAffinityArgs | None = Field(
+        default=None, description="Node affinity added to that of every pod; both must hold."
+    )
+
+
+class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlugin):
+    """Refuse nodes the pod does not select, and prefer those it would like."""
+
+    name: ClassVar = "NodeAffinity"
+    args_model: ClassVar = NodeAffinityArgs
+    reads: ClassVar = Reads.NODE
+
+    def __init__(self, args: NodeAffinityArgs) -> None:
+        self._enforced: NodeMatcher | None = None
+        self._added: tuple[tuple[int, NodeTerm], ...] = ()
+        if args.added_affinity is None:
+            return
+        required = args.added_affinity.required_during_scheduling_ignored_during_execution
+        if required is not None:
+            terms = NodeSelector(
+                node_selector_terms=tuple(term.to_model() for term in required.node_selector_terms)
+            )
+            self._enforced = NodeMatcher(terms=compile_node_terms(terms))
+        preferred = args.added_affinity.preferred_during_scheduling_ignored_during_execution
+        self._added = _weighted(
+            tuple(
+                PreferredSchedulingTerm(weight=each.weight, preference=each.preference.to_model())
+                for each in preferred
+            )
+        )
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status | Narrowing:
+        """Skip without a wish; narrow to the named nodes when every term names some."""
+        required = _required(pod)
+        if required is None:
+            nothing = self._enforced is None and not pod.pod.spec.node_selector
+            return SKIP if nothing else SUCCESS
+        nodes = _named_nodes(required)
+        if nodes is None:
+            return SUCCESS
+        return Narrowing(nodes) if nodes else unresolvable(CONFLICT)
+
+    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """1 where the added affinity fails, 2 where the pod's own does, shape (N,)."""
+        own = pod.template.memo("NodeAffinity.required", lambda: _matcher(pod))
+        codes = np.where(matching_nodes(own, snapshot), 0, 2)
+        if self._enforced is not None:
+            codes = np.where(matching_nodes(self._enforced, snapshot), codes, 1)
+        return codes
+
+    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+        """Whose affinity failed."""
+        return unresolvable(ENFORCED if code == 1 else NOT_SELECTED)
+
+    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Skip without preferred terms; fail on one that cannot be parsed."""
+        preferred = _preferred(pod)
+        if not preferred and not self._added:
+            return SKIP
+        errors = [term.error for _, term in preferred if term.error]
+        if errors:
+            return error(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """Sum of the weights of the terms that hold, shape (N,)."""
+        points = all_feasible(snapshot)
+        for weight, term in (*_preferred(pod), *self._added):
+            points += weight * term_nodes(term, snapshot)
+        return points
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+        """The share of the best node's weights, shape (F,)."""
+        return scores * MAX_SCORE // max(int(scores.max(initial=0)), 1)
+
+
+def _required(pod: PodInfo) -> NodeSelector | None:
+    affinity = pod.pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    return affinity.node_affinity.required
+
+
+def _matcher(pod: PodInfo) -> NodeMatcher:
+    return compile_node_matcher(pod.pod.spec.node_selector, _required(pod))
+
+
+def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
+    """The nodes that the terms name, None when some term names none."""
+    named: frozenset[str] = frozenset()
+    for term in required.node_selector_terms:
+        lists = [
+            frozenset(each.values)
+            for each in term.match_fields
+            if each.key == NAME_FIELD and each.operator == "In"
+        ]
+        if not lists:
+            return None
+        named |= frozenset.intersection(*lists)
+    return named if required.node_selector_terms else None
+
+
+def _preferred(pod: PodInfo) -> tuple[tuple[int, NodeTerm], ...]:
+    affinity = pod.pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return ()
+    preferred = affinity.node_affinity.preferred
+    return pod.template.memo("NodeAffinity.preferred", lambda: _weighted(preferred))
+
+
+def _weighted(preferred: tuple[PreferredSchedulingTerm, ...]) -> tuple[tuple[int, NodeTerm], ...]:
+    """Weights and compiled terms, without the ones that can add nothing."""
+    weighted = [
+        (each.weight, compile_node_term(each.preference, f"[{index}]"))
+        for index, each in enumerate(preferred)
+        if each.weight
+    ]
+    return tuple((weight, term) for weight, term in weighted if not term.is_empty)

@@ -1,0 +1,130 @@
+"""NodePorts: a host port is taken once a node.
+
+Formula: two host ports conflict when protocol and port are equal and one of the addresses is ``0.0.0.0``
+(or empty), or both are equal. A node is refused when a port of the pod conflicts with one in use there.
+Units: none.
+Edges: ports of containers and sidecars count, of other init containers not; the protocol is TCP unless given.
+Source: kube-scheduler v1.36, ``nodeports/node_ports.go`` and ``framework/types.go`` (HostPortInfo).
+Differs: not at all; the ports in use are counted by column as pods come and go.
+"""
+
+from collections.abc import Hashable
+from typing import ClassVar, Self
+
+import numpy as np
+
+from plimsoll.framework import (
+    SKIP,
+    SUCCESS,
+    Cluster,
+    Container,
+    CountColumns,
+    CycleState,
+    FilterPlugin,
+    IntArray,
+    NoArgs,
+    PodIndex,
+    PodInfo,
+    PreFilterPlugin,
+    Reads,
+    Snapshot,
+    Status,
+    unschedulable,
+)
+
+TAKEN = "node(s) didn't have free ports for the requested pod ports"
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - compared with, never bound to
+
+HostPort = tuple[str, str, int]
+"""Address, protocol, port."""
+
+
+class HostPortIndex(PodIndex):
+    """How many pods of each node hold a host port, by (address, protocol, port) and by (protocol, port)."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.counts = CountColumns(cluster.capacity)
+
+    def add(self, pod: PodInfo, row: int) -> None:
+        """Count the pod's host ports."""
+        self._count(pod, row, 1)
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        """Count them no more."""
+        self._count(pod, row, -1)
+
+    def move_row(self, source: int, target: int) -> None:
+        """Follow a node to another row."""
+        self.counts.move_row(source, target)
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more nodes."""
+        self.counts.grow(capacity)
+
+    def fork(self) -> Self:
+        """A copy that shares columns until either side writes."""
+        twin = type(self).__new__(type(self))
+        twin.counts = self.counts.fork()
+        return twin
+
+    def used(self, key: Hashable, snapshot: Snapshot) -> IntArray | None:
+        """Holders a node, shape (N,); None when nobody ever held it."""
+        column = self.counts.columns.get(key)
+        return None if column is None else snapshot.cut(column)
+
+    def _count(self, pod: PodInfo, row: int, amount: int) -> None:
+        for address, protocol, port in host_ports(pod):
+            self.counts.add((address, protocol, port), row, amount)
+            self.counts.add((protocol, port), row, amount)
+
+
+class NodePorts(PreFilterPlugin, FilterPlugin):
+    """Refuse nodes on which a wanted host port is in use."""
+
+    name: ClassVar = "NodePorts"
+    args_model: ClassVar = NoArgs
+    reads: ClassVar = Reads.ROW
+
+    def __init__(self, args: NoArgs) -> None:
+        """Take no arguments."""
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Skip when the pod wants no host port."""
+        return SUCCESS if host_ports(pod) else SKIP
+
+    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """1 where a wanted port is in use, shape (N,)."""
+        index = snapshot.index(HostPortIndex)
+        taken = np.zeros(len(snapshot), dtype=np.bool_)
+        for address, protocol, port in host_ports(pod):
+            keys: tuple[Hashable, ...] = ((protocol, port),)
+            if address != ANY_ADDRESS:
+                keys = ((address, protocol, port), (ANY_ADDRESS, protocol, port))
+            for key in keys:
+                used = index.used(key, snapshot)
+                if used is not None:
+                    taken |= used > 0
+        return taken.astype(np.int64)
+
+    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+        """The only refusal there is."""
+        return unschedulable(TAKEN)
+
+
+def host_ports(pod: PodInfo) -> tuple[HostPort, ...]:
+    """The host ports that the pod holds, or wants."""
+    return pod.template.memo("NodePorts.host_ports", lambda: _host_ports(pod))
+
+
+def _host_ports(pod: PodInfo) -> tuple[HostPort, ...]:
+    spec = pod.pod.spec
+    running: tuple[Container, ...] = (
+        *spec.containers,
+        *(container for container in spec.init_containers if container.is_sidecar),
+    )
+    return tuple(
+        (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
+        for container in running
+        for port in container.ports
+        if port.host_port > 0
+    )

@@ -1,0 +1,114 @@
+"""NodeResourcesBalancedAllocation: favour the nodes whose resources the pod would use more evenly.
+
+Formula, per node n over the counted resources r (allocatable, and requested by the pod if scalar)::
+
+    fraction[n, r] = min(1, taken[n, r] / allocatable[n, r])
+    std[n]         = |f0 - f1| / 2 of two resources; the standard deviation of more; 0 of one
+    balance[n]     = int((1 - std[n]) * 100)
+    score[n]       = 50 + (50 + balance with the pod - balance without it) // 2
+
+Units: milli-CPU, bytes and counts in; points out, int64, 50..100, higher is better; 75 is no change.
+Edges: a pod that requests none of the resources is skipped; what a container takes at least is not assumed.
+Source: kube-scheduler v1.36, ``noderesources/balanced_allocation.go``.
+Differs: not at all; IEEE doubles, and truncation where it truncates.
+"""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from plimsoll.framework import (
+    MAX_SCORE,
+    SKIP,
+    SUCCESS,
+    CycleState,
+    IntArray,
+    PluginArgs,
+    PodInfo,
+    PreScorePlugin,
+    Reads,
+    ScorePlugin,
+    Snapshot,
+    Status,
+    all_feasible,
+    is_scalar,
+)
+
+
+class BalancedResource(PluginArgs):
+    """A resource that is to be used evenly."""
+
+    name: str
+    weight: Literal[1] = Field(default=1, description="All resources weigh the same.")
+
+
+class NodeResourcesBalancedAllocationArgs(PluginArgs):
+    """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
+
+    resources: tuple[BalancedResource, ...] = Field(
+        default=(BalancedResource(name="cpu"), BalancedResource(name="memory")),
+        min_length=1,
+        description="The resources that are compared.",
+    )
+
+    @field_validator("resources")
+    @classmethod
+    def _distinct(cls, resources: tuple[BalancedResource, ...]) -> tuple[BalancedResource, ...]:
+        if len({each.name for each in resources}) < len(resources):
+            raise ValueError("a resource is named twice; name each once")
+        return resources
+
+
+class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
+    """Favour nodes that the pod brings into balance."""
+
+    name: ClassVar = "NodeResourcesBalancedAllocation"
+    args_model: ClassVar = NodeResourcesBalancedAllocationArgs
+    reads: ClassVar = Reads.ROW
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
+        self._names = tuple(each.name for each in args.resources)
+
+    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Skip a pod that requests none of the resources."""
+        return SUCCESS if any(pod.template.requests.get(name) for name in self._names) else SKIP
+
+    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """Points per node, shape (N,)."""
+        axes, amounts = [], []
+        for name in self._names:
+            axis, amount = snapshot.axis_of(name), pod.template.requests.get(name, 0)
+            if axis is None or name == "pods" or (amount == 0 and is_scalar(name)):
+                continue
+            axes.append(axis)
+            amounts.append(amount)
+        if not axes:
+            return all_feasible(snapshot) + 75
+        allocatable = snapshot.allocatable[:, axes]
+        taken = snapshot.requested[:, axes]
+        after = _balance(taken + np.array(amounts, dtype=np.int64), allocatable)
+        points: IntArray = 50 + (50 + after - _balance(taken, allocatable)) // 2
+        return points
+
+
+def _balance(taken: IntArray, allocatable: IntArray) -> IntArray:
+    """How even the fractions of each node are, 0..100, shape (N,); columns without allocatable drop out."""
+    counted = allocatable != 0
+    count = counted.sum(axis=1)
+    fractions = np.minimum(taken / np.maximum(allocatable, 1), 1.0)
+    fractions[~counted] = 0.0
+    highest = np.where(counted, fractions, -np.inf).max(axis=1)
+    lowest = np.where(counted, fractions, np.inf).min(axis=1)
+    deviation = np.zeros(len(taken))
+    two = count == 2
+    deviation[two] = (highest[two] - lowest[two]) / 2
+    more = count > 2
+    if more.any():
+        many, present, number = fractions[more], counted[more], count[more]
+        # Added up one resource after the other: the order decides the last bit.
+        mean = sum(many.T) / number
+        squares = np.where(present, (many - mean[:, None]) ** 2, 0.0)
+        deviation[more] = np.sqrt(sum(squares.T) / number)
+    balance: IntArray = ((1 - deviation) * MAX_SCORE).astype(np.int64)
+    return balance

@@ -1,0 +1,243 @@
+"""NodeResourcesFit: the node has room for what the pod requests; score by how much is left, or used.
+
+Formula, filter: a node is refused for each resource r that the pod requests with
+``pod[r] > allocatable[n, r] - requested[n, r]``, and when it holds as many pods as it may.
+
+Formula, score, per node n over the strategy's resources r with allocatable[n, r] > 0 (scalar ones only when
+the pod requests them), with q = taken[n, r] + pod[r] and c = allocatable[n, r]::
+
+    LeastAllocated            s[r] = 0 if q > c else (c - q) * 100 // c
+    MostAllocated             s[r] = min(q, c) * 100 // c
+    RequestedToCapacityRatio  s[r] = shape(100 if q > c else q * 100 // c)
+    score[n]                  = sum_r(weight[r] * s[r]) // sum_r(weight[r])
+
+Units: milli-CPU, bytes and counts in; points out, int64, 0..100, higher is better.
+Edges: the refusal cannot be resolved by removing pods when some request exceeds the whole node; ``shape``
+interpolates and truncates towards zero; RequestedToCapacityRatio leaves scores of 0 out of the mean and
+rounds it. For scoring, a container that names no cpu or memory takes 100m and 200 MiB, and pod-level
+requests are ignored.
+Source: kube-scheduler v1.36, ``noderesources/fit.go``, ``least_allocated.go``, ``most_allocated.go``,
+``requested_to_capacity_ratio.go``.
+Differs: extended resources that device classes stand for are not passed on to DynamicResources.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, field_validator, model_validator
+
+from plimsoll.framework import (
+    MAX_SCORE,
+    PODS,
+    SUCCESS,
+    Code,
+    CycleState,
+    FilterPlugin,
+    IntArray,
+    PluginArgs,
+    PodInfo,
+    PreFilterPlugin,
+    Reads,
+    ScorePlugin,
+    Snapshot,
+    Status,
+    all_feasible,
+    is_extended,
+    is_scalar,
+)
+
+TOO_MANY_PODS = "Too many pods"
+NATIVE = ("cpu", "memory", "ephemeral-storage")
+WITH_DEFAULTS = {"cpu": 0, "memory": 1}
+"""Columns of ``Snapshot.nonzero_requested``."""
+HOPELESS, PODS_FULL, FIRST_RESOURCE = 1, 2, 2
+"""Codes are bits: removing pods cannot help; too many pods; then (shifted) one bit a wanted resource."""
+
+
+class ScoredResource(PluginArgs):
+    """A resource and its weight in the score."""
+
+    name: str
+    weight: Annotated[int, Field(ge=0, le=100, description="1 to 100; 0 means 1.")] = 1
+
+
+class ShapePoint(PluginArgs):
+    """A point of the function from utilisation to score."""
+
+    utilization: Annotated[int, Field(ge=0, le=100, description="Percent of the node.")]
+    score: Annotated[int, Field(ge=0, le=10, description="0 to 10.")]
+
+
+class RequestedToCapacityRatio(PluginArgs):
+    """The function from utilisation to score, linear between its points."""
+
+    shape: Annotated[tuple[ShapePoint, ...], Field(min_length=1)]
+
+    @field_validator("shape")
+    @classmethod
+    def _ascending(cls, shape: tuple[ShapePoint, ...]) -> tuple[ShapePoint, ...]:
+        utilization = [point.utilization for point in shape]
+        if any(later <= earlier for earlier, later in pairwise(utilization)):
+            raise ValueError("utilization must rise from point to point")
+        return shape
+
+
+class ScoringStrategy(PluginArgs):
+    """How nodes are scored."""
+
+    type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = "LeastAllocated"
+    resources: tuple[ScoredResource, ...] = (ScoredResource(name="cpu"), ScoredResource(name="memory"))
+    requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
+
+    @field_validator("resources")
+    @classmethod
+    def _some(cls, resources: tuple[ScoredResource, ...]) -> tuple[ScoredResource, ...]:
+        return resources or (ScoredResource(name="cpu"), ScoredResource(name="memory"))
+
+    @model_validator(mode="after")
+    def _shape_where_it_belongs(self) -> "ScoringStrategy":
+        if (self.type == "RequestedToCapacityRatio") is (self.requested_to_capacity_ratio is None):
+            raise ValueError("requestedToCapacityRatio belongs to the type of that name, which requires it")
+        return self
+
+
+class NodeResourcesFitArgs(PluginArgs):
+    """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
+
+    ignored_resources: frozenset[str] = Field(
+        default=frozenset(), description="Extended resources that the filter does not look at."
+    )
+    ignored_resource_groups: frozenset[str] = Field(
+        default=frozenset(), description="The same by the part of the name before the slash."
+    )
+    scoring_strategy: ScoringStrategy = ScoringStrategy()
+
+    @field_validator("ignored_resources")
+    @classmethod
+    def _extended(cls, names: frozenset[str]) -> frozenset[str]:
+        wrong = sorted(name for name in names if not is_extended(name))
+        if wrong:
+            raise ValueError(f"{wrong[0]} is no extended resource; only those (domain/name) can be ignored")
+        return names
+
+    @field_validator("ignored_resource_groups")
+    @classmethod
+    def _groups(cls, groups: frozenset[str]) -> frozenset[str]:
+        wrong = sorted(group for group in groups if "/" in group)
+        if wrong:
+            raise ValueError(f"{wrong[0]} is no group: write the part before the slash only")
+        return groups
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What the filter looks at, in the order in which it gives reasons."""
+
+    resources: tuple[tuple[str, int], ...]
+
+
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
+    """Refuse nodes without room, and score the others by what is requested of them."""
+
+    name: ClassVar = "NodeResourcesFit"
+    args_model: ClassVar = NodeResourcesFitArgs
+    reads: ClassVar = Reads.ROW
+
+    def __init__(self, args: NodeResourcesFitArgs) -> None:
+        self._ignored = args.ignored_resources
+        self._ignored_groups = args.ignored_resource_groups
+        self._strategy = args.scoring_strategy
+        self._weights = {each.name: each.weight or 1 for each in self._strategy.resources}
+        ratio = self._strategy.requested_to_capacity_ratio
+        self._shape = None if ratio is None else _interpolated(ratio.shape)
+
+    # -- filter --------------------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """List what is wanted."""
+        requests = pod.template.requests
+        scalar = sorted(name for name in requests if name not in NATIVE and not self._is_ignored(name))
+        wanted = ((name, requests.get(name, 0)) for name in (*NATIVE, *scalar))
+        state.write(_Wanted(tuple((name, amount) for name, amount in wanted if amount > 0)))
+        return SUCCESS
+
+    def _is_ignored(self, name: str) -> bool:
+        if not is_extended(name):
+            return False
+        return name in self._ignored or name.partition("/")[0] in self._ignored_groups
+
+    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """The bits of all that is short, shape (N,)."""
+        allocatable, requested = snapshot.allocatable, snapshot.requested
+        codes = (requested[:, PODS] >= allocatable[:, PODS]) * np.int64(PODS_FULL)
+        for position, (name, amount) in enumerate(state.read(_Wanted).resources, FIRST_RESOURCE):
+            axis = snapshot.axis_of(name)
+            if axis is None:
+                codes |= (1 << position) | HOPELESS
+                continue
+            most = allocatable[:, axis]
+            short = amount > most - requested[:, axis]
+            codes |= short * np.int64(1 << position) | (short & (amount > most)) * np.int64(HOPELESS)
+        return codes
+
+    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+        """All that is short on such a node."""
+        reasons = [TOO_MANY_PODS] if code & PODS_FULL else []
+        for position, (name, _) in enumerate(state.read(_Wanted).resources, FIRST_RESOURCE):
+            if code & (1 << position):
+                reasons.append(f"Insufficient {name}")
+        return Status(Code.UNRESOLVABLE if code & HOPELESS else Code.UNSCHEDULABLE, tuple(reasons))
+
+    # -- score ---------------------------------------------------------------------------------------
+
+    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """Points per node, shape (N,)."""
+        total, weights = all_feasible(snapshot), all_feasible(snapshot)
+        for name, weight in self._weights.items():
+            amount = pod.template.score_requests.get(name, 0)
+            axis = snapshot.axis_of(name)
+            if axis is None or (name not in NATIVE and (amount == 0 or not is_scalar(name))):
+                continue
+            capacity = snapshot.allocatable[:, axis]
+            column = WITH_DEFAULTS.get(name)
+            taken = snapshot.requested[:, axis] if column is None else snapshot.nonzero_requested[:, column]
+            points = self._points(taken + amount, capacity)
+            counted = capacity > 0 if self._shape is None else points > 0
+            total += np.where(counted, points * weight, 0)
+            weights += np.where(counted, weight, 0)
+        if self._shape is None:
+            return total // np.maximum(weights, 1)
+        return (2 * total + weights) // np.maximum(2 * weights, 1)
+
+    def _points(self, taken: IntArray, capacity: IntArray) -> IntArray:
+        """Points of one resource, shape (N,); 0 where the node has none of it."""
+        some = np.maximum(capacity, 1)
+        points: IntArray
+        if self._strategy.type == "LeastAllocated":
+            points = np.maximum(capacity - taken, 0) * MAX_SCORE // some
+        elif self._strategy.type == "MostAllocated":
+            points = np.minimum(taken, capacity) * MAX_SCORE // some
+        else:
+            utilization = np.where(taken > capacity, 100, np.minimum(taken, capacity) * 100 // some)
+            points = np.where(capacity > 0, np.asarray(self._shape)[utilization], 0)
+        return points
+
+
+def _interpolated(shape: tuple[ShapePoint, ...]) -> IntArray:
+    """The function's value at 0, 1, ... 100 percent, shape (101,), in points of 0..100."""
+    xs = [point.utilization for point in shape]
+    ys = [point.score * 10 for point in shape]
+    values = []
+    for u in range(101):
+        if u <= xs[0]:
+            values.append(ys[0])
+        elif u >= xs[-1]:
+            values.append(ys[-1])
+        else:
+            upper = next(i for i, x in enumerate(xs) if u <= x)
+            rise = (ys[upper] - ys[upper - 1]) * (u - xs[upper - 1])
+            # Towards zero, as integers divide upstream: a falling segment is rounded up.
+            values.append(ys[upper - 1] + int(rise / (xs[upper] - xs[upper - 1])))
+    return np.array(values, dtype=np.int64)

@@ -1,0 +1,26 @@
+"""PrioritySort: the most important pod first, among equals the one that has waited longest.
+
+Formula: ascending ``(-priority, timestamp)``; the priority is ``spec.priority``, 0 when unset.
+Units: the timestamp is in seconds, of the pod's entry into the queue.
+Edges: a retried pod gets a new timestamp and goes behind its peers.
+Source: kube-scheduler v1.36, ``queuesort/priority_sort.go``.
+Differs: not at all.
+"""
+
+from typing import ClassVar
+
+from plimsoll.framework import NoArgs, PodInfo, QueueSortPlugin
+
+
+class PrioritySort(QueueSortPlugin):
+    """Sort the active queue by priority, then by age."""
+
+    name: ClassVar = "PrioritySort"
+    args_model: ClassVar = NoArgs
+
+    def __init__(self, args: NoArgs) -> None:
+        """Take no arguments."""
+
+    def sort_key(self, pod: PodInfo, timestamp: float) -> tuple[int, float]:
+        """Pods with lower keys go first."""
+        return -pod.priority, timestamp

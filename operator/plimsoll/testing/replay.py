@@ -1,0 +1,198 @@
+"""Decide recorded cases again and compare everything: ``python -m plimsoll.testing.replay FOLDER``.
+
+For each mismatch one line names the case, the node, the plugin, what was expected and what came out; the last
+line counts. What the recording marks as one of several acceptable answers is compared as a set.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from plimsoll.engine.cycle import Decision, Evaluation, Outcome
+from plimsoll.framework import PluginError, Registry, Status
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.testing.recordings import Case, Situation, read_cases, situation
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """One difference between what was recorded and what was decided.
+
+    Attributes:
+        case: The case's id.
+        what: The field of the answer.
+        expected: As recorded.
+        got: As decided.
+        node: The node it is about, if it is about one.
+        plugin: The plugin it is about, if it is about one.
+    """
+
+    case: str
+    what: str
+    expected: object
+    got: object
+    node: str = ""
+    plugin: str = ""
+
+    def __str__(self) -> str:
+        """One line."""
+        node = f" node={self.node}" if self.node else ""
+        plugin = f" plugin={self.plugin}" if self.plugin else ""
+        return f"{self.case}{node}{plugin} {self.what}: expected {self.expected!r}, got {self.got!r}"
+
+
+def compare(case: Case, given: Situation) -> Iterator[Mismatch]:
+    """All differences of one case."""
+    expected = case.expected
+    scheduler, pod = given.scheduler, given.pod
+    gate = next(
+        (
+            status.by(plugin.name)
+            for plugin in scheduler.profile.pre_enqueue
+            if not (status := plugin.pre_enqueue(pod)).is_success
+        ),
+        None,
+    )
+    if gate is not None or pod.is_terminating:
+        yield from _differ(case, "result", expected["result"], "skipped" if gate is None else "gated")
+        yield from _differ(case, "preEnqueue", expected.get("preEnqueue"), gate and _status(gate))
+        return
+    decision = scheduler.schedule(pod)
+    yield from _differ(case, "result", expected["result"], decision.outcome.value)
+    if decision.outcome is not Outcome.ERROR and expected["result"] != "error":
+        try:
+            yield from _evaluation(case, scheduler.evaluate(pod))
+        except PluginError as exc:
+            if "scoreError" not in expected:
+                yield Mismatch(case.id, "evaluation", "no error", str(exc), plugin=exc.plugin)
+    yield from _decision(case, decision)
+
+
+def _evaluation(case: Case, got: Evaluation) -> Iterator[Mismatch]:
+    expected = case.expected
+    rejected = None if got.pre_filter.is_success else _status(got.pre_filter)
+    yield from _differ(case, "preFilter", expected.get("preFilter"), rejected)
+    if rejected is None:
+        recorded = expected.get("filter", {})
+        statuses = {node: _status(status) for node, status in got.statuses.items()}
+        for node in sorted({*recorded, *statuses}):
+            ours, theirs = statuses.get(node), recorded.get(node)
+            plugin = str((theirs or ours or {}).get("plugin", ""))
+            yield from _differ(case, "filter", theirs, ours, node=node, plugin=plugin)
+    yield from _differ(case, "feasible", expected.get("feasible", []), sorted(got.feasible))
+    yield from _scores(case, got)
+
+
+def _scores(case: Case, got: Evaluation) -> Iterator[Mismatch]:
+    recorded: Mapping[str, Any] = case.expected.get("scores", {"plugins": [], "weights": [], "nodes": {}})
+    table = got.scores
+    theirs = dict(zip(recorded["plugins"], recorded["weights"], strict=True))
+    ours = {} if table is None else dict(zip(table.plugins, table.weights, strict=True))
+    if "scoreError" not in case.expected:
+        yield from _differ(case, "score plugins", theirs, ours)
+    if table is None:
+        return
+    for position, node in enumerate(got.feasible):
+        if node not in recorded["nodes"]:
+            continue
+        total, normalized, raw = recorded["nodes"][node]
+        points = dict(zip(recorded["plugins"], zip(raw, normalized, strict=True), strict=True))
+        for plugin, raws, normals in zip(table.plugins, table.raw, table.normalized, strict=True):
+            if plugin in points:
+                pair = (int(raws[position]), int(normals[position]))
+                yield from _differ(
+                    case, "raw and normalised score", points[plugin], pair, node=node, plugin=plugin
+                )
+        yield from _differ(case, "total", total, int(table.totals[position]), node=node)
+
+
+def _decision(case: Case, got: Decision) -> Iterator[Mismatch]:
+    expected = case.expected
+    hosts = expected.get("hosts", [])
+    if hosts and got.node not in hosts:
+        yield Mismatch(case.id, "host", hosts, got.node)
+    if expected["result"] == "unschedulable":
+        yield from _differ(case, "message", expected.get("message"), got.message)
+        ours = sorted(got.diagnosis.plugins) if got.diagnosis else []
+        theirs = sorted(expected.get("unschedulablePlugins", []))
+        yield from _differ(case, "unschedulablePlugins", theirs, ours)
+        yield from _preemption(case, got)
+
+
+def _preemption(case: Case, got: Decision) -> Iterator[Mismatch]:
+    recorded: Mapping[str, Any] = case.expected.get("preemption", {})
+    nomination = got.nomination
+    node = None if nomination is None else nomination.node
+    wanted = case.expected.get("nominating")
+    acceptable = [wanted]
+    if wanted == "*" or (wanted and recorded.get("orderDependent")):
+        acceptable = recorded.get("selected") or sorted(recorded.get("candidates", {}))
+    if node not in acceptable:
+        yield Mismatch(case.id, "nominating", acceptable, node, plugin="DefaultPreemption")
+    candidate = recorded.get("candidates", {}).get(node)
+    if candidate is None or nomination is None or node is None:
+        return
+    if "victims" in candidate:
+        victims = [victim.key for victim in nomination.victims]
+        yield from _differ(
+            case, "victims", candidate["victims"], victims, node=node, plugin="DefaultPreemption"
+        )
+    if "selected" in recorded:
+        outranked = sorted(pod.key for pod in nomination.outranked)
+        cleared = sorted(recorded.get("clearNominated", {}).get(node, []))
+        yield from _differ(case, "clearNominated", cleared, outranked, node=node, plugin="DefaultPreemption")
+
+
+def _status(status: Status) -> dict[str, object]:
+    return {"plugin": status.plugin, "code": status.code.value, "reasons": sorted(status.reasons)}
+
+
+def _differ(
+    case: Case, what: str, expected: object, got: object, *, node: str = "", plugin: str = ""
+) -> Iterator[Mismatch]:
+    if expected != got:
+        yield Mismatch(case.id, what, expected, got, node, plugin)
+
+
+def replay(folder: Path, family: str | None = None) -> tuple[int, list[Mismatch], Counter[str]]:
+    """Decide all cases of a folder.
+
+    Returns:
+        How many cases agreed, all differences, and how many failed by family.
+
+    Raises:
+        FileNotFoundError: The folder has no recording, or none of that family.
+    """
+    registry = Registry(IN_TREE)
+    passed, failed = 0, Counter[str]()
+    mismatches: list[Mismatch] = []
+    for case in read_cases(folder, family):
+        found = list(compare(case, situation(case, registry, DEFAULT_PLUGINS)))
+        mismatches += found
+        passed += not found
+        failed[case.family] += bool(found)
+    return passed, mismatches, failed
+
+
+def main(folder: Path, family: str = "") -> None:
+    """Decide the recorded cases in FOLDER (or in its subfolder ``scheduler``), all families or one."""
+    folder = folder / "scheduler" if (folder / "scheduler").is_dir() else folder
+    passed, mismatches, failed = replay(folder, family or None)
+    for mismatch in mismatches:
+        typer.echo(str(mismatch))
+    absent = [name for name in DEFAULT_PLUGINS if name not in Registry(IN_TREE)]
+    if absent:
+        typer.echo(f"left out, not there yet: {', '.join(absent)}")
+    for name, count in sorted(failed.items()):
+        typer.echo(f"{name}: {count} failed")
+    typer.echo(f"{passed} passed, {failed.total()} failed")
+    sys.exit(1 if mismatches else 0)
+
+
+if __name__ == "__main__":
+    typer.run(main)
