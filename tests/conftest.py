@@ -17,8 +17,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import settings
 
 PATIENCE_S = 30
+
+# A busy machine is slow, not wrong: the time limit of a whole test is pytest's.
+settings.register_profile("plimsoll", deadline=None)
+settings.load_profile("plimsoll")
 
 
 @dataclass(frozen=True, slots=True)
