@@ -15,6 +15,8 @@ import numpy as np
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.runtime import calling, checked, in_range
 from plimsoll.framework import (
+    MAX_SCORE,
+    MIN_SCORE,
     SUCCESS,
     Cluster,
     Code,
@@ -409,7 +411,9 @@ class Lane:
                 return False
             raw = self._raw_of(plugin, pod, snapshot)
             if not isinstance(plugin, NormalizingPlugin):
-                in_range(raw, plugin.name)
+                if raw.min() < MIN_SCORE or raw.max() > MAX_SCORE:
+                    # Only a feasible node's points are an error; `score` looks at those alone.
+                    return False
                 self._summands.append(plugin.name)
             elif plugin.reads is Reads.NODE and raw.min() == raw.max():
                 self._constant[plugin.name] = int(self._normalized(plugin, pod, raw[:1])[0])

@@ -18,7 +18,7 @@ from plimsoll.model.selectors import SelectorError
 T = TypeVar("T")
 
 #: Amounts, and sums of amounts, end here: what is larger counts as this much and never wraps around.
-LARGEST_AMOUNT = 2**62
+LARGEST_AMOUNT = 2**63 - 1
 
 #: A request above this (a pebibyte) makes its node's sums be counted exactly instead of by adding up.
 LARGE_REQUEST = 2**50

@@ -5,9 +5,8 @@ A quantity is a sign, a decimal number and a suffix: none, ``n u m k M G T P E``
 rounds up.
 
 Units: :func:`milli` gives thousandths (CPU), :func:`units` whole units (everything else); both round away
-from zero: a fraction of a byte is a byte. What does not fit 64 bits is cut to the largest that does.
-Source: Kubernetes v1.36, ``apimachinery/pkg/api/resource``. Differs: there a decimal quantity beyond 64 bits
-reads as 0 in integer units, which would turn the greatest wish into none.
+from zero: a fraction of a byte is a byte. What does not fit 64 bits reads as 0, as it does upstream.
+Source: Kubernetes v1.36, ``apimachinery/pkg/api/resource``.
 """
 
 import re
@@ -78,8 +77,10 @@ def _parsed(quantity: QuantityValue) -> tuple[int, Fraction, str]:
 
 
 def scaled(billionths: int, scale: int) -> int:
-    """Billionths divided by ``scale``, rounded away from zero and cut to 64 bits."""
-    size = min(-(-abs(billionths) // scale), MAX_INT64)
+    """Billionths divided by ``scale``, rounded away from zero; 0 when that needs more than 64 bits."""
+    size = -(-abs(billionths) // scale)
+    if size > MAX_INT64:
+        return 0
     return size if billionths >= 0 else -size
 
 

@@ -208,7 +208,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
             total += np.where(counted, points * weight, 0)
             weights += np.where(counted, weight, 0)
         if self._shape is None:
-            return total // np.maximum(weights, 1)
+            return _divided(total, np.maximum(weights, 1))
         return (2 * total + weights) // np.maximum(2 * weights, 1)
 
     def _points(self, taken: IntArray, capacity: IntArray) -> IntArray:
@@ -216,13 +216,20 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
         some = np.maximum(capacity, 1)
         points: IntArray
         if self._strategy.type == "LeastAllocated":
-            points = np.maximum(capacity - taken, 0) * MAX_SCORE // some
+            points = _divided(np.where(taken > capacity, 0, capacity - taken) * MAX_SCORE, some)
         elif self._strategy.type == "MostAllocated":
-            points = np.minimum(taken, capacity) * MAX_SCORE // some
+            points = _divided(np.minimum(taken, capacity) * MAX_SCORE, some)
         else:
-            utilization = np.where(taken > capacity, 100, np.minimum(taken, capacity) * 100 // some)
+            utilization = _divided(np.minimum(taken, capacity) * 100, some)
+            utilization = np.clip(np.where(taken > capacity, 100, utilization), 0, 100)
             points = np.where(capacity > 0, np.asarray(self._shape)[utilization], 0)
         return points
+
+
+def _divided(numerator: IntArray, divisor: IntArray) -> IntArray:
+    """The quotient truncated towards zero; products of absurd amounts wrap around and are negative."""
+    quotient: IntArray = (numerator - np.fmod(numerator, divisor)) // divisor
+    return quotient
 
 
 def _interpolated(shape: tuple[ShapePoint, ...]) -> IntArray:
