@@ -59,6 +59,10 @@ def errors_of(spec: dict[str, Any]) -> list[str]:
             'spec.scope.podSelector.matchLabels.app: "a b" is malformed; write it like web',
         ),
         (
+            {"scope": {"nodeSelector": {"matchLabels": {"?": "c"}}}},
+            'spec.scope.nodeSelector.matchLabels.?: "?" is malformed; write it like app.kubernetes.io/name',
+        ),
+        (
             {"scope": {"namespaces": {"include": ["a"], "exclude": ["b"]}}},
             "spec.scope.namespaces.exclude: give either include or exclude, not both",
         ),

@@ -46,6 +46,9 @@ _BOUNDS = {
 }
 """What is wrong and what is allowed, by type of pydantic error."""
 
+_KEY = "[key]"
+"""What pydantic puts at the end of a location when the key itself is wrong, not the value."""
+
 _SHOWN = 60
 """Characters of a refused value that a sentence shows."""
 
@@ -96,7 +99,10 @@ def _schema_of(model: type[BaseModel]) -> Schema:
 def _field_error(detail: ErrorDetails, schema: Schema, prefix: str) -> FieldError:
     *parents, last = detail["loc"] or ("",)
     path, parent = _walked(parents, schema, prefix)
-    path, target = _step(path, parent, last, schema.get("$defs", {}))
+    if last == _KEY:
+        target = _walked(parents[:-1], schema, prefix)[1].get("propertyNames", {})
+    else:
+        path, target = _step(path, parent, last, schema.get("$defs", {}))
     context = detail.get("ctx", {})
     if detail["type"] == DUPLICATE:
         path = f"{path}[{context['index']}]"
@@ -114,8 +120,8 @@ def _walked(loc: Sequence[int | str], schema: Schema, prefix: str) -> tuple[str,
 
 
 def _step(path: str, schema: Schema, part: int | str, definitions: Schema) -> tuple[str, Schema]:
-    """One step down; a branch of a union and the mark of a map's key are no steps on the wire."""
-    if "anyOf" in schema or part in {"[key]", ""}:
+    """One step down; a branch of a union is no step on the wire."""
+    if "anyOf" in schema or part == "":
         return path, {}
     if isinstance(part, int):
         return f"{path}[{part}]", resolved(schema.get("items", {}), definitions)
