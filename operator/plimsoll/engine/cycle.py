@@ -21,6 +21,7 @@ from plimsoll.framework import (
     Cluster,
     Code,
     Diagnosis,
+    IntArray,
     Nomination,
     PluginError,
     PodInfo,
@@ -90,6 +91,32 @@ class Evaluation:
     scores: ScoreTable | None
 
 
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The feasible nodes of one pod with their totals: what a plan of moves looks at.
+
+    Attributes:
+        nodes: Names of the F feasible nodes, in row order.
+        totals: Shape (F,): their weighted scores.
+        diagnosis: Why there is none, in counts; None when there is one.
+    """
+
+    nodes: tuple[str, ...]
+    totals: IntArray
+    diagnosis: Diagnosis | None = None
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The nodes with the highest total: the scheduler takes one of them."""
+        if not self.nodes:
+            return ()
+        return tuple(self.nodes[int(at)] for at in np.flatnonzero(self.totals == self.totals.max()))
+
+    def total_of(self, node: str) -> int | None:
+        """A node's total, None when it is not feasible."""
+        return int(self.totals[self.nodes.index(node)]) if node in self.nodes else None
+
+
 @dataclass(slots=True)
 class Nominations:
     """Pending pods with a nominated node: they hold their room against pods of no higher priority."""
@@ -156,6 +183,20 @@ class Scheduler:
             feasible=tuple(nodes[row].name for row in rows),
             scores=lane.score(pod, rows) if len(rows) else None,
         )
+
+    def rank(self, pod: PodInfo) -> Ranking:
+        """The feasible nodes and their totals, as if the pod had no nominated node; nothing is preempted.
+
+        Raises:
+            PluginError: A plugin raised or broke a rule.
+        """
+        lane = self._lane(pod)
+        lane.refresh(pod)
+        overrides, rows = self._with_nominated(lane, pod)
+        if not len(rows):
+            return Ranking((), np.empty(0, dtype=np.int64), lane.diagnose(pod, overrides))
+        names = tuple(self.cluster.nodes[row].name for row in rows)
+        return Ranking(names, lane.totals(pod, rows))
 
     def is_feasible(self, pod: PodInfo, node: str) -> bool:
         """Whether the pod passes all filters on a node; False when there is no such node.

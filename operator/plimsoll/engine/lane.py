@@ -294,11 +294,14 @@ class Lane:
 
     def best(self, pod: PodInfo, rows: RowArray) -> tuple[RowArray, int]:
         """The rows with the highest total among ``rows`` (feasible ones), and that total."""
-        totals = self._kept_totals(pod, rows)
-        if totals is None:
-            totals = self.score(pod, rows).totals
+        totals = self.totals(pod, rows)
         highest = int(totals.max())
         return rows[totals == highest], highest
+
+    def totals(self, pod: PodInfo, rows: RowArray) -> IntArray:
+        """The weighted scores of ``rows`` (feasible ones), shape (F,)."""
+        totals = self._kept_totals(pod, rows)
+        return self.score(pod, rows).totals if totals is None else totals
 
     def score(self, pod: PodInfo, rows: RowArray) -> ScoreTable:
         """Score the feasible ``rows``, plugin by plugin.

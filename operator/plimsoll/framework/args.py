@@ -1,7 +1,12 @@
 """Arguments of plugins and strategies, as written under ``pluginConfig`` and ``strategies``."""
 
-from pydantic import BaseModel, ConfigDict
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
+
+from plimsoll.framework.errors import ConfigurationError
 
 
 class PluginArgs(BaseModel):
@@ -20,3 +25,26 @@ class PluginArgs(BaseModel):
 
 class NoArgs(PluginArgs):
     """A plugin without arguments."""
+
+
+ArgsT = TypeVar("ArgsT", bound=PluginArgs)
+
+
+def parse_args(model: type[ArgsT], given: Mapping[str, Any] | None, path: str) -> ArgsT:
+    """Arguments as written in a policy, checked; ``apiVersion`` and ``kind`` are passed over.
+
+    Args:
+        model: What the plugin takes.
+        given: As written; None takes the defaults.
+        path: Where they stand, for the sentence that refuses them.
+
+    Raises:
+        ConfigurationError: The plugin does not take them; names the field.
+    """
+    plain = {key: value for key, value in (given or {}).items() if key not in ("apiVersion", "kind")}
+    try:
+        return model.model_validate(plain)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+        raise ConfigurationError(f"{path}{field}", first["msg"]) from exc

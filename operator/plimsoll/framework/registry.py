@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
+from plimsoll.framework.args import parse_args
 from plimsoll.framework.errors import ConfigurationError
 from plimsoll.framework.interface import (
     BindPlugin,
@@ -113,13 +112,7 @@ class Registry:
             known = ", ".join(sorted(self._classes))
             raise ConfigurationError(path, f'there is no plugin "{name}"; the plugins are {known}')
         plugin = self._classes[name]
-        given = {key: value for key, value in (args or {}).items() if key not in ("apiVersion", "kind")}
-        try:
-            model = plugin.args_model.model_validate(given)
-        except ValidationError as exc:
-            first = exc.errors()[0]
-            field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-            raise ConfigurationError(f"{path}{field}", first["msg"]) from exc
+        model = parse_args(plugin.args_model, args, path)
         try:
             return plugin(model)  # type: ignore[call-arg]  # protocols say nothing of __init__; the laws do
         except (TypeError, ValueError) as exc:

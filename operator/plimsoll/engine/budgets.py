@@ -1,0 +1,94 @@
+"""PodDisruptionBudgets, asked before the eviction API does, and counted within one plan.
+
+Rules of the eviction subresource: pods that ended, are pending or are being deleted need no budget; two
+budgets over one pod are an error; a pod that is not ready passes when the policy says so, or when the
+budget is healthy without it; otherwise one of ``disruptionsAllowed`` is taken.
+Source: Kubernetes v1.36, ``pkg/registry/core/pod/storage/eviction.go``.
+"""
+
+from collections.abc import Iterable
+
+from plimsoll.framework.strategy import Refusal
+from plimsoll.model.pod_info import PodInfo
+from plimsoll.model.selectors import SelectorError, compile_selector
+from plimsoll.model.workload import PodDisruptionBudget
+
+DISRUPTED_PODS = 2000
+"""The eviction API refuses while it has granted so many evictions that nobody has seen yet."""
+
+
+class BudgetLedger:
+    """What the budgets still allow, move by move."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        self._by_namespace: dict[str, list[PodDisruptionBudget]] = {}
+        self._spent: dict[str, int] = {}
+        for budget in sorted(budgets, key=lambda each: each.key):
+            self._by_namespace.setdefault(budget.metadata.namespace, []).append(budget)
+
+    def over(self, pod: PodInfo) -> list[PodDisruptionBudget]:
+        """The budgets that cover the pod; one whose selector means nothing covers none."""
+        return [budget for budget in self._by_namespace.get(pod.namespace, ()) if _covers(budget, pod)]
+
+    def refusal(self, pod: PodInfo) -> Refusal | None:
+        """Why the eviction API would say no, None when it would not."""
+        if _needs_none(pod):
+            return None
+        budgets = self.over(pod)
+        if len(budgets) > 1:
+            names = ", ".join(budget.key for budget in budgets)
+            return Refusal(
+                "SeveralBudgets",
+                f"more than one PodDisruptionBudget covers the pod, which none allows: {names}",
+            )
+        if not budgets or not self._takes(budgets[0], pod):
+            return None
+        budget = budgets[0]
+        status = budget.status
+        if status.observed_generation < budget.metadata.generation:
+            return Refusal(
+                "Budget", f"PodDisruptionBudget {budget.key} has changed and is still being processed"
+            )
+        if len(status.disrupted_pods) > DISRUPTED_PODS:
+            return Refusal("Budget", f"PodDisruptionBudget {budget.key} has too many evictions under way")
+        left = status.disruptions_allowed - self._spent.get(budget.key, 0)
+        if left <= 0:
+            spent = self._spent.get(budget.key, 0)
+            taken = f" ({spent} taken by this plan)" if spent else ""
+            return Refusal(
+                "Budget",
+                f"PodDisruptionBudget {budget.key} allows {status.disruptions_allowed} disruptions{taken}:"
+                f" {status.current_healthy} of {status.expected_pods} pods are healthy,"
+                f" {status.desired_healthy} must be",
+            )
+        return None
+
+    def take(self, pod: PodInfo) -> str:
+        """Count an eviction; the key of the budget that covers the pod, "" when none does."""
+        budgets = self.over(pod)
+        if not budgets:
+            return ""
+        if not _needs_none(pod) and self._takes(budgets[0], pod):
+            self._spent[budgets[0].key] = self._spent.get(budgets[0].key, 0) + 1
+        return budgets[0].key
+
+    def _takes(self, budget: PodDisruptionBudget, pod: PodInfo) -> bool:
+        """Whether the pod's eviction counts against the budget."""
+        ready = pod.pod.condition("Ready")
+        if ready is not None and ready.status == "True":
+            return True
+        if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
+            return False
+        status = budget.status
+        return not (status.desired_healthy > 0 and status.current_healthy >= status.desired_healthy)
+
+
+def _needs_none(pod: PodInfo) -> bool:
+    return pod.pod.is_terminal or pod.pod.status.phase == "Pending" or pod.is_terminating
+
+
+def _covers(budget: PodDisruptionBudget, pod: PodInfo) -> bool:
+    try:
+        return compile_selector(budget.spec.selector).matches(pod.labels)
+    except SelectorError:
+        return False

@@ -1,0 +1,55 @@
+"""A policy's scope as the first of its evictors: what it does not look at, nobody evicts."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from plimsoll.framework.args import NoArgs
+from plimsoll.framework.strategy import Evictor, Refusal
+from plimsoll.framework.strategy_context import StrategyContext
+from plimsoll.model.pod_info import PodInfo
+from plimsoll.model.selectors import EVERYTHING, Selector
+
+
+@dataclass(frozen=True)
+class PolicyScope(Evictor):
+    """Pods that a policy looks at.
+
+    Attributes:
+        include: Only these namespaces; none means all.
+        exclude: Not these namespaces.
+        namespace_selector: Labels of the namespaces.
+        pod_selector: Labels of the pods.
+        priority_threshold: Pods of this priority and above are out; None for no threshold.
+    """
+
+    name: ClassVar = "PolicyScope"
+    args_model: ClassVar = NoArgs
+
+    include: frozenset[str] = frozenset()
+    exclude: frozenset[str] = frozenset()
+    namespace_selector: Selector = EVERYTHING
+    pod_selector: Selector = EVERYTHING
+    priority_threshold: int | None = None
+
+    def filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
+        """The first part of the scope that the pod is out of."""
+        if (self.include and pod.namespace not in self.include) or pod.namespace in self.exclude:
+            return Refusal("OutOfScope", f"namespace {pod.namespace} is out of the policy's scope")
+        if not self.namespace_selector.is_empty:
+            namespace = context.objects.namespaces.get(pod.namespace)
+            if namespace is None or not self.namespace_selector.matches(namespace.labels):
+                return Refusal(
+                    "OutOfScope", f"the labels of namespace {pod.namespace} are out of the policy's scope"
+                )
+        if not self.pod_selector.matches(pod.labels):
+            return Refusal("OutOfScope", "the pod's labels are out of the policy's scope")
+        if self.priority_threshold is not None and pod.priority >= self.priority_threshold:
+            return Refusal(
+                "OutOfScope",
+                f"the pod's priority {pod.priority} reaches the policy's threshold {self.priority_threshold}",
+            )
+        return None
+
+    def pre_eviction_filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:  # noqa: ARG002 - the port's shape
+        """Nothing more."""
+        return None

@@ -1,0 +1,191 @@
+"""How much of each node is used, by three yardsticks: requests, the metrics API, a Prometheus query.
+
+Units: cpu in milli, pods in counts, everything else in whole units; a query's pseudo-resource in percent
+of 100. Percentages are floats, never rounded.
+Edges: capacity is ``status.allocatable`` when it has any entry, else ``status.capacity``; of no capacity
+0 % is used; a resource that a node does not have has no percentage.
+Source: descheduler v0.36, ``pkg/framework/plugins/nodeutilization/usageclients.go``.
+Differs: under the Proven planner a node without a sound measurement is left out; upstream then does
+nothing at all.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from plimsoll.framework.strategy_context import Measurements, StrategyContext
+from plimsoll.model.node import Node
+from plimsoll.model.pod_info import PodInfo
+from plimsoll.model.requests import to_integer
+
+METRIC_RESOURCE = "MetricResource"
+"""The pseudo-resource that a Prometheus query measures."""
+
+BASIC = ("cpu", "memory", "pods")
+
+
+@dataclass(slots=True)
+class NodeUsage:
+    """One node's room and what of it is used.
+
+    Attributes:
+        node: The node.
+        used: Amounts by resource; the eviction loop lowers them as pods go.
+        capacity: Amounts by resource; resources that the node does not have are missing.
+        percent: Shares by resource as they were at the start.
+    """
+
+    node: Node
+    used: dict[str, int]
+    capacity: dict[str, int]
+    percent: dict[str, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.percent = {
+            name: amount / self.capacity[name] * 100 if self.capacity[name] > 0 else 0.0
+            for name, amount in self.used.items()
+            if name in self.capacity
+        }
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.node.name
+
+    @property
+    def bulk(self) -> int:
+        """The plain sum of all amounts, milli-cores and bytes alike: what upstream orders nodes by."""
+        return sum(self.used.values())
+
+
+class UsageError(ValueError):
+    """Usage cannot be told; the strategy does nothing in this cycle and says why."""
+
+
+class UsageSource(Protocol):
+    """A yardstick."""
+
+    resources: tuple[str, ...]
+
+    def nodes(self, context: StrategyContext) -> list[NodeUsage]:
+        """The nodes under consideration, by name.
+
+        Raises:
+            UsageError: The source is not there, or lacks a node and exactness is wanted.
+        """
+
+    def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
+        """What a pod uses; None when the source cannot tell of any pod.
+
+        Raises:
+            UsageError: The source can tell, but not of this pod.
+        """
+
+
+class RequestedUsage:
+    """The sum of the pods' requests."""
+
+    def __init__(self, resources: Iterable[str]) -> None:
+        self.resources = tuple(dict.fromkeys((*resources, *BASIC)))
+
+    def nodes(self, context: StrategyContext) -> list[NodeUsage]:
+        """As the columns of the cluster have it."""
+        cluster = context.cluster
+        axes = {name: cluster.axis_of(name) for name in self.resources}
+        found = []
+        for name in context.nodes:
+            row = cluster.rows[name]
+            requested = cluster.requested[row].tolist()
+            used = {name: 0 if axis is None else requested[axis] for name, axis in axes.items()}
+            found.append(NodeUsage(cluster.nodes[row], used, capacity_of(cluster.nodes[row], self.resources)))
+        return found
+
+    def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
+        """Its requests."""
+        return pod.template.requests | {"pods": 1}
+
+
+class MeasuredUsage:
+    """What the metrics API says of cpu and memory; pods are counted."""
+
+    def __init__(self, resources: Iterable[str]) -> None:
+        self.resources = tuple(dict.fromkeys((*resources, *BASIC)))
+        unknown = sorted(set(self.resources) - set(BASIC))
+        self._unknown = ", ".join(unknown)
+
+    def nodes(self, context: StrategyContext) -> list[NodeUsage]:
+        """As measured."""
+        if self._unknown:
+            raise UsageError(
+                f"the metrics API measures {', '.join(BASIC)} only;"
+                f" remove {self._unknown} from the thresholds"
+            )
+        measured = context.measurements.nodes
+        if measured is None:
+            raise UsageError("there are no measurements of the metrics API")
+        found = []
+        for name in context.nodes:
+            sample = measured.get(name)
+            if sample is None or not {"cpu", "memory"} <= sample.keys():
+                if context.is_exact:
+                    raise UsageError(f"the metrics API has no measurement of node {name}")
+                continue
+            node = context.node(name)
+            used = {"cpu": sample["cpu"], "memory": sample["memory"], "pods": len(context.pods(name))}
+            used = {name: used[name] for name in self.resources}
+            found.append(NodeUsage(node, used, capacity_of(node, self.resources)))
+        return found
+
+    def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
+        """As measured."""
+        sample = (context.measurements.pods or {}).get(pod.key)
+        if sample is None or not {"cpu", "memory"} <= sample.keys():
+            raise UsageError(f"the metrics API has no measurement of pod {pod.key}")
+        return {**sample, "pods": 1}
+
+
+class QueriedUsage:
+    """What a Prometheus query says: one value from 0 to 1 a node, labelled ``instance``."""
+
+    resources: tuple[str, ...] = (METRIC_RESOURCE,)
+
+    def nodes(self, context: StrategyContext) -> list[NodeUsage]:
+        """In whole percent, cut off."""
+        shares = _shares(context.measurements, exact=context.is_exact)
+        found = []
+        for name in context.nodes:
+            if name not in shares:
+                if context.is_exact:
+                    raise UsageError(f"the Prometheus query returned no sample for node {name}")
+                continue
+            used = {METRIC_RESOURCE: int(shares[name] * 100)}
+            found.append(NodeUsage(context.node(name), used, {METRIC_RESOURCE: 100}))
+        return found
+
+    def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
+        """The query knows nothing of pods."""
+        return None
+
+
+def _shares(measurements: Measurements, *, exact: bool) -> dict[str, float]:
+    if measurements.samples is None:
+        raise UsageError("there is no answer to the Prometheus query")
+    shares: dict[str, float] = {}
+    for sample in measurements.samples:
+        instance = sample.labels.get("instance")
+        sound = 0 <= sample.value <= 1
+        if instance is None or not sound:
+            if exact:
+                raise UsageError(
+                    "the Prometheus query must return values from 0 to 1 labelled instance,"
+                    f" not {sample.value} labelled {', '.join(sample.labels) or 'nothing'}"
+                )
+            continue
+        shares[instance] = sample.value
+    return shares
+
+
+def capacity_of(node: Node, resources: Iterable[str]) -> dict[str, int]:
+    """The node's room for those of the resources that it has."""
+    amounts = node.status.allocatable or node.status.capacity
+    return {name: to_integer(name, amounts[name]) for name in resources if name in amounts}

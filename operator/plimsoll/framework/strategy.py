@@ -1,0 +1,96 @@
+"""What a descheduling strategy is: a source of candidates that is told the verdict on each.
+
+A strategy walks the cluster and yields pods that had better run elsewhere. The planner that drives it
+answers each candidate with a verdict, and the strategy goes on from there::
+
+    verdict = yield Candidate(pod, node, "node is over-utilised: cpu 85% of 50%")
+    if verdict is Verdict.NODE_CLOSED:
+        break
+
+One shape serves every planner (docs/adr/0005): Upstream answers as descheduler's evictor would, Proven
+after it has proved that the pod has a better place. A strategy never evicts.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, runtime_checkable
+
+from plimsoll.framework.args import NoArgs, PluginArgs
+from plimsoll.model.pod_info import PodInfo
+
+if TYPE_CHECKING:
+    from plimsoll.framework.strategy_context import StrategyContext
+
+
+class StrategyKind(StrEnum):
+    """When a strategy runs: all of the first kind before any of the second; upstream's words."""
+
+    DESCHEDULE = "deschedule"
+    BALANCE = "balance"
+
+
+class Verdict(Enum):
+    """The planner's answer to a candidate. A planner that wants no more closes the generator."""
+
+    ACCEPTED = "accepted"  #: the pod goes; from now on the context shows the cluster without it
+    REFUSED = "refused"  #: this pod stays; others of the same node may still go
+    NODE_CLOSED = "node closed"  #: this pod stays, and so do all others of its node in this cycle
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a pod stays where it is.
+
+    Attributes:
+        reason: One word for machines, to count by (``PodsWithLocalStorage``, ``NodeLimit``).
+        message: One sentence for people, with the names that matter.
+    """
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A pod that a strategy would rather see elsewhere. Earlier candidates are preferred to later ones.
+
+    Attributes:
+        pod: The pod.
+        node: The node that it runs on.
+        reason: Why it should go, in one sentence without its name; becomes the record's reason.
+    """
+
+    pod: PodInfo
+    node: str
+    reason: str
+
+
+Candidates: TypeAlias = Generator[Candidate, Verdict, None]
+"""What a strategy returns: candidates out, verdicts in."""
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """A source of candidates."""
+
+    name: ClassVar[str]
+    kind: ClassVar[StrategyKind]
+    args_model: ClassVar[type[PluginArgs]] = NoArgs
+
+    def candidates(self, context: "StrategyContext") -> Candidates:
+        """Yield candidates, best first; raise when the cluster cannot be judged (missing metrics)."""
+
+
+@runtime_checkable
+class Evictor(Protocol):
+    """Says which pods may be evicted at all, whoever asks."""
+
+    name: ClassVar[str]
+    args_model: ClassVar[type[PluginArgs]] = NoArgs
+
+    def filter(self, pod: PodInfo, context: "StrategyContext") -> Refusal | None:
+        """Why the pod is protected, None when it is not; asked while strategies look around."""
+
+    def pre_eviction_filter(self, pod: PodInfo, context: "StrategyContext") -> Refusal | None:
+        """Likewise, asked for pods about to be proposed: checks that look at the rest of the cluster."""

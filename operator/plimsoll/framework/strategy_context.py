@@ -1,0 +1,242 @@
+"""The cluster as strategies and evictors see it: live, read-only, in an order that never varies.
+
+Nodes are walked by name and the pods of a node by namespace and name: upstream walks both in the random
+order of its maps, so this is one of its legal outcomes, always the same one.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Self
+
+from plimsoll.framework.strategy import Evictor, Refusal
+from plimsoll.model.cluster import Cluster
+from plimsoll.model.node import Node
+from plimsoll.model.objects import ClusterObjects
+from plimsoll.model.pod_info import PodInfo
+from plimsoll.model.selectors import EVERYTHING, Selector
+from plimsoll.model.snapshot import Snapshot
+
+
+class Planner(StrEnum):
+    """Who drives the strategies."""
+
+    UPSTREAM = "Upstream"  #: descheduler's decisions, exactly
+    PROVEN = "Proven"  #: only moves that the scheduler's own code proves
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One element of the instant vector that a Prometheus query returned."""
+
+    labels: Mapping[str, str]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """Actual usage, as far as somebody measured it; None where there is no such source.
+
+    Attributes:
+        nodes: From the metrics API: amounts by node and resource, cpu in milli, memory in bytes.
+        pods: Likewise by pod key (``namespace/name``), the sum of its containers.
+        samples: What the strategy's Prometheus query returned.
+    """
+
+    nodes: Mapping[str, Mapping[str, int]] | None = None
+    pods: Mapping[str, Mapping[str, int]] | None = None
+    samples: Sequence[Sample] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClasses:
+    """How a utilisation strategy sorted the nodes, by name."""
+
+    underutilized: tuple[str, ...]
+    overutilized: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """A pod that a strategy wanted to move and an evictor protects."""
+
+    pod: PodInfo
+    wanted: str
+    refusal: Refusal
+
+
+class OwnerCounts:
+    """Placed pods by owner uid, whatever their phase: a pod index (see ``Cluster.index``)."""
+
+    def __init__(self, cluster: Cluster | None = None) -> None:
+        self.counts: dict[str, int] = {}
+
+    def of(self, uid: str) -> int:
+        """How many placed pods name this owner."""
+        return self.counts.get(uid, 0)
+
+    def add(self, pod: PodInfo, row: int) -> None:
+        """A pod was placed."""
+        for owner in pod.pod.metadata.owner_references:
+            self.counts[owner.uid] = self.counts.get(owner.uid, 0) + 1
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        """A pod left."""
+        for owner in pod.pod.metadata.owner_references:
+            self.counts[owner.uid] -= 1
+
+    def move_row(self, source: int, target: int) -> None:
+        """Rows do not matter."""
+
+    def grow(self, capacity: int) -> None:
+        """Rows do not matter."""
+
+    def fork(self) -> Self:
+        """An independent copy."""
+        twin = type(self)()
+        twin.counts = dict(self.counts)
+        return twin
+
+
+class UnplacedPods:
+    """Pods that hold no place: pending ones, and those that ended (with the node they ran on)."""
+
+    def __init__(self, pods: Iterable[PodInfo] = ()) -> None:
+        self._pods: dict[str, PodInfo] = {}
+        self._by_node: dict[str, dict[str, PodInfo]] = {}
+        self._owners: Counter[str] = Counter()
+        for pod in pods:
+            self.set(pod)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._pods
+
+    def set(self, pod: PodInfo) -> None:
+        """Add a pod or replace its object."""
+        self.discard(pod.uid)
+        self._pods[pod.uid] = pod
+        self._by_node.setdefault(pod.pod.node_name, {})[pod.uid] = pod
+        self._owners.update(owner.uid for owner in pod.pod.metadata.owner_references)
+
+    def discard(self, uid: str) -> None:
+        """Forget a pod, if it is here."""
+        pod = self._pods.pop(uid, None)
+        if pod is not None:
+            del self._by_node[pod.pod.node_name][uid]
+            self._owners.subtract(owner.uid for owner in pod.pod.metadata.owner_references)
+
+    def on(self, node: str) -> Iterable[PodInfo]:
+        """Those that name the node."""
+        return self._by_node.get(node, {}).values()
+
+    def owned_by(self, uid: str) -> int:
+        """How many name this owner."""
+        return self._owners[uid]
+
+
+@dataclass(slots=True)
+class StrategyContext:
+    """What one run may look at.
+
+    Attributes:
+        cluster: The placed pods, as they are after all moves accepted so far. Only the planner writes.
+        nodes: Names of the nodes under consideration, ascending.
+        now: The time of the run, with a time zone.
+        evictors: Who protects pods, in the order asked.
+        planner: Who drives.
+        unplaced: Pods that hold no place, as pending and ended ones.
+        measurements: Actual usage.
+        protected: Refusals by evictors of pods that a strategy wanted; the planner collects them.
+        classes: What utilisation strategies found; the planner collects them.
+    """
+
+    cluster: Cluster
+    nodes: tuple[str, ...]
+    now: datetime
+    evictors: tuple[Evictor, ...] = ()
+    planner: Planner = Planner.PROVEN
+    unplaced: UnplacedPods = field(default_factory=UnplacedPods)
+    measurements: Measurements = Measurements()
+    protected: list[Protected] = field(default_factory=list)
+    classes: list[NodeClasses] = field(default_factory=list)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Columns over all nodes, valid until the next verdict."""
+        return Snapshot(self.cluster)
+
+    @property
+    def objects(self) -> ClusterObjects:
+        """Namespaces, claims, budgets, priority classes."""
+        return self.cluster.objects
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether upstream's decisions are to be reproduced, oddities included."""
+        return self.planner is Planner.UPSTREAM
+
+    def node(self, name: str) -> Node:
+        """A node under consideration."""
+        return self.cluster.nodes[self.cluster.rows[name]]
+
+    def pods(self, node: str) -> list[PodInfo]:
+        """The pods that hold a place on the node, terminating ones included, by namespace and name."""
+        row = self.cluster.rows.get(node)
+        placed = () if row is None else self.cluster.pods_on(row)
+        return sorted((pod for pod in placed if not pod.pod.is_terminal), key=_by_key)
+
+    def all_pods(self, node: str) -> list[PodInfo]:
+        """The same and those that have ended there."""
+        row = self.cluster.rows.get(node)
+        placed = () if row is None else self.cluster.pods_on(row)
+        return sorted([*placed, *self.unplaced.on(node)], key=_by_key)
+
+    def replicas(self, owner_uid: str) -> int:
+        """Pods, of any phase and anywhere, that name this owner."""
+        return self.unplaced.owned_by(owner_uid) + self.cluster.index(OwnerCounts).of(owner_uid)
+
+    def is_evictable(self, pod: PodInfo, wanted: str = "") -> bool:
+        """Whether no evictor protects the pod as such.
+
+        Args:
+            pod: The pod.
+            wanted: Why the strategy wants it moved; a refusal is then reported to the user. Empty when
+                the strategy only takes stock.
+        """
+        return self._passes(pod, wanted, (evictor.filter(pod, self) for evictor in self.evictors))
+
+    def is_movable(self, pod: PodInfo, wanted: str = "") -> bool:
+        """Whether the evictors' last checks before an eviction pass; arguments as above."""
+        return self._passes(
+            pod, wanted, (evictor.pre_eviction_filter(pod, self) for evictor in self.evictors)
+        )
+
+    def _passes(self, pod: PodInfo, wanted: str, answers: Iterable[Refusal | None]) -> bool:
+        for refusal in answers:
+            if refusal is not None:
+                if wanted:
+                    self.protected.append(Protected(pod, wanted, refusal))
+                return False
+        return True
+
+
+def considered_nodes(cluster: Cluster, selector: Selector = EVERYTHING) -> tuple[str, ...]:
+    """Names of the nodes that strategies look at: those selected and not known to be unready.
+
+    A node without a Ready condition counts as ready, and so does a cordoned one.
+    Source: descheduler v0.36, ``pkg/descheduler/node/node.go``.
+    """
+    return tuple(
+        sorted(node.name for node in cluster.nodes if selector.matches(node.labels) and not is_unready(node))
+    )
+
+
+def is_unready(node: Node) -> bool:
+    """Whether the node says that it is not ready."""
+    return any(each.type == "Ready" and each.status != "True" for each in node.status.conditions)
+
+
+def _by_key(pod: PodInfo) -> str:
+    return pod.key

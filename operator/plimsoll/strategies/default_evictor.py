@@ -1,0 +1,391 @@
+"""DefaultEvictor: which pods may be evicted at all.
+
+Order of checks: the evict annotation admits, a mandatory opt-out protects, then mirror, static and
+terminating pods, then priority, owners, volumes, budgets, claims, labels, replicas and age. Before the
+eviction itself: node fit, then the labels of the pod's namespace.
+
+Edges: any value of the evict annotation, even ``"false"``, admits a pod that every other check protects;
+disabling SystemCriticalPods also drops the priority threshold; pods with two owners have no minimum of
+replicas; a pod without start time is too young.
+Source: descheduler v0.36, ``pkg/framework/plugins/defaultevictor``.
+Differs: only under the Proven planner, where safety wins: the evict annotation counts when it says
+``"true"`` and never admits mirror, static or terminating pods; the priority threshold stands by itself;
+the opt-outs of karpenter and cluster-autoscaler are honoured; node fit is left to the proof. Failed and
+succeeded pods need no other node there.
+"""
+
+import re
+from datetime import timedelta
+from fractions import Fraction
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, PrivateAttr, StrictBool, StrictInt, StrictStr, model_validator
+
+from plimsoll.framework.args import PluginArgs
+from plimsoll.framework.node_fit import fits_any_other_node
+from plimsoll.framework.pod_scope import LabelSelectorArg
+from plimsoll.framework.strategy import Evictor, Refusal
+from plimsoll.framework.strategy_context import StrategyContext, considered_nodes
+from plimsoll.model.pod_info import PodInfo
+from plimsoll.model.priority import PREFER_NO_EVICTION
+from plimsoll.model.selector_text import parse_selector
+from plimsoll.model.selectors import EVERYTHING, LabelSelector, Selector, SelectorError, compile_selector
+
+EVICT = "descheduler.alpha.kubernetes.io/evict"
+MIRROR = "kubernetes.io/config.mirror"
+SOURCE = "kubernetes.io/config.source"
+OPT_OUTS = {
+    "karpenter.sh/do-not-disrupt": "true",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+}
+"""Annotations of other tools, with the value that forbids an eviction."""
+
+SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
+
+DEFAULTS = ("SystemCriticalPods", "FailedBarePods", "PodsWithLocalStorage", "DaemonSetPods")
+EXTRAS = ("PodsWithPVC", "PodsWithoutPDB", "PodsWithResourceClaims")
+
+_DURATION = re.compile(r"([0-9]*\.?[0-9]+)(ns|us|µs|ms|s|m|h)")
+_SECONDS = {
+    "ns": Fraction(1, 10**9),
+    "us": Fraction(1, 10**6),
+    "µs": Fraction(1, 10**6),
+    "ms": Fraction(1, 1000),
+    "s": Fraction(1),
+    "m": Fraction(60),
+    "h": Fraction(3600),
+}
+
+
+class PriorityThresholdArg(PluginArgs):
+    """A priority, as a number or as the name of a PriorityClass."""
+
+    value: StrictInt | None = None
+    name: StrictStr = ""
+
+
+class StorageClassArg(PluginArgs):
+    """A StorageClass, by name."""
+
+    name: StrictStr = ""
+
+
+class PodsWithPVCArg(PluginArgs):
+    """Narrows PodsWithPVC to claims of some classes."""
+
+    protected_storage_classes: tuple[StorageClassArg, ...] = ()
+
+
+class ProtectionsConfigArg(PluginArgs):
+    """Arguments of single protections."""
+
+    pods_with_pvc: PodsWithPVCArg | None = Field(default=None, alias="PodsWithPVC")
+
+
+class PodProtectionsArg(PluginArgs):
+    """Which protections are on."""
+
+    default_disabled: tuple[StrictStr, ...] = ()
+    extra_enabled: tuple[StrictStr, ...] = ()
+    config: ProtectionsConfigArg | None = None
+
+
+class DefaultEvictorArgs(PluginArgs):
+    """Arguments, as written under ``pluginConfig`` in a DeschedulerPolicy, or ``evictor`` in ours."""
+
+    node_selector: StrictStr = Field(
+        default="", description="Nodes that count as possible targets, as a label selector in text form."
+    )
+    label_selector: LabelSelectorArg | None = None
+    namespace_label_selector: LabelSelectorArg | None = None
+    priority_threshold: PriorityThresholdArg | None = None
+    node_fit: StrictBool = False
+    min_replicas: StrictInt = Field(default=0, ge=0)
+    min_pod_age: StrictStr | None = Field(default=None, description="A duration such as 10m or 1h30m.")
+    no_eviction_policy: Literal["", "Preferred", "Mandatory"] = ""
+    pod_protections: PodProtectionsArg = PodProtectionsArg()
+    evict_local_storage_pods: StrictBool = False
+    evict_daemon_set_pods: StrictBool = False
+    evict_system_critical_pods: StrictBool = False
+    evict_failed_bare_pods: StrictBool = False
+    ignore_pvc_pods: StrictBool = False
+    ignore_pods_without_pdb: StrictBool = Field(default=False, alias="ignorePodsWithoutPDB")
+
+    _targets: Selector = PrivateAttr(default=EVERYTHING)
+    _youngest: timedelta | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        threshold = self.priority_threshold
+        if threshold is not None and threshold.value is not None and threshold.name:
+            raise ValueError(
+                "priority threshold misconfigured, only one of priorityThreshold fields can be set"
+            )
+        if threshold is not None and (threshold.value or 0) > SYSTEM_CRITICAL_PRIORITY:
+            raise ValueError(f"priority threshold can't be greater than {SYSTEM_CRITICAL_PRIORITY}")
+        self._check_protections()
+        try:
+            self._targets = parse_selector(self.node_selector)
+        except SelectorError as exc:
+            raise ValueError(f"nodeSelector: {exc}") from exc
+        if self.min_pod_age is not None:
+            self._youngest = duration(self.min_pod_age)
+        return self
+
+    def _check_protections(self) -> None:
+        given = self.pod_protections
+        legacy = (
+            self.evict_local_storage_pods
+            or self.evict_daemon_set_pods
+            or self.evict_system_critical_pods
+            or self.evict_failed_bare_pods
+            or self.ignore_pvc_pods
+            or self.ignore_pods_without_pdb
+        )
+        if legacy and (given.default_disabled or given.extra_enabled):
+            raise ValueError(
+                "podProtections cannot be used together with the deprecated evict/ignore booleans"
+            )
+        for path, names, allowed in (
+            ("defaultDisabled", given.default_disabled, DEFAULTS),
+            ("extraEnabled", given.extra_enabled, EXTRAS),
+        ):
+            for name in names:
+                if name not in allowed:
+                    raise ValueError(
+                        f'podProtections.{path}: "{name}" is not allowed; allowed are {", ".join(allowed)}'
+                    )
+            if len(set(names)) != len(names):
+                raise ValueError(f"podProtections.{path}: a name occurs twice")
+        if "PodsWithPVC" in given.extra_enabled and any(not name for name in self.protected_classes):
+            raise ValueError("podProtections.config.PodsWithPVC: a protected storage class has no name")
+
+    @property
+    def targets(self) -> Selector:
+        """Nodes that count as possible targets."""
+        return self._targets
+
+    @property
+    def youngest(self) -> timedelta | None:
+        """The age below which pods are protected."""
+        return self._youngest
+
+    @property
+    def protected_classes(self) -> tuple[str, ...]:
+        """Storage classes that PodsWithPVC is narrowed to; none means all."""
+        config = self.pod_protections.config
+        if config is None or config.pods_with_pvc is None:
+            return ()
+        return tuple(each.name for each in config.pods_with_pvc.protected_storage_classes)
+
+    @property
+    def protections(self) -> frozenset[str]:
+        """Names of the protections in force: the new lists if one is given, else the old booleans."""
+        given = self.pod_protections
+        if given.default_disabled or given.extra_enabled:
+            return (frozenset(DEFAULTS) - set(given.default_disabled)) | set(given.extra_enabled)
+        off = {
+            "PodsWithLocalStorage": self.evict_local_storage_pods,
+            "DaemonSetPods": self.evict_daemon_set_pods,
+            "SystemCriticalPods": self.evict_system_critical_pods,
+            "FailedBarePods": self.evict_failed_bare_pods,
+        }
+        on = {"PodsWithPVC": self.ignore_pvc_pods, "PodsWithoutPDB": self.ignore_pods_without_pdb}
+        return frozenset(
+            [name for name in DEFAULTS if not off[name]] + [name for name, wanted in on.items() if wanted]
+        )
+
+
+def duration(text: str) -> timedelta:
+    """A duration as Go writes it: ``300ms``, ``1h30m``, ``0``.
+
+    Raises:
+        ValueError: The text is no duration.
+    """
+    sign, rest = (-1, text[1:]) if text[:1] == "-" else (1, text.removeprefix("+"))
+    if rest == "0":
+        return timedelta(0)
+    terms = _DURATION.findall(rest)
+    if not terms or "".join(number + unit for number, unit in terms) != rest:
+        raise ValueError(f'"{text}" is not a duration; write a number with a unit, such as 10m or 1h30m')
+    seconds = sum((Fraction(number) * _SECONDS[unit] for number, unit in terms), Fraction(0))
+    return timedelta(seconds=float(sign * seconds))
+
+
+class DefaultEvictor(Evictor):
+    """Protects pods that must not be evicted."""
+
+    name: ClassVar = "DefaultEvictor"
+    args_model: ClassVar = DefaultEvictorArgs
+
+    def __init__(self, args: DefaultEvictorArgs) -> None:
+        self.args = args
+        self._on = args.protections
+
+    def filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
+        """The first protection that applies."""
+        annotations = pod.pod.metadata.annotations
+        if context.is_exact and EVICT in annotations:
+            return None
+        hard = self._untouchable(pod)
+        if not context.is_exact:
+            if hard is not None:
+                return hard
+            if annotations.get(EVICT) == "true":
+                return None
+            for name, forbidding in OPT_OUTS.items():
+                if annotations.get(name) == forbidding:
+                    return Refusal(
+                        "OptedOut", f"the pod's annotation {name}: {forbidding} forbids its eviction"
+                    )
+        if self.args.no_eviction_policy == "Mandatory" and PREFER_NO_EVICTION in annotations:
+            return Refusal("OptedOut", f"the pod's annotation {PREFER_NO_EVICTION} forbids its eviction")
+        return (
+            hard
+            or self._priority(pod, context)
+            or self._shape(pod)
+            or self._claims(pod, context)
+            or self._budget(pod, context)
+            or self._labels(pod)
+            or self._replicas(pod, context)
+            or self._age(pod, context)
+        )
+
+    def pre_eviction_filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
+        """Node fit (only when exactness is wanted: the proof is better), then the namespace's labels."""
+        args = self.args
+        if args.node_fit and context.is_exact:
+            nodes = considered_nodes(context.cluster, args.targets)
+            if not fits_any_other_node(pod, nodes, context):
+                return Refusal("NodeFit", "the pod does not fit on any other node")
+        selector = args.namespace_label_selector
+        if selector is not None and not selector.compiled.is_empty:
+            namespace = context.objects.namespaces.get(pod.namespace)
+            if namespace is None or not selector.compiled.matches(namespace.labels):
+                return Refusal(
+                    "NamespaceLabelSelector",
+                    f"the labels of namespace {pod.namespace} do not match the evictor's"
+                    " namespaceLabelSelector",
+                )
+        return None
+
+    def _untouchable(self, pod: PodInfo) -> Refusal | None:
+        metadata = pod.pod.metadata
+        if MIRROR in metadata.annotations:
+            return Refusal("MirrorPod", "the pod mirrors a static pod of its kubelet")
+        if metadata.annotations.get(SOURCE, "api") != "api":
+            return Refusal("StaticPod", "the pod is a static pod of its kubelet")
+        if pod.is_terminating:
+            return Refusal("Terminating", "the pod is being deleted already")
+        return None
+
+    def _priority(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
+        critical = "SystemCriticalPods" in self._on
+        priority = pod.pod.spec.priority
+        if critical and pod.priority >= SYSTEM_CRITICAL_PRIORITY:
+            return Refusal(
+                "SystemCriticalPods",
+                f"the pod has system critical priority ({pod.priority}) and is protected",
+            )
+        if (critical or not context.is_exact) and priority is not None:
+            threshold = self.threshold(context)
+            if priority >= threshold:
+                return Refusal(
+                    "PriorityThreshold", f"the pod's priority {priority} reaches the threshold {threshold}"
+                )
+        return None
+
+    def threshold(self, context: StrategyContext) -> int:
+        """Priorities from here up are protected.
+
+        Raises:
+            LookupError: The PriorityClass that names it does not exist.
+        """
+        given = self.args.priority_threshold
+        if given is not None and given.name:
+            found = context.objects.priority_classes.get(given.name)
+            if found is None:
+                raise LookupError(f'there is no PriorityClass "{given.name}" to take the threshold from')
+            return found.value
+        if given is not None and given.value is not None:
+            return given.value
+        return SYSTEM_CRITICAL_PRIORITY
+
+    def _shape(self, pod: PodInfo) -> Refusal | None:
+        owners = pod.pod.metadata.owner_references
+        spec = pod.pod.spec
+        if not owners:
+            if "FailedBarePods" in self._on:
+                return Refusal("FailedBarePods", "the pod has no owner that would replace it")
+            if pod.pod.status.phase != "Failed":
+                return Refusal(
+                    "FailedBarePods", "the pod has no owner that would replace it, and has not failed"
+                )
+        if "PodsWithLocalStorage" in self._on and any(
+            volume.host_path is not None or volume.empty_dir is not None for volume in spec.volumes
+        ):
+            return Refusal("PodsWithLocalStorage", "the pod has local storage (hostPath or emptyDir)")
+        if "DaemonSetPods" in self._on and any(owner.kind == "DaemonSet" for owner in owners):
+            return Refusal("DaemonSetPods", "the pod belongs to a DaemonSet")
+        return None
+
+    def _claims(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
+        if "PodsWithPVC" not in self._on:
+            return None
+        classes = self.args.protected_classes
+        for volume in pod.pod.spec.volumes:
+            if volume.persistent_volume_claim is None:
+                continue
+            name = volume.persistent_volume_claim.claim_name
+            claim = context.objects.claims.get(f"{pod.namespace}/{name}")
+            used = claim.spec.storage_class_name if claim is not None else None
+            if not classes or not used or used in classes:
+                return Refusal("PodsWithPVC", f"the pod uses PersistentVolumeClaim {name}")
+        return None
+
+    def _budget(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
+        if "PodsWithoutPDB" in self._on and not any(
+            _selects(budget.spec.selector, pod)
+            for budget in context.objects.budgets.values()
+            if budget.metadata.namespace == pod.namespace
+        ):
+            return Refusal("PodsWithoutPDB", "no PodDisruptionBudget covers the pod")
+        if "PodsWithResourceClaims" in self._on and pod.pod.spec.resource_claims:
+            return Refusal("PodsWithResourceClaims", "the pod uses resource claims (devices)")
+        return None
+
+    def _labels(self, pod: PodInfo) -> Refusal | None:
+        selector = self.args.label_selector
+        if selector is not None and not selector.compiled.matches(pod.labels):
+            return Refusal("LabelSelector", "the pod's labels do not match the evictor's labelSelector")
+        return None
+
+    def _replicas(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
+        least = self.args.min_replicas
+        owners = pod.pod.metadata.owner_references
+        if least > 1 and len(owners) == 1:
+            count = context.replicas(owners[0].uid)
+            if count < least:
+                return Refusal(
+                    "MinReplicas",
+                    f"{owners[0].kind} {owners[0].name} has {count} pods, fewer than minReplicas {least}",
+                )
+        return None
+
+    def _age(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
+        youngest = self.args.youngest
+        if youngest is None:
+            return None
+        started = pod.pod.status.start_time
+        if started is None:
+            return Refusal("MinPodAge", "the pod has not started yet")
+        if context.now - started < youngest:
+            return Refusal("MinPodAge", f"the pod started less than {self.args.min_pod_age} ago")
+        return None
+
+
+def _selects(selector: LabelSelector | None, pod: PodInfo) -> bool:
+    try:
+        return compile_selector(selector).matches(pod.labels)
+    except SelectorError:
+        return False

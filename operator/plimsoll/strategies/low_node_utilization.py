@@ -1,0 +1,227 @@
+"""LowNodeUtilization: take pods from over-used nodes while under-used ones have room.
+
+Formula, per node over the thresholds' resources::
+
+    underutilized: schedulable, and used% <= low[r] for all r
+    overutilized:  used% > high[r] for any r
+    low, high = thresholds, targetThresholds, or with useDeviationThresholds
+                clamp(mean[r] - thresholds[r]), clamp(mean[r] + targetThresholds[r])
+    cap[r]    = int(high[r] * 0.01 * capacity[r]) for r with a threshold, else capacity[r]
+
+Pods leave an over-used node while it is above its cap in any resource (cpu, memory and pods count too)
+and the under-used nodes together have room below theirs in every one.
+
+Units: percent of a node's allocatable; cpu in milli. Edges: nothing happens when no node, when all nodes,
+or when at most ``numberOfNodes`` are under-used; over-used nodes are taken by the plain sum of their
+amounts, the most bytes first.
+Source: descheduler v0.36, ``nodeutilization/lownodeutilization.go``.
+Differs: the Proven planner skips nodes without measurements, and takes nodes by how far they are over.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar, Self
+
+from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
+
+from plimsoll.framework.args import PluginArgs
+from plimsoll.framework.node_usage import (
+    METRIC_RESOURCE,
+    MeasuredUsage,
+    NodeUsage,
+    QueriedUsage,
+    RequestedUsage,
+    UsageSource,
+)
+from plimsoll.framework.node_utilization import (
+    Draining,
+    EvictableNamespacesArg,
+    Percentages,
+    check_evictable_namespaces,
+    check_thresholds,
+)
+from plimsoll.framework.strategy import Candidates, Strategy, StrategyKind
+from plimsoll.framework.strategy_context import NodeClasses, StrategyContext
+
+KUBERNETES_METRICS = "KubernetesMetrics"
+PROMETHEUS = "Prometheus"
+
+
+class QueryArg(PluginArgs):
+    """A Prometheus query that returns a share from 0 to 1 for each node, labelled ``instance``."""
+
+    query: StrictStr = ""
+
+
+class MetricsUtilizationArg(PluginArgs):
+    """Where actual usage comes from."""
+
+    metrics_server: StrictBool = Field(default=False, description="Deprecated spelling of KubernetesMetrics.")
+    source: StrictStr = Field(default="", description=f"{KUBERNETES_METRICS} or {PROMETHEUS}.")
+    prometheus: QueryArg | None = None
+
+
+class PerNodeLimitArg(PluginArgs):
+    """How many pods this strategy takes from one node in one cycle."""
+
+    node: StrictInt | None = Field(default=None, ge=0)
+
+
+class LowNodeUtilizationArgs(PluginArgs):
+    """Arguments, as in descheduler v1alpha2."""
+
+    use_deviation_thresholds: StrictBool = Field(
+        default=False, description="Whether thresholds are distances from the mean of all nodes."
+    )
+    thresholds: Percentages = Field(
+        default={}, description="Percent by resource, up to which a node counts as under-used."
+    )
+    target_thresholds: Percentages = Field(
+        default={}, description="Percent by resource, above which a node counts as over-used."
+    )
+    number_of_nodes: StrictInt = Field(
+        default=0, description="Do something only when more nodes than this are under-used."
+    )
+    metrics_utilization: MetricsUtilizationArg | None = Field(
+        default=None, description="Where actual usage comes from; left out, requests count."
+    )
+    evictable_namespaces: EvictableNamespacesArg | None = None
+    eviction_limits: PerNodeLimitArg | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        check_evictable_namespaces(self.evictable_namespaces)
+        metrics = self.metrics_utilization
+        if metrics is not None and metrics.source == KUBERNETES_METRICS:
+            if metrics.metrics_server:
+                raise ValueError("metricsServer cannot be set together with source KubernetesMetrics")
+            if metrics.prometheus is not None:
+                raise ValueError("prometheus configuration is not allowed with source KubernetesMetrics")
+        if metrics is not None and metrics.source == PROMETHEUS:
+            if metrics.prometheus is None or not metrics.prometheus.query:
+                raise ValueError("prometheus query is required with source Prometheus")
+            for thresholds in (self.thresholds, self.target_thresholds):
+                if set(thresholds) != {METRIC_RESOURCE}:
+                    raise ValueError(
+                        f"with source Prometheus the thresholds have exactly one key, {METRIC_RESOURCE}"
+                    )
+        check_thresholds(self.thresholds)
+        check_thresholds(self.target_thresholds)
+        if set(self.thresholds) != set(self.target_thresholds):
+            raise ValueError("thresholds and targetThresholds configured different resources")
+        if not self.use_deviation_thresholds:
+            for name, percent in self.thresholds.items():
+                if percent > self.target_thresholds[name]:
+                    raise ValueError(f"thresholds' {name} percentage is greater than targetThresholds'")
+        return self
+
+
+class LowNodeUtilization(Strategy):
+    """Move pods from over-used to under-used nodes."""
+
+    name: ClassVar = "LowNodeUtilization"
+    kind: ClassVar = StrategyKind.BALANCE
+    args_model: ClassVar = LowNodeUtilizationArgs
+
+    def __init__(self, args: LowNodeUtilizationArgs) -> None:
+        self.args = args
+        self._usage = _source(args)
+
+    def candidates(self, context: StrategyContext) -> Candidates:
+        """Over-used nodes one after the other."""
+        args = self.args
+        nodes = self._usage.nodes(context)
+        low, high = self._lines(nodes)
+        under = [
+            each
+            for each in nodes
+            if not each.node.spec.unschedulable
+            and all(each.percent.get(name, 0.0) <= percent for name, percent in low.items())
+        ]
+        known = {each.name for each in under}
+        over = [
+            each
+            for each in nodes
+            if each.name not in known
+            and any(each.percent.get(name, 0.0) > percent for name, percent in high.items())
+        ]
+        context.classes.append(
+            NodeClasses(tuple(each.name for each in under), tuple(each.name for each in over))
+        )
+        if not under or len(under) <= args.number_of_nodes or len(under) == len(nodes) or not over:
+            return
+        caps = {each.name: _caps(each, high, self._usage.resources) for each in (*under, *over)}
+        room = {
+            name: sum(caps[each.name][name] - each.used[name] for each in under)
+            for name in self._usage.resources
+        }
+
+        def above(source: NodeUsage) -> bool:
+            return any(source.used[name] > cap for name, cap in caps[source.name].items())
+
+        def reason(source: NodeUsage) -> str:
+            return "its node is over-used: " + _excess(source.percent, high)
+
+        def excess(source: NodeUsage) -> float:
+            return max(source.percent.get(name, 0.0) - percent for name, percent in high.items())
+
+        if context.is_exact:
+            over.sort(key=lambda each: (-each.bulk, each.name))
+        else:
+            over.sort(key=lambda each: (-excess(each), each.name))
+        limits = args.eviction_limits
+        yield from Draining(
+            usage=self._usage,
+            sources=over,
+            destinations=under,
+            room=room,
+            may_go_on=above,
+            removable=lambda _: True,
+            reason=reason,
+            excluded=args.evictable_namespaces.exclude if args.evictable_namespaces else (),
+            node_limit=None if limits is None else limits.node,
+        ).candidates(context)
+
+    def _lines(self, nodes: list[NodeUsage]) -> tuple[Mapping[str, float], Mapping[str, float]]:
+        low, high = self.args.thresholds, self.args.target_thresholds
+        if not self.args.use_deviation_thresholds:
+            return low, high
+        means = {}
+        for name in low:
+            shares = [each.percent[name] for each in nodes if name in each.percent]
+            means[name] = sum(shares) / len(shares) if shares else 0.0
+        return (
+            {name: _clamped(means[name] - percent) for name, percent in low.items()},
+            {name: _clamped(means[name] + percent) for name, percent in high.items()},
+        )
+
+
+def _source(args: LowNodeUtilizationArgs) -> UsageSource:
+    metrics = args.metrics_utilization
+    if metrics is not None and (metrics.source == KUBERNETES_METRICS or metrics.metrics_server):
+        return MeasuredUsage(args.thresholds)
+    if metrics is not None and metrics.source == PROMETHEUS:
+        return QueriedUsage()
+    return RequestedUsage(args.thresholds)
+
+
+def _clamped(percent: float) -> float:
+    return min(max(percent, 0.0), 100.0)
+
+
+def _caps(usage: NodeUsage, high: Mapping[str, float], resources: tuple[str, ...]) -> dict[str, int]:
+    return {
+        name: 0
+        if name not in usage.capacity
+        else int(high[name] * 0.01 * usage.capacity[name])
+        if name in high
+        else usage.capacity[name]
+        for name in resources
+    }
+
+
+def _excess(percent: Mapping[str, float], high: Mapping[str, float]) -> str:
+    return ", ".join(
+        f"{name} {percent[name]:.1f}% (target {line:.1f}%)"
+        for name, line in high.items()
+        if percent.get(name, 0.0) > line
+    )

@@ -1,0 +1,127 @@
+"""RemoveDuplicates: several pods of one owner on one node, where other nodes could take some.
+
+Formula, per owner and set of images, over the evictable pods::
+
+    upper = ceil(pods of the kind / nodes they could run on)
+
+From each node with a duplicate all pods past ``upper`` are candidates, the first by name staying.
+
+Edges: owners are told apart by kind and name; a pod with two owners counts for both and may be proposed
+twice; fewer than two possible nodes and nothing happens; cordoned nodes are possible, resources are not
+looked at.
+Source: descheduler v0.36, ``removeduplicates``.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import ClassVar
+
+from pydantic import Field, StrictStr
+
+from plimsoll.framework.args import PluginArgs
+from plimsoll.framework.node_fit import required_nodes
+from plimsoll.framework.pod_scope import NamespacesArg
+from plimsoll.framework.strategy import Candidate, Candidates, Strategy, StrategyKind, Verdict
+from plimsoll.framework.strategy_context import StrategyContext
+from plimsoll.model.pod_info import PodInfo
+from plimsoll.model.taints import untolerated
+
+Kind = tuple[str, str, str, str]
+"""What makes pods duplicates: namespace, owner kind, owner name, images."""
+
+
+class RemoveDuplicatesArgs(PluginArgs):
+    """Arguments, as in descheduler v1alpha2."""
+
+    namespaces: NamespacesArg | None = Field(
+        default=None, description="Namespaces whose pods are looked at; left out, all."
+    )
+    exclude_owner_kinds: tuple[StrictStr, ...] = Field(
+        default=(), description="Pods with an owner of one of these kinds are left alone."
+    )
+
+
+class RemoveDuplicates(Strategy):
+    """Spread the pods of an owner over nodes."""
+
+    name: ClassVar = "RemoveDuplicates"
+    kind: ClassVar = StrategyKind.BALANCE
+    args_model: ClassVar = RemoveDuplicatesArgs
+
+    def __init__(self, args: RemoveDuplicatesArgs) -> None:
+        self.args = args
+
+    def candidates(self, context: StrategyContext) -> Candidates:
+        """Owner by owner, node by node."""
+        occurrences: Counter[Kind] = Counter()
+        duplicates: dict[Kind, dict[str, list[PodInfo]]] = {}
+        for name in context.nodes:
+            seen: set[tuple[str, ...]] = set()
+            for pod in context.pods(name):
+                if not self._counts(pod, context):
+                    continue
+                identity, kinds = _identity(pod)
+                occurrences.update(kinds)
+                if identity in seen:
+                    for kind in kinds:
+                        duplicates.setdefault(kind, {}).setdefault(name, []).append(pod)
+                seen.add(identity)
+        targets = _Targets(context)
+        for kind, by_node in sorted(duplicates.items()):
+            count = len(targets.of(pod for pods in by_node.values() for pod in pods))
+            if count < 2:
+                continue
+            upper = -(-occurrences[kind] // count)
+            for name, pods in by_node.items():
+                reason = (
+                    f"{len(pods) + 1} pods of {kind[1]} {kind[2]} are on its node, {count} nodes could share"
+                    f" all {occurrences[kind]} at {upper} each"
+                )
+                for pod in pods[upper - 1 :]:
+                    verdict = yield Candidate(pod, name, reason)
+                    if verdict is Verdict.NODE_CLOSED:
+                        break
+
+    def _counts(self, pod: PodInfo, context: StrategyContext) -> bool:
+        owners = pod.pod.metadata.owner_references
+        if not owners or any(owner.kind in self.args.exclude_owner_kinds for owner in owners):
+            return False
+        if self.args.namespaces is not None and not self.args.namespaces.covers(pod.namespace):
+            return False
+        return context.is_evictable(pod) and context.is_movable(pod)
+
+
+class _Targets:
+    """Which nodes could run which pods, looked up once for each set of wishes."""
+
+    def __init__(self, context: StrategyContext) -> None:
+        self._context = context
+        self._known: dict[object, frozenset[str]] = {}
+
+    def of(self, pods: Iterable[PodInfo]) -> frozenset[str]:
+        """Nodes that any of the pods could run on; a pod that is bound to one node has no say."""
+        union: frozenset[str] = frozenset()
+        for pod in pods:
+            tolerations = frozenset(pod.pod.spec.tolerations)
+            wishes = (tolerations, required_nodes(pod))
+            nodes = self._known.get(wishes)
+            if nodes is None:
+                nodes = self._known[wishes] = frozenset(
+                    node.name
+                    for node in map(self._context.node, self._context.nodes)
+                    if required_nodes(pod).matches(node.labels, node.name)
+                    and untolerated(node.spec.taints, tolerations, numeric=True) is None
+                )
+            if len(nodes) > 1:
+                union |= nodes
+        return union
+
+
+def _identity(pod: PodInfo) -> tuple[tuple[str, ...], list[Kind]]:
+    images = sorted(container.image for container in pod.pod.spec.containers)
+    owners = pod.pod.metadata.owner_references
+    identity = sorted(
+        f"{pod.namespace}/{owner.kind}/{owner.name}/{image}" for owner in owners for image in images
+    )
+    kinds = [(pod.namespace, owner.kind, owner.name, "#".join(images)) for owner in owners]
+    return tuple(identity), kinds

@@ -1,0 +1,126 @@
+"""RemovePodsViolatingNodeAffinity: pods whose node affinity their node does not, or could better, satisfy.
+
+Required: the pod has a required node affinity, its node does not match it (nor its node selector), and
+it fits some node under consideration. Preferred: some node satisfies preference terms of more weight
+than its own node does, and it fits some node, be it its own.
+
+Formula: weight(node) = sum of the weights of the preference terms that match it.
+Edges: a pod with only a ``nodeSelector`` that no longer matches is left alone; an unknown type does
+nothing. Upstream compares with the best node even when the pod does not fit there, and then evicts for
+ever (issues 1707, 1920).
+Source: descheduler v0.36, ``removepodsviolatingnodeaffinity``.
+Differs: the Proven planner compares with nodes that the pod fits.
+"""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from pydantic import Field, StrictStr
+
+from plimsoll.framework.node_fit import fits_any_node, refusal_of, required_nodes
+from plimsoll.framework.pod_scope import ScopedArgs
+from plimsoll.framework.strategy import Candidate, Candidates, Strategy, StrategyKind, Verdict
+from plimsoll.framework.strategy_context import StrategyContext
+from plimsoll.model.node import Node
+from plimsoll.model.pod import NodeAffinity
+from plimsoll.model.pod_info import PodInfo
+from plimsoll.model.selectors import NodeTerm, compile_node_term
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+Preferences = tuple[tuple[int, NodeTerm], ...]
+
+
+class RemovePodsViolatingNodeAffinityArgs(ScopedArgs):
+    """Arguments, as in descheduler v1alpha2."""
+
+    node_affinity_type: tuple[StrictStr, ...] = Field(
+        min_length=1, description=f"Which affinities to repair: {REQUIRED}, {PREFERRED}."
+    )
+
+
+class RemovePodsViolatingNodeAffinity(Strategy):
+    """Move pods to nodes that match their affinity."""
+
+    name: ClassVar = "RemovePodsViolatingNodeAffinity"
+    kind: ClassVar = StrategyKind.DESCHEDULE
+    args_model: ClassVar = RemovePodsViolatingNodeAffinityArgs
+
+    def __init__(self, args: RemovePodsViolatingNodeAffinityArgs) -> None:
+        self.args = args
+
+    def candidates(self, context: StrategyContext) -> Candidates:
+        """Type by type, node by node."""
+        for kind in self.args.node_affinity_type:
+            if kind not in (REQUIRED, PREFERRED):
+                continue
+            for name in context.nodes:
+                found = list(self._violating(kind, name, context))
+                for candidate in found:
+                    verdict = yield candidate
+                    if verdict is Verdict.NODE_CLOSED:
+                        break
+
+    def _violating(self, kind: str, name: str, context: StrategyContext) -> Iterable[Candidate]:
+        node = context.node(name)
+        for pod in context.pods(name):
+            affinity = _node_affinity(pod)
+            if affinity is None or not self.args.covers(pod):
+                continue
+            reason = (
+                _broken(pod, affinity, node, context)
+                if kind == REQUIRED
+                else _improvable(pod, affinity, node, context)
+            )
+            if reason and context.is_evictable(pod, reason) and context.is_movable(pod, reason):
+                yield Candidate(pod, name, reason)
+
+
+def _broken(pod: PodInfo, affinity: NodeAffinity, node: Node, context: StrategyContext) -> str:
+    if affinity.required is None or required_nodes(pod).matches(node.labels, node.name):
+        return ""
+    if not fits_any_node(pod, context.nodes, context):
+        return ""
+    return "its node does not match the pod's required node affinity"
+
+
+def _improvable(pod: PodInfo, affinity: NodeAffinity, node: Node, context: StrategyContext) -> str:
+    if not affinity.preferred:
+        return ""
+    preferences = pod.template.memo("preferred nodes", lambda: _compiled(affinity))
+    present = _weight(preferences, node)
+    better = {
+        other.name: weight
+        for other in map(context.node, context.nodes)
+        if (weight := _weight(preferences, other)) > present
+    }
+    if context.is_exact:
+        if not better or not fits_any_node(pod, context.nodes, context):
+            return ""
+    else:
+        better = {
+            name: weight
+            for name, weight in better.items()
+            if not refusal_of(pod, context.node(name), context)
+        }
+        if not better:
+            return ""
+    best = max(better, key=lambda name: (better[name], name))
+    return (
+        f"node {best} matches the pod's preferred node affinity better:"
+        f" weight {better[best]}, its own node {present}"
+    )
+
+
+def _node_affinity(pod: PodInfo) -> NodeAffinity | None:
+    affinity = pod.template.sample.spec.affinity
+    return None if affinity is None else affinity.node_affinity
+
+
+def _compiled(affinity: NodeAffinity) -> Preferences:
+    return tuple((each.weight, compile_node_term(each.preference)) for each in affinity.preferred)
+
+
+def _weight(preferences: Preferences, node: Node) -> int:
+    return sum(weight for weight, term in preferences if term.matches(node.labels, node.name))

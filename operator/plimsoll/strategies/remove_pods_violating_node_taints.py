@@ -1,0 +1,94 @@
+"""RemovePodsViolatingNodeTaints: pods on nodes whose taints they do not tolerate.
+
+A pod is a candidate when its node has a NoSchedule taint (PreferNoSchedule too, on request) that no
+toleration of the pod covers and that the arguments include.
+
+Edges: NoExecute is left to the node lifecycle controller; ``includedTaints: []`` includes none; a cordon
+is a NoSchedule taint and drains the node unless excluded.
+Source: descheduler v0.36, ``removepodsviolatingnodetaints``.
+Differs: nothing under the Upstream planner; the Proven one passes over the cordon's taint unless
+``includedTaints`` names it.
+"""
+
+from typing import ClassVar, Self
+
+from pydantic import Field, StrictBool, StrictStr, model_validator
+
+from plimsoll.framework.pod_scope import ScopedArgs
+from plimsoll.framework.strategy import Candidate, Candidates, Strategy, StrategyKind, Verdict
+from plimsoll.framework.strategy_context import StrategyContext
+from plimsoll.model.node import Node, Taint
+from plimsoll.model.taints import NO_SCHEDULE, PREFER_NO_SCHEDULE, UNSCHEDULABLE_TAINT, untolerated
+
+
+class RemovePodsViolatingNodeTaintsArgs(ScopedArgs):
+    """Arguments, as in descheduler v1alpha2."""
+
+    include_prefer_no_schedule: StrictBool = Field(
+        default=False, description="Whether taints with the effect PreferNoSchedule count too."
+    )
+    excluded_taints: tuple[StrictStr, ...] = Field(
+        default=(), description="Taints that do not count, each as key or key=value."
+    )
+    included_taints: tuple[StrictStr, ...] | None = Field(
+        default=None, description="The only taints that count; left out, all; an empty list, none."
+    )
+
+    @model_validator(mode="after")
+    def _one_list(self) -> Self:
+        if self.excluded_taints and self.included_taints:
+            raise ValueError("either includedTaints or excludedTaints can be set, but not both")
+        return self
+
+
+class RemovePodsViolatingNodeTaints(Strategy):
+    """Move pods off nodes whose taints they do not tolerate."""
+
+    name: ClassVar = "RemovePodsViolatingNodeTaints"
+    kind: ClassVar = StrategyKind.DESCHEDULE
+    args_model: ClassVar = RemovePodsViolatingNodeTaintsArgs
+
+    def __init__(self, args: RemovePodsViolatingNodeTaintsArgs) -> None:
+        self.args = args
+        self._effects = frozenset(
+            (NO_SCHEDULE, PREFER_NO_SCHEDULE) if args.include_prefer_no_schedule else (NO_SCHEDULE,)
+        )
+
+    def candidates(self, context: StrategyContext) -> Candidates:
+        """Node by node."""
+        for name in context.nodes:
+            taints = self._relevant(context.node(name), context)
+            if not taints:
+                continue
+            found = []
+            for pod in context.pods(name):
+                taint = untolerated(taints, pod.pod.spec.tolerations, self._effects, numeric=True)
+                if taint is None or not self.args.covers(pod):
+                    continue
+                reason = f"the pod does not tolerate taint {written(taint)} of its node"
+                if context.is_evictable(pod, reason) and context.is_movable(pod, reason):
+                    found.append(Candidate(pod, name, reason))
+            for candidate in found:
+                verdict = yield candidate
+                if verdict is Verdict.NODE_CLOSED:
+                    break
+
+    def _relevant(self, node: Node, context: StrategyContext) -> list[Taint]:
+        included, excluded = self.args.included_taints, self.args.excluded_taints
+        return [
+            taint
+            for taint in node.spec.taints
+            if taint.effect in self._effects
+            and not _named(taint, excluded)
+            and (included is None or _named(taint, included))
+            and (context.is_exact or included or taint.key != UNSCHEDULABLE_TAINT.key)
+        ]
+
+
+def _named(taint: Taint, names: tuple[str, ...]) -> bool:
+    return taint.key in names or (taint.value != "" and f"{taint.key}={taint.value}" in names)
+
+
+def written(taint: Taint) -> str:
+    """The taint as kubectl writes it."""
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

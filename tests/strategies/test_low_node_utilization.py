@@ -1,0 +1,119 @@
+"""LowNodeUtilization, against the cases of upstream's own tests."""
+
+import pytest
+from pydantic import ValidationError
+
+from plimsoll.framework.errors import PluginError
+from plimsoll.framework.strategy_context import Measurements, Sample
+from plimsoll.strategies.low_node_utilization import LowNodeUtilization
+from plimsoll.testing.builders import a_node, a_pod
+from strategies.driving import a_context, a_strategy, an_evictor, evicted, pods_on
+
+THRESHOLDS = {"thresholds": {"cpu": 30, "pods": 30}, "targetThresholds": {"cpu": 50, "pods": 50}}
+
+
+def the_nodes():
+    return [
+        a_node("n1", cpu="4", memory=3000, pods=9),
+        a_node("n2", cpu="4", memory=3000, pods=10),
+        a_node("n3", cpu="4", memory=3000, pods=10, unschedulable=True),
+    ]
+
+
+def the_pods(**kwargs):
+    protected = [a_pod(f"z{n}", node="n1", cpu="400m", owner="DaemonSet/ds") for n in range(3)]
+    movable = pods_on("n1", 5, cpu="400m", **kwargs)
+    return [*movable, *protected, a_pod("p9", node="n2", cpu="400m", owner="ReplicaSet/other")]
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        # n1 8 pods of 400m: until 3200m is 1600m (target 2000m) and 8 pods are 4 (int(4.5))
+        pytest.param({}, 4, id="until-below-target"),
+        pytest.param({"evictionLimits": {"node": 2}}, 2, id="own-node-limit"),
+        pytest.param({"evictableNamespaces": {"exclude": ["default"]}}, 0, id="excluded-namespace"),
+        pytest.param({"numberOfNodes": 1}, 0, id="too-few-under"),
+    ],
+)
+def test_pods_leave_until_the_node_is_at_its_target(args, expected):
+    """The cases of upstream's test with requests as the yardstick."""
+    context = a_context(the_nodes(), the_pods(), evictor=an_evictor(nodeFit=True))
+
+    assert len(evicted(a_strategy(LowNodeUtilization, **THRESHOLDS, **args), context)) == expected
+    assert context.classes[0].underutilized == ("n2",)
+    assert context.classes[0].overutilized == ("n1",)
+
+
+def test_deviation_thresholds_follow_the_mean():
+    """The mean of 80, 10 and 0 % cpu is 30 %: with 5 the high line of n1 is 35 %, int(3.4) pods of 9."""
+    context = a_context(the_nodes(), the_pods(), evictor=an_evictor(nodeFit=True))
+    strategy = a_strategy(
+        LowNodeUtilization,
+        thresholds={"cpu": 5, "pods": 5},
+        targetThresholds={"cpu": 5, "pods": 5},
+        useDeviationThresholds=True,
+    )
+
+    assert len(evicted(strategy, context)) == 2
+
+
+def test_a_destination_without_the_resource_stops_all():
+    """The pooled room of every resource must stay positive."""
+    nodes = [a_node("n1", allocatable={"example.com/x": 8}), a_node("n2")]
+    pods = pods_on("n1", 5, requests={"example.com/x": 1})
+    strategy = a_strategy(
+        LowNodeUtilization, thresholds={"example.com/x": 30}, targetThresholds={"example.com/x": 50}
+    )
+
+    assert evicted(strategy, a_context(nodes, pods)) == []
+
+
+QUERIED = {
+    "metricsUtilization": {"source": "Prometheus", "prometheus": {"query": "load"}},
+    "thresholds": {"MetricResource": 30},
+    "targetThresholds": {"MetricResource": 50},
+}
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"), [pytest.param(None, 1, id="one-a-node"), pytest.param(3, 3, id="as-limited")]
+)
+def test_a_query_moves_one_pod_a_node_or_as_many_as_limited(limit, expected):
+    """What a pod uses is unknown, so the need is not looked at again in between."""
+    samples = [Sample({"instance": f"n{n}"}, value) for n, value in ((1, 0.5696), (2, 0.4245), (3, 0.2038))]
+    nodes = [a_node(f"n{n}") for n in (1, 2, 3)]
+    context = a_context(nodes, pods_on("n1", 5), measurements=Measurements(samples=samples))
+    args = {} if limit is None else {"evictionLimits": {"node": limit}}
+
+    assert len(evicted(a_strategy(LowNodeUtilization, **QUERIED, **args), context)) == expected
+
+
+def test_a_node_without_measurement_stops_upstream_only():
+    """Upstream fails and evicts nothing; Proven leaves that node out."""
+    samples = [Sample({"instance": "n1"}, 0.9), Sample({"instance": "n2"}, 0.1)]
+    nodes, pods = [a_node(f"n{n}") for n in (1, 2, 3)], pods_on("n1", 3)
+    measured = Measurements(samples=samples)
+    strategy = a_strategy(LowNodeUtilization, **QUERIED)
+
+    with pytest.raises(PluginError, match="no sample for node n3"):
+        evicted(strategy, a_context(nodes, pods, measurements=measured))
+    assert evicted(strategy, a_context(nodes, pods, measurements=measured, exact=False)) == ["n1-0"]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ({}, "no resource threshold is configured"),
+        ({"thresholds": {"cpu": 101}, "targetThresholds": {"cpu": 50}}, "not in \\[0, 100\\] range"),
+        ({"thresholds": {"cpu": 10}, "targetThresholds": {"memory": 50}}, "different resources"),
+        ({"thresholds": {"cpu": 60}, "targetThresholds": {"cpu": 50}}, "greater than"),
+        ({**THRESHOLDS, "evictableNamespaces": {"include": ["a"]}}, "inclusion is not supported"),
+        ({**THRESHOLDS, "metricsUtilization": {"source": "Prometheus"}}, "query is required"),
+        ({**THRESHOLDS, "tresholds": {}}, "Extra inputs"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(args, message):
+    """With upstream's words where it has them."""
+    with pytest.raises(ValidationError, match=message):
+        a_strategy(LowNodeUtilization, **args)

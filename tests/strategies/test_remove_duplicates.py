@@ -1,0 +1,79 @@
+"""RemoveDuplicates, against the cases of upstream's own tests."""
+
+import pytest
+
+from plimsoll.strategies.remove_duplicates import RemoveDuplicates
+from plimsoll.testing.builders import a_node, a_pod
+from strategies.driving import a_context, a_strategy, evicted, pods_on
+
+
+def placed(counts, **kwargs):
+    return [pod for number, count in enumerate(counts) for pod in pods_on(f"n{number}", count, **kwargs)]
+
+
+@pytest.mark.parametrize(
+    ("counts", "only", "expected"),
+    [
+        # 9 pods over 3 nodes: upper ceil(9/3) = 3, so 5 - 3 = 2 leave
+        pytest.param((5, 3, 1), None, 2, id="three-nodes"),
+        # 8 pods over 2 nodes: upper 4, so 5 - 4 = 1 leaves
+        pytest.param((5, 3, 1), {"n0", "n1"}, 1, id="two-of-three-processed"),
+        pytest.param((2, 0, 0), None, 1, id="one-twin"),
+        pytest.param((1, 0, 0), None, 0, id="no-twin"),
+        pytest.param((3, 0), None, 1, id="three-on-one-of-two"),
+    ],
+)
+def test_pods_past_an_even_share_leave(counts, only, expected):
+    """As many leave as are above the rounded-up share of the nodes that could run them."""
+    context = a_context([a_node(f"n{n}") for n in range(len(counts))], placed(counts), only=only)
+
+    assert len(evicted(a_strategy(RemoveDuplicates), context)) == expected
+
+
+def test_the_first_pod_of_a_node_stays():
+    """Victims are taken from the end; names decide, not the order of arrival."""
+    pods = list(reversed(pods_on("n0", 4)))
+    context = a_context([a_node("n0"), a_node("n1")], pods)
+
+    assert evicted(a_strategy(RemoveDuplicates), context) == ["n0-2", "n0-3"]
+
+
+def test_excluded_owner_kinds_are_left_alone():
+    """No pod of such an owner is touched."""
+    context = a_context([a_node("n0"), a_node("n1")], pods_on("n0", 3))
+
+    assert evicted(a_strategy(RemoveDuplicates, excludeOwnerKinds=["ReplicaSet"]), context) == []
+
+
+def test_other_images_make_other_pods():
+    """Pods of one owner with different images are no duplicates."""
+    pods = [
+        a_pod(f"p{n}", node="n0", owner="ReplicaSet/web", containers=[{"name": "main", "image": f"app:{n}"}])
+        for n in range(3)
+    ]
+
+    assert evicted(a_strategy(RemoveDuplicates), a_context([a_node("n0"), a_node("n1")], pods)) == []
+
+
+def test_nodes_that_the_pods_cannot_run_on_do_not_share():
+    """Tainted nodes raise no hope: (5,3,1) and three tainted ones is (5,3,1) on three."""
+    nodes = [a_node(f"n{n}", taints=["t:NoSchedule"] if n > 2 else ()) for n in range(6)]
+
+    assert len(evicted(a_strategy(RemoveDuplicates), a_context(nodes, placed((5, 3, 1, 0, 0, 0))))) == 2
+
+
+def test_one_possible_node_moves_nothing():
+    """With no node matching the selector, or one, there is nowhere to go."""
+    nodes = [a_node(f"n{n}", labels={"disk": "ssd"} if n == 0 else {}) for n in range(3)]
+    pods = placed((5, 3, 1), node_selector={"disk": "ssd"})
+
+    assert evicted(a_strategy(RemoveDuplicates), a_context(nodes, pods)) == []
+
+
+def test_a_closed_node_does_not_end_the_others():
+    """The node limit gives up on that node only."""
+    context = a_context([a_node(f"n{n}") for n in range(4)], placed((5, 5, 0, 0)))
+
+    names = evicted(a_strategy(RemoveDuplicates), context, per_node=1)
+
+    assert [name[:2] for name in names] == ["n0", "n1"]
