@@ -217,9 +217,10 @@ class Scheduler:
         if not len(self.cluster):
             return Decision(
                 pod,
-                Outcome.ERROR,
+                Outcome.UNSCHEDULABLE,
                 message="no nodes available to schedule pods",
                 diagnosis=Diagnosis(0),
+                nomination=Nomination(Status(Code.UNRESOLVABLE), node=""),
             )
         lane = self._lane(pod)
         lane.refresh(pod)

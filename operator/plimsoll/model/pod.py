@@ -227,6 +227,7 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fals
     resource_claims: tuple[PodResourceClaim, ...] = ()
     volumes: tuple[Volume, ...] = ()
     host_network: bool = False
+    host_users: bool | None = None
     restart_policy: str = "Always"
     termination_grace_period_seconds: int | None = None
     scheduling_group: PodSchedulingGroup | None = None

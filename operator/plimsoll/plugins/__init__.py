@@ -7,6 +7,7 @@ from plimsoll.plugins.default_binder import DefaultBinder
 from plimsoll.plugins.dynamic_resources import DynamicResources
 from plimsoll.plugins.image_locality import ImageLocality
 from plimsoll.plugins.node_affinity import NodeAffinity
+from plimsoll.plugins.node_declared_features import NodeDeclaredFeatures
 from plimsoll.plugins.node_name import NodeName
 from plimsoll.plugins.node_ports import NodePorts
 from plimsoll.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -21,6 +22,7 @@ IN_TREE: tuple[type[Plugin], ...] = (
     DynamicResources,
     ImageLocality,
     NodeAffinity,
+    NodeDeclaredFeatures,
     NodeName,
     NodePorts,
     NodeResourcesBalancedAllocation,

@@ -1,0 +1,64 @@
+"""Image states follow the nodes that come, change and go."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.testing.builders import a_cluster, a_node
+
+IMAGES = st.lists(st.sampled_from(["a:1", "b:1", "c:1"]), unique=True)
+NAMES = st.sampled_from(["n0", "n1", "n2", "n3"])
+
+
+def with_images(name, images, size=10):
+    return a_node(name, status={"images": [{"names": [image], "sizeBytes": size} for image in images]})
+
+
+def holders(cluster):
+    found = {image: cluster.image(image) for image in ("a:1", "b:1", "c:1")}
+    return {
+        image: {cluster.nodes[row].name for row in state.rows}
+        for image, state in found.items()
+        if state is not None
+    }
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(NAMES, st.none() | IMAGES), max_size=20))
+def test_the_table_equals_one_made_from_the_nodes(steps):
+    """After any sequence of nodes set and removed, each image has exactly the nodes that report it."""
+    cluster = a_cluster()
+    cluster.image("a:1")
+    expected = {}
+    for name, images in steps:
+        if images is None:
+            cluster.remove_node(name)
+            expected.pop(name, None)
+        else:
+            cluster.set_node(with_images(name, images))
+            expected[name] = images
+
+    reported = {image for images in expected.values() for image in images}
+    assert holders(cluster) == {
+        image: {name for name, images in expected.items() if image in images} for image in reported
+    }
+
+
+def test_the_size_is_the_first_reporters():
+    """As upstream keeps it, until no node has the image."""
+    cluster = a_cluster([with_images("n1", ["a:1"], size=10), with_images("n2", ["a:1"], size=20)])
+
+    assert cluster.image("a:1").size_bytes == 10
+    assert cluster.image("unknown") is None
+
+
+def test_a_fork_has_its_own_table():
+    """Neither side sees what the other changes."""
+    cluster = a_cluster([with_images("n1", ["a:1"]), with_images("n2", ["a:1"])])
+    cluster.image("a:1")
+    fork = cluster.fork()
+
+    fork.remove_node("n1")
+    cluster.set_node(with_images("n2", ["b:1"]))
+
+    assert holders(fork) == {"a:1": {"n2"}}
+    assert holders(cluster) == {"a:1": {"n1"}, "b:1": {"n2"}}

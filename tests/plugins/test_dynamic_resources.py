@@ -1,0 +1,54 @@
+"""DynamicResources: pods without claims pass, the others are told."""
+
+from plimsoll.framework import (
+    SKIP,
+    CycleState,
+    Diagnosis,
+    Rejections,
+    Status,
+    error,
+    unresolvable,
+    unschedulable,
+)
+from plimsoll.plugins.dynamic_resources import NOT_SERVED, DynamicResources, DynamicResourcesArgs
+from plimsoll.testing.builders import a_node, a_pod, a_snapshot, the_info
+from plimsoll.testing.conformance import FilterPluginConformance, ScorePluginConformance
+
+PLUGIN = DynamicResources(DynamicResourcesArgs())
+REJECTIONS = Rejections({}, Status(), Diagnosis(1))
+
+
+def test_pods_without_claims_are_skipped():
+    """And PostFilter then has nothing to give back, which leaves the rest to preemption."""
+    state, pod, snapshot = CycleState(), the_info(a_pod()), a_snapshot(a_node())
+
+    assert PLUGIN.pre_filter(state, pod, snapshot) == SKIP
+    assert PLUGIN.post_filter(state, pod, snapshot, REJECTIONS).status == unschedulable(
+        "no new claims to deallocate"
+    )
+
+
+def test_pods_with_claims_are_refused_with_a_sentence():
+    """Nothing is allocated here, so nothing is pretended."""
+    pod = the_info(a_pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}]))
+
+    assert PLUGIN.pre_filter(CycleState(), pod, a_snapshot(a_node())) == unresolvable(NOT_SERVED)
+
+
+def test_a_rejection_ahead_of_its_turn_ends_post_filter():
+    """Upstream fails to find its own state then, and so never preempts."""
+    nomination = PLUGIN.post_filter(CycleState(), the_info(a_pod()), a_snapshot(a_node()), REJECTIONS)
+
+    assert nomination.status == error("not found")
+
+
+class TestFilterConformance(FilterPluginConformance):
+    """The laws every filter plugin obeys."""
+
+    plugin = PLUGIN
+
+
+class TestScoreConformance(ScorePluginConformance):
+    """The laws every score plugin obeys."""
+
+    plugin = PLUGIN
