@@ -44,13 +44,16 @@ def test_a_pod_that_fits_nowhere_is_told_why():
     assert decision.diagnosis.plugins == {"Room", "Pool"}
 
 
-def test_no_nodes_is_an_error_as_upstream():
-    """An empty cluster is retried after error back-off."""
+def test_without_nodes_a_pod_is_unschedulable_and_nobody_rejected_it():
+    """No plugin can wake it then: the queue retries it after error back-off; a nomination is cleared."""
     cluster = a_cluster()
 
     decision = a_scheduler(cluster).schedule(info(cluster, "p"))
 
-    assert (decision.outcome, decision.message) == (Outcome.ERROR, "no nodes available to schedule pods")
+    assert decision.outcome is Outcome.UNSCHEDULABLE
+    assert decision.message == "no nodes available to schedule pods"
+    assert decision.diagnosis.plugins == frozenset()
+    assert decision.nomination.node == ""
 
 
 def test_a_plugin_that_raises_is_named_and_harms_its_own_cycle():

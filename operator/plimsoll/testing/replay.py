@@ -4,7 +4,6 @@ For each mismatch one line names the case, the node, the plugin, what was expect
 line counts. What the recording marks as one of several acceptable answers is compared as a set.
 """
 
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -179,6 +178,10 @@ def replay(folder: Path, family: str | None = None) -> tuple[int, list[Mismatch]
     return passed, mismatches, failed
 
 
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
 def main(folder: Path, family: str = "") -> None:
     """Decide the recorded cases in FOLDER (or in its subfolder ``scheduler``), all families or one."""
     folder = folder / "scheduler" if (folder / "scheduler").is_dir() else folder
@@ -191,8 +194,8 @@ def main(folder: Path, family: str = "") -> None:
     for name, count in sorted(failed.items()):
         typer.echo(f"{name}: {count} failed")
     typer.echo(f"{passed} passed, {failed.total()} failed")
-    sys.exit(1 if mismatches else 0)
+    raise typer.Exit(1 if mismatches else 0)
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    app()
