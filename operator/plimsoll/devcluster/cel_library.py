@@ -1,8 +1,8 @@
 """The functions that the API server adds to the Common Expression Language.
 
-Quantities, URLs, addresses and networks are opaque types to the checker. The evaluator of the library cannot
-carry Python objects, so at run time each is a map that holds its text; equality of the maps is equality of the
-values, because the text is normalised.
+Quantities, URLs, addresses and networks are opaque types to the checker. The evaluator cannot carry Python
+objects, so at run time each is a map that holds its text; equal maps are equal values, because the text is
+normalised.
 
 Source: apiserver v1.36 ``pkg/cel/library`` (lists, regex, urls, quantity, ip, cidr) and cel-go ``ext/sets``.
 Not here: indexOf of lists (the string library holds the name), format, semver, authorizer, comprehensions of
@@ -12,6 +12,7 @@ two variables.
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -154,7 +155,7 @@ def _holds(outer: Opaque, inner: str) -> bool:
 
 
 def _is_sorted(items: list[Any]) -> bool:
-    return all(left <= right for left, right in zip(items, items[1:], strict=False))
+    return all(left <= right for left, right in itertools.pairwise(items))
 
 
 def _least(items: list[Any]) -> Any:
@@ -278,7 +279,7 @@ def _declarations(functions: Iterable[Function], *, runs: bool) -> list[cel.Func
     for function in functions:
         result, parameters = function.result, function.parameters
         if runs:
-            result, *parameters = map(_run_time_type, (result, *parameters))
+            result, parameters = _run_time_type(result), tuple(map(_run_time_type, parameters))
         names = "_".join(one.name() for one in parameters)
         identity = re.sub(r"\W+", "_", f"{function.name}_{function.member}_{names}").lower()
         overloads.setdefault(function.name, {})[identity] = cel.Overload(

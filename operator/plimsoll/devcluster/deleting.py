@@ -82,7 +82,9 @@ def deletion(old: Obj, kind: Kind, options: DeleteOptions, now: dt.datetime) -> 
             metadata["deletionTimestamp"] = wire_time(now + dt.timedelta(seconds=seconds))
             metadata["deletionGracePeriodSeconds"] = seconds
             _count_generation(marked)
-    before = meta.get("finalizers") or []
+    before = list(meta.get("finalizers") or [])
+    if not meta.get("deletionTimestamp"):
+        before += [one for one in kind.deletion_finalizers(old) if one not in before]
     finalizers = _collector_finalizers(before, options.propagation)
     if finalizers:
         metadata["finalizers"] = finalizers

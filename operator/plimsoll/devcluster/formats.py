@@ -24,7 +24,7 @@ _HOSTNAME = re.compile(
     r"(?=.{1,253}$)([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*", re.IGNORECASE
 )
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
-_UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?([0-9a-f])[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
+_UUID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 
 
 def instant(text: str) -> dt.datetime | None:
@@ -89,7 +89,7 @@ def _is_uri(text: str) -> bool:
 def _is_uuid(version: str = "") -> Callable[[str], bool]:
     def fitting(text: str) -> bool:
         found = _UUID.fullmatch(text)
-        return found is not None and version in ("", found[1])
+        return found is not None and version in ("", text.replace("-", "")[12])
 
     return fitting
 

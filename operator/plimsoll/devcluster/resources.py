@@ -43,6 +43,7 @@ class Resource:
         storage_key: the collection in the store, where it is not ``key`` (events have two groups, one store).
         ephemeral: answered at once and never stored (reviews, bindings).
         custom: defined by a CustomResourceDefinition.
+        warning: told with every answer, as of a deprecated version.
     """
 
     group: str
@@ -60,6 +61,7 @@ class Resource:
     storage_key: str = ""
     ephemeral: bool = False
     custom: bool = False
+    warning: str = ""
 
     @property
     def api_version(self) -> str:

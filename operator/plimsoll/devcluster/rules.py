@@ -309,9 +309,8 @@ class Compiler:
                     "oldSelf cannot be used on the uncorrelatable portion of the schema",
                 )
             if optional_old and not uses_old:
-                self._refuse(
-                    at, index, "optionalOldSelf", True, "may not be set if oldSelf is not used in rule"
-                )
+                told = "may not be set if oldSelf is not used in rule"
+                self._refuse(at, index, "optionalOldSelf", optional_old, told)
             checking = optional if optional_old else environment
             fault = self._fault(checking, text, cel.Type.BOOL, optional_old=optional_old)
             if fault:
@@ -386,5 +385,5 @@ def _below(schema: Obj) -> Iterator[tuple[Obj, str, str]]:
     if isinstance(schema.get("items"), dict):
         yield schema["items"], "items", ""
     values = values_schema(schema)
-    if values is not None and values is schema.get("additionalProperties"):
+    if values is not None:
         yield values, "additionalProperties", ""

@@ -167,7 +167,7 @@ def _type_causes(schema: Obj, path: str, level: str) -> Causes:
     for other in (PRESERVE, EMBEDDED):
         if schema.get(INT_OR_STRING) and schema.get(other):
             text = "must be false if x-kubernetes-int-or-string is true"
-            causes.append(invalid(f"{path}.{other}", True, text))
+            causes.append(invalid(f"{path}.{other}", schema[other], text))
     return causes
 
 

@@ -1,7 +1,7 @@
 """Whether a value is as its structural schema wants it, in the API server's words.
 
-Source: kube-openapi ``pkg/validation/validate`` and apiextensions-apiserver v1.36 ``pkg/apiserver/validation``
-and ``schema/listtype``.
+Source: kube-openapi ``pkg/validation/validate``; apiextensions-apiserver v1.36 ``apiserver/validation`` and
+``schema/listtype``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def type_name(value: Any) -> str:
         return "integer"
     if isinstance(value, float):
         return "integer" if value.is_integer() else "number"
-    return {str: "string", list: "array", dict: "object"}[type(value)]
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
 
 
 def value_causes(value: Any, schema: Obj, path: str = "", old: Any = None) -> Causes:

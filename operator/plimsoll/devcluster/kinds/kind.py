@@ -96,6 +96,11 @@ class Kind:
         del obj, requested
         return None
 
+    def deletion_finalizers(self, obj: Obj) -> tuple[str, ...]:
+        """Finalizers that an object is given when its deletion begins."""
+        del obj
+        return ()
+
     def fields(self, obj: Obj) -> dict[str, str]:
         """What a field selector may ask for, beside metadata.name and metadata.namespace."""
         del obj

@@ -1,0 +1,1 @@
+"""What ``kubectl get`` prints of each built-in kind: columns and their cells."""
