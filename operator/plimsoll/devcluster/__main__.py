@@ -10,7 +10,7 @@ from pathlib import Path
 
 from plimsoll.devcluster.api import Api
 from plimsoll.devcluster.cluster import TOKEN, kubeconfig
-from plimsoll.devcluster.server import Server
+from plimsoll.devcluster.extending import extended_server
 from plimsoll.devcluster.starting import seed
 
 
@@ -18,7 +18,7 @@ async def run(path: Path, port: int) -> None:
     """Serve until SIGTERM or SIGINT."""
     api = Api()
     seed(api)
-    server = Server(api, TOKEN)
+    server = extended_server(api, TOKEN)
     url = await server.start(port)
     await asyncio.to_thread(path.write_text, kubeconfig(url, TOKEN))
     ended = asyncio.Event()

@@ -18,9 +18,9 @@ from plimsoll.devcluster.api import Api
 from plimsoll.devcluster.certificates import loopback_identity
 from plimsoll.devcluster.controllers import make_context, start_controllers
 from plimsoll.devcluster.controllers.work_queue import WorkQueue
+from plimsoll.devcluster.extending import extended_server
 from plimsoll.devcluster.kubelets import Kubelets, KubeletSettings
 from plimsoll.devcluster.node_making import make_node
-from plimsoll.devcluster.server import Server
 from plimsoll.devcluster.starting import seed
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class DevCluster:
         self._with_controllers = controllers
         self._kubelet_settings = kubelets
         self._port = port
-        self._server = Server(self.api, token)
+        self._server = extended_server(self.api, token)
         self._queue = WorkQueue(lambda: self.api.clock().timestamp())
         self._worker: asyncio.Task[None] | None = None
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import orjson
@@ -19,6 +18,8 @@ from plimsoll.devcluster.crds import version_rank
 from plimsoll.devcluster.server import Document
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from plimsoll.devcluster.resources import Obj, Registry, Resource, Subresource
 
 _AGGREGATED = "APIGroupDiscoveryList"
@@ -142,9 +143,7 @@ def _document(body: Obj, content_type: str = "application/json") -> Document:
 def _aggregated_version(accept: str) -> str:
     """The version of aggregated discovery that a client takes, "" for none."""
     for clause in accept.split(","):
-        given = dict(
-            part.strip().split("=", 1) for part in clause.split(";")[1:] if "=" in part
-        )
+        given = dict(part.strip().split("=", 1) for part in clause.split(";")[1:] if "=" in part)
         if given.get("g") == "apidiscovery.k8s.io" and given.get("as") == _AGGREGATED:
             version = given.get("v", "")
             if version in ("v2", "v2beta1"):

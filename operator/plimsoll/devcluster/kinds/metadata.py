@@ -50,7 +50,12 @@ _VALUE_MESSAGE = (
     "for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
 _ANNOTATIONS_BYTES = 256 * 1024
-_BUILT_IN_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
+_BUILT_IN_FINALIZERS = (
+    "orphan",
+    "foregroundDeletion",
+    "kubernetes",
+    "customresourcecleanup.apiextensions.k8s.io",
+)
 
 
 def subdomain_faults(name: str) -> list[str]:
