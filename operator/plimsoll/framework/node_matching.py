@@ -76,6 +76,8 @@ def by_taints(judge: Callable[[tuple[Taint, ...]], int], snapshot: Snapshot) -> 
     """``judge`` of each node's taints, shape (N,) int64; asked once for each distinct list of taints."""
     ids = snapshot.taint_ids
     taint_sets = snapshot.taint_sets
+    if len(taint_sets) == 1:
+        return np.full(len(snapshot), judge(taint_sets[0]), dtype=np.int64)
     verdicts = np.zeros(len(taint_sets), dtype=np.int64)
     for used in np.flatnonzero(np.bincount(ids)):
         verdicts[used] = judge(taint_sets[used])

@@ -13,15 +13,18 @@ Source: kube-scheduler v1.36, ``noderesources/balanced_allocation.go``.
 Differs: not at all; IEEE doubles, and truncation where it truncates.
 """
 
-from typing import ClassVar, Literal
+from collections.abc import Sequence
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from plimsoll.framework import (
     MAX_SCORE,
     SKIP,
     SUCCESS,
+    BoolArray,
     CycleState,
     IntArray,
     PluginArgs,
@@ -34,6 +37,8 @@ from plimsoll.framework import (
     all_feasible,
     is_scalar,
 )
+
+FloatArray: TypeAlias = NDArray[np.float64]
 
 
 class BalancedResource(PluginArgs):
@@ -76,39 +81,54 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         """Points per node, shape (N,)."""
-        axes, amounts = [], []
+        allocatable, requested = snapshot.allocatable, snapshot.requested
+        capacities, before, after = [], [], []
         for name in self._names:
             axis, amount = snapshot.axis_of(name), pod.template.requests.get(name, 0)
             if axis is None or name == "pods" or (amount == 0 and is_scalar(name)):
                 continue
-            axes.append(axis)
-            amounts.append(amount)
-        if not axes:
-            return all_feasible(snapshot) + 75
-        allocatable = snapshot.allocatable[:, axes]
-        taken = snapshot.requested[:, axes]
-        after = _balance(taken + np.array(amounts, dtype=np.int64), allocatable)
-        points: IntArray = 50 + (50 + after - _balance(taken, allocatable)) // 2
+            capacities.append(allocatable[:, axis])
+            before.append(requested[:, axis])
+            after.append(requested[:, axis] + amount)
+        change = _balance(after, capacities) - _balance(before, capacities) if capacities else 0
+        points: IntArray = 50 + (50 + change + all_feasible(snapshot)) // 2
         return points
 
 
-def _balance(taken: IntArray, allocatable: IntArray) -> IntArray:
-    """How even the fractions of each node are, 0..100, shape (N,); columns without allocatable drop out."""
-    counted = allocatable != 0
-    count = counted.sum(axis=1)
-    fractions = np.minimum(taken / np.maximum(allocatable, 1), 1.0)
-    fractions[~counted] = 0.0
-    highest = np.where(counted, fractions, -np.inf).max(axis=1)
-    lowest = np.where(counted, fractions, np.inf).min(axis=1)
-    deviation = np.zeros(len(taken))
-    two = count == 2
-    deviation[two] = (highest[two] - lowest[two]) / 2
-    more = count > 2
-    if more.any():
-        many, present, number = fractions[more], counted[more], count[more]
-        # Added up one resource after the other: the order decides the last bit.
-        mean = sum(many.T) / number
-        squares = np.where(present, (many - mean[:, None]) ** 2, 0.0)
-        deviation[more] = np.sqrt(sum(squares.T) / number)
+def _balance(taken: Sequence[IntArray], capacities: Sequence[IntArray]) -> IntArray:
+    """How even the fractions of each node are, 0..100, shape (N,).
+
+    Args:
+        taken: One column a resource, shape (N,) each.
+        capacities: Likewise; a resource drops out where a node has none of it.
+    """
+    counted = [capacity != 0 for capacity in capacities]
+    fractions = [
+        np.minimum(amount / np.maximum(capacity, 1), 1.0)
+        for amount, capacity in zip(taken, capacities, strict=True)
+    ]
+    if len(fractions) == 2:
+        first, second = fractions
+        deviation = np.where(counted[0] & counted[1], np.abs(first - second) / 2, 0.0)
+    else:
+        deviation = _deviation(np.array(fractions), np.array(counted))
     balance: IntArray = ((1 - deviation) * MAX_SCORE).astype(np.int64)
     return balance
+
+
+def _deviation(fractions: FloatArray, counted: BoolArray) -> FloatArray:
+    """The standard deviation of what is counted of each column, shape (K, N) to (N,).
+
+    Of two it is half the difference: exact, where the square root would not be.
+    """
+    count = counted.sum(axis=0)
+    fractions = np.where(counted, fractions, 0.0)
+    # Added up one resource after the other, as upstream does: the order decides the last bit.
+    mean = sum(fractions) / np.maximum(count, 1)
+    squares = np.where(counted, (fractions - mean) ** 2, 0.0)
+    deviation = np.sqrt(sum(squares) / np.maximum(count, 1))
+    highest = np.where(counted, fractions, -np.inf).max(axis=0)
+    lowest = np.where(counted, fractions, np.inf).min(axis=0)
+    two: FloatArray = np.where(count > 2, deviation, 0.0)
+    two[count == 2] = (highest - lowest)[count == 2] / 2
+    return two

@@ -216,7 +216,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
         some = np.maximum(capacity, 1)
         points: IntArray
         if self._strategy.type == "LeastAllocated":
-            points = _divided(np.where(taken > capacity, 0, capacity - taken) * MAX_SCORE, some)
+            points = _divided(np.maximum(capacity - taken, 0) * MAX_SCORE, some)
         elif self._strategy.type == "MostAllocated":
             points = _divided(np.minimum(taken, capacity) * MAX_SCORE, some)
         else:
@@ -228,7 +228,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
 
 def _divided(numerator: IntArray, divisor: IntArray) -> IntArray:
     """The quotient truncated towards zero; products of absurd amounts wrap around and are negative."""
-    quotient: IntArray = (numerator - np.fmod(numerator, divisor)) // divisor
+    if numerator.min(initial=0) < 0:
+        numerator -= np.fmod(numerator, divisor)
+    quotient: IntArray = numerator // divisor
     return quotient
 
 
