@@ -1,0 +1,99 @@
+"""Measuring a cluster: how full each node is, how even that is, and what waits that could run.
+
+Pure: API objects in, numbers out. The summary's figures come from here, from listed objects alone.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import pstdev
+from typing import Any
+
+from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.profile import Profile
+from plimsoll.framework import CPU, MEMORY, PODS, Cluster
+from plimsoll.model.decoding import convert
+from plimsoll.model.node import Node
+from plimsoll.model.pod import Pod
+
+BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUse:
+    """How full one node is: shares of allocatable that placed pods request, 0..1."""
+
+    name: str
+    cpu: float
+    memory: float
+    pods: int
+    is_open: bool  #: takes new pods: neither cordoned nor tainted against scheduling
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """A cluster at one moment.
+
+    Attributes:
+        nodes: Each node's use, by name.
+        spread: Standard deviation of the cpu share over open nodes, in percentage points.
+        bound: Pods with a node.
+        pending: Pods without one.
+    """
+
+    nodes: tuple[NodeUse, ...]
+    spread: float
+    bound: int
+    pending: int
+
+
+def as_cluster(nodes: Iterable[Any], pods: Iterable[Any]) -> tuple[Cluster, list[Pod]]:
+    """Columns of the listed objects, and the pods that wait."""
+    cluster = Cluster()
+    for node in nodes:
+        cluster.set_node(convert(Node, node))
+    waiting = []
+    for each in pods:
+        pod = convert(Pod, each)
+        if pod.is_terminal:
+            continue
+        if pod.node_name:
+            cluster.place(cluster.templates.info(pod), pod.node_name)
+        else:
+            waiting.append(pod)
+    return cluster, waiting
+
+
+def balance(nodes: Sequence[Any], pods: Sequence[Any]) -> Balance:
+    """Measure a cluster from its listed objects."""
+    cluster, waiting = as_cluster(nodes, pods)
+    uses = []
+    for row, node in enumerate(cluster.nodes):
+        allocatable, requested = cluster.allocatable[row], cluster.requested[row]
+        uses.append(
+            NodeUse(
+                name=node.name,
+                cpu=float(requested[CPU] / allocatable[CPU]) if allocatable[CPU] else 0.0,
+                memory=float(requested[MEMORY] / allocatable[MEMORY]) if allocatable[MEMORY] else 0.0,
+                pods=int(requested[PODS]),
+                is_open=not node.spec.unschedulable
+                and not any(taint.effect in BLOCKING_EFFECTS for taint in node.spec.taints),
+            )
+        )
+    shares = [use.cpu * 100 for use in uses if use.is_open]
+    return Balance(
+        nodes=tuple(sorted(uses, key=lambda use: use.name)),
+        spread=pstdev(shares) if shares else 0.0,
+        bound=len(cluster.pods),
+        pending=len(waiting),
+    )
+
+
+def could_run(nodes: Iterable[Any], pods: Iterable[Any], profile: Profile) -> list[str]:
+    """Pending pods for which the profile finds a feasible node right now, as ``namespace/name``."""
+    cluster, waiting = as_cluster(nodes, pods)
+    scheduler = Scheduler(profile, cluster)
+    return [
+        pod.key
+        for pod in waiting
+        if scheduler.schedule(cluster.templates.info(pod)).outcome is Outcome.SCHEDULED
+    ]
