@@ -91,7 +91,8 @@ class Client:
 
     async def list(self, kind: str, namespace: str = "") -> Sequence[Obj]:
         """All objects of a kind."""
-        return (await self.request("GET", path_of(kind, namespace))).get("items", [])
+        items: Sequence[Obj] = (await self.request("GET", path_of(kind, namespace))).get("items", [])
+        return items
 
     async def patch(self, kind: str, name: str, body: Obj, namespace: str = "") -> Obj:
         """Merge-patch one object."""

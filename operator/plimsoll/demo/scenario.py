@@ -1,0 +1,233 @@
+"""The story, step by step: build, place, drift, mend, judge. Everything through the API server."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from plimsoll.api.crds import crd_files
+from plimsoll.demo.balance import Balance, balance
+from plimsoll.demo.budget_watch import BudgetWatch
+from plimsoll.demo.client import Client, Obj, RequestError
+from plimsoll.demo.inventory import NAMESPACE, Inventory, priority_class_manifests
+from plimsoll.demo.screen import Screen, eviction_table, node_table
+
+#: Phases in which a record still waits for something.
+OPEN_PHASES = ("", "Planned", "Evicting", "Evicted")
+
+#: Seconds between two runs of the rebalancing policy in the demo; the example's own schedule is nightly.
+INTERVAL_S = 2
+
+#: A step that makes no progress for this many seconds is over.
+STALLED_S = 6.0
+
+
+@dataclass(slots=True)
+class Story:
+    """What happened, for the summary."""
+
+    placed: Balance | None = None
+    drifted: Balance | None = None
+    mended: Balance | None = None
+    records: Sequence[Obj] = ()
+    nodes: Sequence[Obj] = ()
+    pods: Sequence[Obj] = ()
+    drained: str = ""
+    budgets: BudgetWatch = field(default_factory=BudgetWatch)
+    placing_s: float = 0.0
+
+
+class Scenario:
+    """Plays the story on one API server.
+
+    Args:
+        client: Speaks to it.
+        screen: Shows progress.
+        inventory: What to build.
+        examples: The folder of the example policies.
+        alive: Raises when a process of the demo has died.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        screen: Screen,
+        inventory: Inventory,
+        examples: Path,
+        alive: Callable[[], None],
+    ) -> None:
+        self.client = client
+        self.screen = screen
+        self.inventory = inventory
+        self.examples = examples
+        self.story = Story()
+        self._alive = alive
+
+    async def build(self) -> None:
+        """Install the CRDs, the scheduling policy, the nodes and the namespace."""
+        for document in crd_files().values():
+            await self.client.create(yaml.safe_load(document))
+        await self.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        await self.client.create_all(priority_class_manifests())
+        await self.client.create_all(self.inventory.nodes)
+        await self._until_served("SchedulingPolicy")
+        await self.client.create(self._example("scheduler.yaml"))
+        self.screen.say(
+            f"Built {len(self.inventory.nodes)} nodes from {self.inventory.source}; "
+            "pods with [bold]schedulerName: plimsoll[/] are ours to place."
+        )
+
+    async def place(self) -> None:
+        """Submit the workloads and wait until every pod is placed or reported as unschedulable."""
+        began = time.monotonic()
+        await self.client.create_all(self.inventory.workloads)
+        await self.client.create_all(self.inventory.budgets)
+        step = self.screen.step("Placing pods", self.inventory.pods)
+
+        def settled(now: Balance, pods: Sequence[Obj]) -> bool:
+            step.update(now.bound, self.inventory.pods)
+            self.screen.show(node_table(now))
+            return len(pods) >= self.inventory.pods and all(_answered(pod) for pod in pods) and _started(pods)
+
+        self.story.placed = await self._until(settled)
+        self.story.placing_s = time.monotonic() - began
+
+    async def drift(self) -> None:
+        """Add nodes; drain one and bring it back; taint one; take a label off one."""
+        placed = self.story.placed or (await self._measure())[0]
+        occupied = sorted((use for use in placed.nodes if use.pods), key=lambda use: (-use.pods, use.name))
+        labelled = {
+            node["metadata"]["name"]: node["metadata"].get("labels", {})
+            for node in await self.client.list("Node")
+        }
+        names = [use.name for use in occupied]
+        relabelled = next((name for name in names if labelled[name].get("disk") == "ssd"), "")
+        others = [name for name in names if name != relabelled]
+        drained, tainted = (*others[:2], "", "")[:2]
+        step = self.screen.step("Drifting out of balance", 4)
+        await self.client.create_all(self.inventory.late_nodes)
+        step.update(1, 4)
+        if drained:
+            await self._drain(drained)
+            self.story.drained = drained
+        step.update(2, 4)
+        if tainted:
+            taint = {"key": "dedicated", "value": "analytics", "effect": "NoSchedule"}
+            await self.client.patch("Node", tainted, {"spec": {"taints": [taint]}})
+        step.update(3, 4)
+        if relabelled:
+            await self.client.patch("Node", relabelled, {"metadata": {"labels": {"disk": "hdd"}}})
+        step.update(4, 4)
+        self.screen.say(
+            f"Drift: {len(self.inventory.late_nodes)} nodes added, {drained or 'none'} drained and brought "
+            f"back, {tainted or 'none'} tainted dedicated=analytics:NoSchedule, "
+            f"{relabelled or 'none'} relabelled disk=hdd."
+        )
+        self.story.drifted = await self._until(
+            lambda _, pods: all(_answered(pod) for pod in pods) and _started(pods)
+        )
+
+    async def mend(self, seconds: float) -> None:
+        """Apply the rebalancing policy and watch until it has nothing left to move, or time is up."""
+        policy = self._example("rebalance-enforce.yaml")
+        rebalancing = policy["spec"]["rebalancing"]
+        rebalancing["schedule"] = {"intervalSeconds": INTERVAL_S}
+        rebalancing["limits"] = {"total": "100%", "perNode": "50%", "perNamespace": "100%", "perWorkload": 2}
+        rebalancing["evictor"].pop("minPodAge", None)
+        await self.client.create(policy)
+        step = self.screen.step("Mending: moves finished", 1)
+        deadline = time.monotonic() + seconds
+        quiet_since = time.monotonic()
+        known = -1
+        while time.monotonic() < deadline:
+            self._alive()
+            records = await self.client.list("Eviction")
+            phases = Counter(record.get("status", {}).get("phase", "") for record in records)
+            unfinished = sum(phases[phase] for phase in OPEN_PHASES)
+            step.update(len(records) - unfinished, len(records) or 1)
+            self.screen.show(eviction_table(records))
+            if unfinished or len(records) != known:
+                known, quiet_since = len(records), time.monotonic()
+            if time.monotonic() - quiet_since > 3 * INTERVAL_S + 1:
+                break
+            await asyncio.sleep(0.3)
+        self.story.mended = await self._until(lambda _, pods: _started(pods))
+        self.story.records = await self.client.list("Eviction")
+        self.story.nodes = await self.client.list("Node")
+        self.story.pods = await self.client.list("Pod")
+
+    async def watch_budgets(self) -> None:
+        """Judge every state of every budget, until cancelled."""
+        async for budget in self.client.watch("PodDisruptionBudget", NAMESPACE):
+            self.story.budgets.observe(budget)
+
+    # ------------------------------------------------------------------------------------------------
+
+    async def _drain(self, node: str) -> None:
+        """Cordon, evict all pods as ``kubectl drain`` does, uncordon."""
+        await self.client.patch("Node", node, {"spec": {"unschedulable": True}})
+        deadline = time.monotonic() + 15
+        while time.monotonic() < deadline:
+            self._alive()
+            pods = [pod for pod in await self.client.list("Pod") if pod["spec"].get("nodeName") == node]
+            if not pods:
+                break
+            await asyncio.gather(
+                *(self.client.evict(pod) for pod in pods if "deletionTimestamp" not in pod["metadata"])
+            )
+            await asyncio.sleep(0.2)
+        await self.client.patch("Node", node, {"spec": {"unschedulable": None}})
+
+    async def _until(self, settled: Callable[[Balance, Sequence[Obj]], bool]) -> Balance:
+        """Measure until ``settled``, or until nothing has changed for a while."""
+        last: tuple[int, int] = (-1, -1)
+        changed = time.monotonic()
+        while True:
+            self._alive()
+            now, pods = await self._measure()
+            if settled(now, pods):
+                return now
+            if (now.bound, len(pods)) != last:
+                last, changed = (now.bound, len(pods)), time.monotonic()
+            elif time.monotonic() - changed > STALLED_S:
+                return now
+            await asyncio.sleep(0.3)
+
+    async def _measure(self) -> tuple[Balance, Sequence[Obj]]:
+        nodes, pods = await asyncio.gather(self.client.list("Node"), self.client.list("Pod"))
+        return balance(nodes, pods), pods
+
+    async def _until_served(self, kind: str) -> None:
+        for _ in range(100):
+            try:
+                await self.client.list(kind)
+            except RequestError:
+                await asyncio.sleep(0.1)
+            else:
+                return
+
+    def _example(self, name: str) -> dict[str, Any]:
+        document: dict[str, Any] = yaml.safe_load((self.examples / name).read_text(encoding="utf-8"))
+        return document
+
+
+def _answered(pod: Obj) -> bool:
+    """Whether the scheduler has placed the pod or said why not."""
+    return bool(pod["spec"].get("nodeName")) or any(
+        condition["type"] == "PodScheduled" and condition.get("message")
+        for condition in pod.get("status", {}).get("conditions", [])
+    )
+
+
+def _started(pods: Sequence[Obj]) -> bool:
+    """Whether every placed pod runs and none is on its way out."""
+    return all(
+        pod["status"].get("phase") == "Running"
+        for pod in pods
+        if pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]
+    ) and not any("deletionTimestamp" in pod["metadata"] for pod in pods)

@@ -1,0 +1,128 @@
+"""What the demo shows: a headline, progress, the nodes' use before and after, the evictions."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from plimsoll.demo.balance import Balance
+
+#: Rows that the tables show at most; the summary counts all.
+NODE_ROWS, EVICTION_ROWS = 16, 12
+
+BAR_WIDTH = 20
+
+
+class Screen:
+    """A live view on a terminal, plain lines elsewhere."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._progress = Progress(
+            TextColumn("[bold]{task.description:<34}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+        )
+        self._table: RenderableType = Text("")
+        self._live = Live(
+            get_renderable=lambda: Group(self._progress, self._table), console=console, refresh_per_second=4
+        )
+
+    def __enter__(self) -> Self:
+        if self.console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._table = Text("")
+        if self.console.is_terminal:
+            self._live.stop()
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self.console.print(text)
+
+    def step(self, title: str, total: int) -> "Step":
+        """A bar to be filled."""
+        if not self.console.is_terminal:
+            self.console.print(f"- {title}")
+        return Step(self, int(self._progress.add_task(title, total=total)))
+
+    def show(self, table: RenderableType) -> None:
+        """Put a table below the bars."""
+        self._table = table
+
+    def advance(self, task: int, done: int, total: int) -> None:
+        """Fill a bar to ``done`` of ``total``."""
+        self._progress.update(task, completed=done, total=total)  # type: ignore[arg-type]  # rich's TaskID
+
+
+class Step:
+    """One bar."""
+
+    def __init__(self, screen: Screen, task: int) -> None:
+        self._screen = screen
+        self._task = task
+
+    def update(self, done: int, total: int) -> None:
+        """Fill it to ``done`` of ``total``."""
+        self._screen.advance(self._task, done, total)
+
+
+def share_bar(share: float) -> str:
+    """A bar of ``BAR_WIDTH`` cells and the share in percent."""
+    cells = min(BAR_WIDTH, round(share * BAR_WIDTH))
+    colour = "red" if share > 0.9 else "yellow" if share > 0.6 else "green"
+    return f"[{colour}]{'█' * cells}[/]{'·' * (BAR_WIDTH - cells)} {share:4.0%}"
+
+
+def node_table(before: Balance, after: Balance | None = None) -> Table:
+    """Nodes that changed most first, cpu requested before and after."""
+    table = Table(title="cpu requested by node", title_justify="left")
+    table.add_column("node")
+    table.add_column("before" if after else "cpu")
+    table.add_column("pods", justify="right")
+    later = {use.name: use for use in after.nodes} if after else {}
+    if after:
+        table.add_column("after")
+        table.add_column("pods", justify="right")
+
+    def change(name: str, share: float) -> float:
+        return abs(later[name].cpu - share) if name in later else share
+
+    uses = sorted(before.nodes, key=lambda use: (-change(use.name, use.cpu), use.name))
+    for use in uses[:NODE_ROWS]:
+        cells = [use.name, share_bar(use.cpu), str(use.pods)]
+        if use.name in later:
+            cells += [share_bar(later[use.name].cpu), str(later[use.name].pods)]
+        table.add_row(*cells)
+    if len(uses) > NODE_ROWS:
+        table.caption = f"{NODE_ROWS} of {len(uses)} nodes, those that changed most"
+    return table
+
+
+def eviction_table(records: Sequence[dict[str, Any]]) -> Table:
+    """The newest Eviction records."""
+    table = Table(title="kubectl get evictions.plimsoll.dev -A", title_justify="left")
+    for heading in ("pod", "from", "to", "landed", "strategy", "phase"):
+        table.add_column(heading)
+    newest = sorted(records, key=lambda record: str(record["metadata"]["creationTimestamp"]), reverse=True)
+    for record in newest[:EVICTION_ROWS]:
+        spec, status = record["spec"], record.get("status", {})
+        table.add_row(
+            spec["pod"]["name"],
+            spec["fromNode"],
+            spec.get("targetNode", ""),
+            status.get("replacement", {}).get("node", ""),
+            spec["strategy"],
+            status.get("phase", ""),
+        )
+    if len(newest) > EVICTION_ROWS:
+        table.caption = f"the newest {EVICTION_ROWS} of {len(newest)}"
+    return table
