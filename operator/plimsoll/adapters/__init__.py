@@ -1,0 +1,1 @@
+"""The API server, in our words. Nothing above this folder speaks HTTP."""

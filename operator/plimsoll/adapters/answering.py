@@ -1,0 +1,40 @@
+"""Errors of the API server as the Answers that control understands."""
+
+from collections.abc import Awaitable
+
+from plimsoll.adapters.errors import (
+    APIError,
+    Conflict,
+    Gone,
+    Invalid,
+    NotFound,
+    TooManyRequests,
+    Unauthorized,
+)
+from plimsoll.control.ports import Answer, Verdict
+
+_VERDICTS: tuple[tuple[type[APIError], Verdict], ...] = (
+    (NotFound, Verdict.GONE),
+    (Gone, Verdict.GONE),
+    (Conflict, Verdict.CONFLICT),
+    (TooManyRequests, Verdict.BUSY),
+    (Invalid, Verdict.REFUSED),
+    (Unauthorized, Verdict.REFUSED),
+)
+
+
+async def answered(write: Awaitable[object]) -> Answer:
+    """Carry out a write and say how it was taken."""
+    try:
+        await write
+    except APIError as exc:
+        return answer_of(exc)
+    return Answer(Verdict.DONE)
+
+
+def answer_of(exc: APIError) -> Answer:
+    """How the server took the write that raised."""
+    verdict = next((verdict for kind, verdict in _VERDICTS if isinstance(exc, kind)), Verdict.UNKNOWN)
+    return Answer(
+        verdict, exc.message or str(exc), retry_after_s=float(exc.details.get("retryAfterSeconds") or 0)
+    )

@@ -1,0 +1,101 @@
+"""What the API server refuses, as exceptions of ours; the client library's own stay chained.
+
+::
+
+    APIError                the server answered with a failure, or did not answer
+    ├── Unauthorized        401, 403: credentials or RBAC
+    ├── NotFound            404: the object, or the resource, is not there
+    ├── Conflict            409: somebody was faster, or a precondition failed
+    ├── Gone                410: the resource version is too old; list again
+    ├── Invalid             422, 400: the object is refused; trying again is useless
+    ├── TooManyRequests     429: a budget refuses an eviction, or the server is busy
+    └── Unavailable         5xx, or no answer: try again later
+"""
+
+from typing import Any
+
+from plimsoll.framework import PlimsollError
+
+
+class APIError(PlimsollError):
+    """The API server refused or did not answer.
+
+    Attributes:
+        attempt: What was asked, such as ``POST /api/v1/namespaces/a/pods/b/binding``.
+        status: HTTP status; 0 without an answer.
+        reason: The machine's word, such as ``NotFound``.
+        message: The server's sentence.
+        details: ``details`` of the Status, such as the causes.
+    """
+
+    def __init__(
+        self,
+        attempt: str,
+        status: int = 0,
+        reason: str = "",
+        message: str = "",
+        details: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(attempt, status, reason, message)
+        self.attempt = attempt
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.details = details or {}
+
+    def __str__(self) -> str:
+        """What was attempted and why it failed."""
+        return f"{self.attempt}: {self.status or 'no answer'} {self.reason}: {self.message}"
+
+
+class Unauthorized(APIError):
+    """Credentials or RBAC do not allow it."""
+
+
+class NotFound(APIError):
+    """No such object or resource."""
+
+
+class Conflict(APIError):
+    """Somebody was faster, or a precondition failed."""
+
+
+class Gone(APIError):
+    """The resource version is too old."""
+
+
+class Invalid(APIError):
+    """The object is refused."""
+
+
+class TooManyRequests(APIError):
+    """Later: a budget refuses the eviction, or the server is busy."""
+
+
+class Unavailable(APIError):
+    """No usable answer."""
+
+
+_BY_STATUS: dict[int, type[APIError]] = {
+    400: Invalid,
+    401: Unauthorized,
+    403: Unauthorized,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+    422: Invalid,
+    429: TooManyRequests,
+}
+
+
+def error_of(attempt: str, status: int, answer: dict[str, Any]) -> APIError:
+    """The exception for a failed answer (a metav1.Status, or anything at all)."""
+    kind = _BY_STATUS.get(status, Unavailable if status >= 500 else APIError)
+    details = answer.get("details")
+    return kind(
+        attempt,
+        status,
+        str(answer.get("reason", "")),
+        str(answer.get("message", "")),
+        details if isinstance(details, dict) else None,
+    )

@@ -1,0 +1,53 @@
+"""The Eviction records, as custom resources."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from plimsoll.adapters.answering import answered
+from plimsoll.adapters.session import MERGE_PATCH, Session
+from plimsoll.control.ports import Answer
+
+GROUP = "/apis/plimsoll.dev/v1alpha1"
+
+
+class EvictionRecords:
+    """Creates, completes, lists and drops records."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def create(self, document: Mapping[str, Any]) -> Answer:
+        """Write a new record, and its status, which the API server takes separately."""
+        namespace, name = document["metadata"]["namespace"], document["metadata"]["name"]
+        bare = {key: value for key, value in document.items() if key != "status"}
+        answer = await answered(
+            self._session.request("POST", f"{GROUP}/namespaces/{namespace}/evictions", bare)
+        )
+        if answer.is_done and document.get("status"):
+            answer = await self.write_status(namespace, name, document["status"])
+        return answer
+
+    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> Answer:
+        """Replace a record's status."""
+        return await answered(
+            self._session.request(
+                "PATCH",
+                f"{GROUP}/namespaces/{namespace}/evictions/{name}/status",
+                {"status": status},
+                content_type=MERGE_PATCH,
+            )
+        )
+
+    async def delete(self, namespace: str, name: str) -> Answer:
+        """Drop a record."""
+        return await answered(
+            self._session.request("DELETE", f"{GROUP}/namespaces/{namespace}/evictions/{name}")
+        )
+
+    async def list(self) -> tuple[Mapping[str, Any], ...]:
+        """All records.
+
+        Raises:
+            APIError: The server did not answer.
+        """
+        return tuple((await self._session.object("GET", f"{GROUP}/evictions")).get("items") or ())

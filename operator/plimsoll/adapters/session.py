@@ -1,0 +1,162 @@
+"""One connection to one API server: address, TLS and credentials by kubernetes-asyncio, bytes by us.
+
+The generated client is used for what it does well, kubeconfig and token refresh; its models and its
+response handling are not (0.27 ms a pod, measured; docs/adr/0001).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+from kubernetes_asyncio import client, config
+
+from plimsoll.adapters.errors import APIError, Unavailable, error_of
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+
+#: Seconds for an ordinary request to be answered; watches have a limit of their own.
+REQUEST_TIMEOUT_S = 30.0
+
+#: Connections at once: reflectors, and writes in flight.
+CONNECTIONS = 100
+
+
+class Session:
+    """Sends requests; raises :mod:`plimsoll.adapters.errors`."""
+
+    def __init__(self, api_client: client.ApiClient) -> None:
+        self._configuration = api_client.configuration
+        self._http: aiohttp.ClientSession = api_client.rest_client.pool_manager
+        self._server_hostname: str | None = api_client.rest_client.server_hostname
+        self._proxy: str | None = api_client.rest_client.proxy
+        self.address: str = str(self._configuration.host).rstrip("/")
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content_type: str = JSON,
+        params: Mapping[str, str] | None = None,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+    ) -> bytes:
+        """One exchange; the body of a successful answer.
+
+        Raises:
+            APIError: The server refused, or did not answer in time.
+        """
+        attempt = f"{method} {path}"
+        try:
+            async with self._http.request(
+                method,
+                self.address + path,
+                data=None if body is None else orjson.dumps(body),
+                params=params,
+                headers=await self._headers(content_type),
+                timeout=aiohttp.ClientTimeout(total=timeout_s),
+                server_hostname=self._server_hostname,
+                proxy=self._proxy,
+            ) as response:
+                content = await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as exc:
+            raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
+        if response.status >= 400:
+            raise error_of(attempt, response.status, _parsed(content))
+        return content
+
+    async def object(self, method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
+        """The same, the answer parsed."""
+        return _parsed(await self.request(method, path, body, **options))
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, params: Mapping[str, str], silence_s: float
+    ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
+        """The lines of a watch, as many at once as have arrived.
+
+        Args:
+            path: The collection.
+            params: Of the watch.
+            silence_s: Seconds without a byte after which the stream is given up.
+
+        Raises:
+            APIError: The server refused the watch, or the stream broke.
+        """
+        attempt = f"WATCH {path}"
+        try:
+            async with self._http.get(
+                self.address + path,
+                params=params,
+                headers=await self._headers(JSON),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_s),
+                server_hostname=self._server_hostname,
+                proxy=self._proxy,
+            ) as response:
+                if response.status >= 400:
+                    raise error_of(attempt, response.status, _parsed(await response.read()))
+                yield _lines(response.content)
+        except (aiohttp.ClientError, TimeoutError, OSError) as exc:
+            raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
+
+    async def _headers(self, content_type: str) -> dict[str, str]:
+        headers = {"Accept": JSON, "Content-Type": content_type}
+        for setting in (await self._configuration.auth_settings()).values():
+            if setting["in"] == "header" and setting["value"]:
+                headers[setting["key"]] = setting["value"]
+        return headers
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
+    """Complete lines, however long; aiohttp's own readline refuses those beyond its buffer."""
+    pending: list[bytes] = []
+    async for chunk in content.iter_any():
+        head, newline, tail = chunk.rpartition(b"\n")
+        if not newline:
+            pending.append(chunk)
+            continue
+        lines = b"".join((*pending, head)).split(b"\n")
+        pending = [tail] if tail else []
+        yield [line for line in lines if line]
+
+
+def _parsed(content: bytes) -> dict[str, Any]:
+    try:
+        answer = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return {"message": content[:200].decode(errors="replace")}
+    return answer if isinstance(answer, dict) else {"message": str(answer)[:200]}
+
+
+@asynccontextmanager
+async def connected(kubeconfig: Path | None = None) -> AsyncIterator[Session]:
+    """A session from a kubeconfig; without one in-cluster, else from the default kubeconfig.
+
+    Raises:
+        APIError: There is no usable configuration.
+    """
+    settings = client.Configuration()
+    settings.connection_pool_maxsize = CONNECTIONS
+    try:
+        if kubeconfig is not None:
+            await config.load_kube_config(config_file=str(kubeconfig), client_configuration=settings)
+        else:
+            try:
+                config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]  # untyped there
+            except config.ConfigException:
+                await config.load_kube_config(client_configuration=settings)
+    except (config.ConfigException, OSError, TypeError, AttributeError) as exc:
+        where = kubeconfig or "the cluster's service account or the default kubeconfig"
+        raise APIError(f"reading {where}", message=f"no usable configuration: {exc}") from exc
+    api_client = client.ApiClient(configuration=settings)
+    try:
+        yield Session(api_client)
+    finally:
+        await api_client.close()
+        await asyncio.sleep(0)  # lets the connector close its transports

@@ -1,0 +1,36 @@
+"""The real clock and the real dice."""
+
+import asyncio
+import random
+import time
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+class SeededRandomness:
+    """Dice that roll the same again for the same seed."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._random = random.Random(seed)  # noqa: S311 - breaks ties and spreads retries
+
+    def below(self, n: int) -> int:
+        """A number in 0..n-1."""
+        return self._random.randrange(n)
+
+    def fraction(self) -> float:
+        """A number in 0..1."""
+        return self._random.random()

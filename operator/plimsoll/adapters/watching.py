@@ -1,0 +1,250 @@
+"""Reflectors: list, then watch, for ever; what was seen is handed over in batches of events.
+
+Called by ``app`` for each hot resource. A reflector survives everything the server does: 410 and long
+silence mean listing again, refusals back off with jitter, an object that cannot be decoded is named,
+counted and skipped. Bookmarks keep the resource version fresh, so that a resume rarely lists.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+import msgspec
+
+from plimsoll.adapters.errors import APIError, Gone, NotFound
+from plimsoll.adapters.resources import WatchedResource
+from plimsoll.adapters.session import Session
+from plimsoll.control.ports import Clock, Randomness
+from plimsoll.model.decoding import DecodeError, decode
+from plimsoll.model.event import (
+    ClusterEvent,
+    NodeAdded,
+    NodeDeleted,
+    NodeUpdated,
+    ObjectAdded,
+    ObjectDeleted,
+    ObjectUpdated,
+    PodAdded,
+    PodDeleted,
+    PodUpdated,
+    Synced,
+)
+from plimsoll.model.node import Node
+from plimsoll.model.pod import Pod
+
+#: Objects a page when listing.
+PAGE = 2000
+
+#: Seconds after which the server ends a watch by itself, and without a byte after which we do.
+WATCH_S, SILENCE_S = 290, 320.0
+
+#: Back-off after a failure, in seconds: doubled from the first to the last, with jitter.
+FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.2, 30.0
+
+#: A resource that the server does not have is asked for again after this many seconds.
+ABSENT_S = 60.0
+
+
+class WatchObserver(Protocol):
+    """Told what a reflector goes through."""
+
+    def watch_failed(self, resource: str, problem: str) -> None:
+        """A list or watch broke; it is taken up again."""
+
+    def watch_listed(self, resource: str, objects: int) -> None:
+        """A list is complete."""
+
+    def object_skipped(self, resource: str, name: str, problem: str) -> None:
+        """An object cannot be read; it is as if it did not exist."""
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class _Listed(msgspec.Struct, rename="camel"):
+    class Meta(msgspec.Struct, rename="camel"):
+        resource_version: str = ""
+        continue_: str = msgspec.field(default="", name="continue")
+
+    metadata: Meta
+    items: list[msgspec.Raw] | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Named(msgspec.Struct):
+    metadata: _Meta
+
+
+class _Failure(msgspec.Struct):
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+_LISTED = msgspec.json.Decoder(_Listed)
+_EVENT = msgspec.json.Decoder(_Event)
+_NAMED = msgspec.json.Decoder(_Named)
+_FAILURE = msgspec.json.Decoder(_Failure)
+
+Sink = Callable[[list[ClusterEvent]], None]
+
+
+class Reflector:
+    """Mirrors one collection.
+
+    Args:
+        session: The connection.
+        resource: What to mirror.
+        sink: Takes batches of events, in order; must not fail.
+        clock: Time.
+        randomness: Jitter.
+        observer: Told of lists, failures and skipped objects.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        resource: WatchedResource,
+        sink: Sink,
+        *,
+        clock: Clock,
+        randomness: Randomness,
+        observer: WatchObserver,
+    ) -> None:
+        self._session = session
+        self._resource = resource
+        self._sink = sink
+        self._clock = clock
+        self._randomness = randomness
+        self._observer = observer
+        self._objects: dict[str, Any] = {}
+        self._version = ""
+
+    async def run(self) -> None:
+        """Mirror until cancelled."""
+        backoff_s = FIRST_BACKOFF_S
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+                backoff_s = FIRST_BACKOFF_S
+            except Gone:
+                self._version = ""
+            except NotFound as exc:
+                # A server without this API: nothing to wait for, but it may be installed one day.
+                self._observer.watch_failed(self._resource.name, str(exc))
+                if not self._version:
+                    self._sink([Synced(self._resource.name)])
+                self._version = ""
+                await self._clock.sleep(ABSENT_S)
+            except (APIError, DecodeError, msgspec.MsgspecError) as exc:
+                self._observer.watch_failed(self._resource.name, str(exc))
+                await self._clock.sleep(backoff_s * (0.5 + self._randomness.fraction()))
+                backoff_s = min(2 * backoff_s, LAST_BACKOFF_S)
+
+    # ------------------------------------------------------------------------------------------------
+
+    async def _list(self) -> None:
+        found: dict[str, Any] = {}
+        params = {"limit": str(PAGE)}
+        while True:
+            page = _LISTED.decode(
+                await self._session.request("GET", self._resource.path, params=params, timeout_s=120)
+            )
+            for item in page.items or ():
+                read = self._read(item)
+                if read is not None:
+                    found[read[0]] = read[1]
+            if not page.metadata.continue_:
+                break
+            params["continue"] = page.metadata.continue_
+        events: list[ClusterEvent] = [
+            deleted(self._objects.pop(key)) for key in list(self._objects) if key not in found
+        ]
+        events += [self._stored(key, new) for key, new in found.items()]
+        events.append(Synced(self._resource.name))
+        self._version = page.metadata.resource_version
+        self._observer.watch_listed(self._resource.name, len(found))
+        self._sink(events)
+
+    async def _watch(self) -> None:
+        params = {
+            "watch": "true",
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(WATCH_S),
+        }
+        async with self._session.stream(self._resource.path, params, SILENCE_S) as batches:
+            async for lines in batches:
+                events = list(self._told(lines))
+                if events:
+                    self._sink(events)
+
+    def _told(self, lines: Iterable[bytes]) -> Iterable[ClusterEvent]:
+        for line in lines:
+            event = _EVENT.decode(line)
+            if event.type == "ERROR":
+                failure = _FAILURE.decode(event.object)
+                kind = Gone if failure.code == 410 else APIError
+                raise kind(f"WATCH {self._resource.path}", failure.code, failure.reason, failure.message)
+            named = _NAMED.decode(event.object).metadata
+            key = f"{named.namespace}/{named.name}"
+            if event.type == "DELETED":
+                old = self._objects.pop(key, None)
+                if old is not None:
+                    read = self._read(event.object)
+                    yield deleted(read[1] if read else old)
+            elif event.type in ("ADDED", "MODIFIED"):
+                read = self._read(event.object)
+                if read is not None:
+                    yield self._stored(key, read[1])
+                elif key in self._objects:
+                    yield deleted(self._objects.pop(key))
+            self._version = named.resource_version or self._version
+
+    def _read(self, document: msgspec.Raw) -> tuple[str, Any] | None:
+        """Key and model value; None for an object that cannot be read."""
+        try:
+            value: Any = decode(self._resource.kind, document)
+        except DecodeError as exc:
+            try:
+                name = _NAMED.decode(document).metadata
+            except msgspec.MsgspecError:
+                name = _Meta()
+            self._observer.object_skipped(self._resource.name, f"{name.namespace}/{name.name}", str(exc))
+            return None
+        meta = value.metadata
+        return f"{meta.namespace}/{meta.name}", value
+
+    def _stored(self, key: str, new: Any) -> ClusterEvent:
+        old = self._objects.get(key)
+        self._objects[key] = new
+        return added(new) if old is None else updated(old, new)
+
+
+def added(new: Any) -> ClusterEvent:
+    """The event for a new object."""
+    if isinstance(new, Pod):
+        return PodAdded(new)
+    return NodeAdded(new) if isinstance(new, Node) else ObjectAdded(new)
+
+
+def updated(old: Any, new: Any) -> ClusterEvent:
+    """The event for a changed object."""
+    if isinstance(new, Pod):
+        return PodUpdated(old, new)
+    return NodeUpdated(old, new) if isinstance(new, Node) else ObjectUpdated(old, new)
+
+
+def deleted(old: Any) -> ClusterEvent:
+    """The event for an object that is gone."""
+    if isinstance(old, Pod):
+        return PodDeleted(old)
+    return NodeDeleted(old) if isinstance(old, Node) else ObjectDeleted(old)

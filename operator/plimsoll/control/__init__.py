@@ -1,0 +1,1 @@
+"""The async shell: carries values between the pure core and the ports."""

@@ -1,0 +1,167 @@
+"""What the control loops need of the world, as protocols: values in, values out.
+
+Adapters implement them for a real API server, :mod:`plimsoll.testing.fakes` for tests, and later a
+simulation for all of it with faults by seed. An expected refusal is a value, never an exception.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from plimsoll.model.pod import Pod
+
+
+class Clock(Protocol):
+    """Time."""
+
+    def now(self) -> float:
+        """Seconds since the epoch; for what is written down."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back; for measuring and waiting."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class Randomness(Protocol):
+    """Dice."""
+
+    def below(self, n: int) -> int:
+        """A number in 0..n-1."""
+
+    def fraction(self) -> float:
+        """A number in 0..1."""
+
+
+class Verdict(StrEnum):
+    """How the API server took a write."""
+
+    DONE = "done"
+    CONFLICT = "conflict"  #: somebody was faster, or the object is another one by now
+    GONE = "gone"  #: the object does not exist any more
+    BLOCKED = "blocked"  #: a PodDisruptionBudget says no
+    BUSY = "busy"  #: too many requests; later
+    REFUSED = "refused"  #: invalid, or not allowed: trying again is useless
+    UNKNOWN = "unknown"  #: no usable answer; it may have happened
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The outcome of one write.
+
+    Attributes:
+        verdict: How it was taken.
+        message: The server's sentence, empty when done.
+        budget: The PodDisruptionBudget that blocked it, as ``namespace/name``.
+        retry_after_s: When the server says to come back, 0 when it does not.
+    """
+
+    verdict: Verdict
+    message: str = ""
+    budget: str = ""
+    retry_after_s: float = 0.0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it happened."""
+        return self.verdict is Verdict.DONE
+
+
+class Binder(Protocol):
+    """Binds pods."""
+
+    async def bind(self, pod: Pod, node: str) -> Answer:
+        """POST the binding, for this very pod (by uid)."""
+
+
+class Evictor(Protocol):
+    """Evicts pods."""
+
+    async def evict(self, pod: Pod) -> Answer:
+        """POST the eviction, for this very pod (by uid)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodCondition:
+    """The ``PodScheduled`` condition to be written, with the nomination beside it.
+
+    Attributes:
+        reason: ``Unschedulable`` or ``SchedulerError``.
+        message: Worded as kube-scheduler words it.
+        nominated_node: What ``status.nominatedNodeName`` becomes; None leaves it alone.
+    """
+
+    reason: str
+    message: str
+    nominated_node: str | None = None
+
+
+class PodStatusWriter(Protocol):
+    """Writes why a pod is not scheduled."""
+
+    async def write_condition(self, pod: Pod, condition: PodCondition) -> Answer:
+        """Set ``PodScheduled`` to false; the caller knows that it changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An event to be recorded on an object.
+
+    Attributes:
+        regarding: Reference to the object, as in events.k8s.io/v1.
+        reason: One word for machines, such as ``FailedScheduling``.
+        action: What was attempted, such as ``Scheduling``.
+        text: The sentence.
+        is_warning: Warning or Normal.
+        reporter: ``reportingController``, such as the scheduler's name.
+    """
+
+    regarding: Mapping[str, str]
+    reason: str
+    action: str
+    text: str
+    is_warning: bool = False
+    reporter: str = "plimsoll"
+
+
+class Recorder(Protocol):
+    """Records events; never blocks and never fails the caller."""
+
+    def record(self, note: Note) -> None:
+        """Queue an event; equal ones are aggregated."""
+
+
+class Records(Protocol):
+    """The Eviction records (custom resources), as plain documents."""
+
+    async def create(self, document: Mapping[str, Any]) -> Answer:
+        """Write a new record; CONFLICT when it is there already."""
+
+    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> Answer:
+        """Replace a record's status."""
+
+    async def delete(self, namespace: str, name: str) -> Answer:
+        """Drop a record."""
+
+    async def list(self) -> "tuple[Mapping[str, Any], ...]":
+        """All records; raises what the adapter raises when the server does not answer."""
+
+
+class PolicyStatusWriter(Protocol):
+    """Writes the status of policies."""
+
+    async def write_status(self, name: str, status: Mapping[str, Any]) -> Answer:
+        """Merge into a policy's status."""
+
+
+def pod_reference(pod: Pod) -> dict[str, str]:
+    """A reference to a pod, for events."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
+    }

@@ -1,0 +1,102 @@
+"""Where every pod is, or is about to be: the cluster's columns and the assumed pods on top.
+
+The state of a pod (kube-scheduler v1.36, ``backend/cache/interface.go``)::
+
+              assume              confirmed by the watch
+    (queue) ─────────▶ Assumed ───────────────────────────▶ Placed ──▶ gone
+       ▲                  │                                    ▲
+       └──── forget ──────┘          seen bound by the watch ──┘
+
+An assumed pod counts in full: the next decision sees its node as taken, long before the API server has
+heard of it. It never expires; it is confirmed, forgotten, or deleted.
+"""
+
+from plimsoll.framework import Cluster, Node, Pod, PodInfo
+
+
+class Cache:
+    """The one writer of the cluster.
+
+    Attributes:
+        cluster: The columns; everybody else reads.
+        assumed: Uid to node name of the pods whose binding is not confirmed.
+    """
+
+    def __init__(self, cluster: Cluster | None = None) -> None:
+        self.cluster = cluster or Cluster()
+        self.assumed: dict[str, str] = {}
+        self._node_of: dict[str, str] = {}
+
+    def info(self, pod: Pod) -> PodInfo:
+        """The engine's view of a pod.
+
+        Raises:
+            QuantityError: It requests something that is no quantity.
+        """
+        return self.cluster.templates.info(pod)
+
+    def node_of(self, uid: str) -> str:
+        """The node that a pod is placed or assumed on, "" when on none."""
+        return self._node_of.get(uid, "")
+
+    # -- what the watch tells ------------------------------------------------------------------------
+
+    def set_node(self, node: Node) -> bool:
+        """A node was added or changed; whether a decision may change with it.
+
+        Raises:
+            QuantityError: It offers something that is no quantity; nothing was changed.
+        """
+        return self.cluster.set_node(node)
+
+    def remove_node(self, name: str) -> None:
+        """A node is gone."""
+        self.cluster.remove_node(name)
+
+    def set_placed(self, pod: PodInfo, node: str) -> bool:
+        """The watch shows a pod on a node; whether it was not counted there before."""
+        known = self._node_of.get(pod.uid)
+        self.assumed.pop(pod.uid, None)
+        self._node_of[pod.uid] = node
+        self.cluster.place(pod, node)
+        return known != node
+
+    def remove_pod(self, uid: str) -> PodInfo | None:
+        """A pod is gone or has finished; the pod as it counted, or None when it did not."""
+        self.assumed.pop(uid, None)
+        self._node_of.pop(uid, None)
+        return self.cluster.displace(uid)
+
+    # -- what the scheduler decides ------------------------------------------------------------------
+
+    def assume(self, pod: PodInfo, node: str) -> None:
+        """Count a pod on a node before the API server knows.
+
+        Raises:
+            ValueError: It is placed or assumed already; binding it again could bind it twice.
+        """
+        if pod.uid in self._node_of:
+            raise ValueError(
+                f"{pod.key} is already on {self._node_of[pod.uid]}; it cannot be assumed on {node}"
+            )
+        self.assumed[pod.uid] = node
+        self._node_of[pod.uid] = node
+        self.cluster.place(pod, node)
+
+    def forget(self, uid: str) -> None:
+        """A binding failed: the assumed pod counts no longer. A confirmed pod stays."""
+        if uid in self.assumed:
+            self.remove_pod(uid)
+
+    def validate(self) -> None:
+        """Check the invariants.
+
+        Raises:
+            AssertionError: One does not hold.
+        """
+        assert set(self._node_of) == set(self.cluster.pods)
+        assert all(self._node_of[uid] == node for uid, node in self.assumed.items())
+        for uid, node in self._node_of.items():
+            row = self.cluster.row_of_pod(uid)
+            assert row is None or self.cluster.nodes[row].name == node
+        self.cluster.validate()
