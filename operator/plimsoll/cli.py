@@ -84,6 +84,55 @@ def devcluster(
     )
 
 
+@app.command()
+def run(
+    *,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(help="The cluster; left out: in-cluster, or the default kubeconfig.", dir_okay=False),
+    ] = None,
+    bind_address: Annotated[str, typer.Option(help="Address of the endpoints below.")] = "0.0.0.0",  # noqa: S104 - probes come from outside the pod
+    metrics_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of /metrics, /readyz and /healthz; 0: any.")
+    ] = 8081,
+    health_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the liveness probe /healthz; 0: none.")
+    ] = 8080,
+    log_format: Annotated[str, typer.Option(help="json or text.")] = "json",
+    log_level: Annotated[str, typer.Option(help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of tie-breaks and jitter; left out, differs each time.")
+    ] = None,
+) -> None:
+    """Run the operator until SIGTERM: place pods, and keep them well placed, as the policies say."""
+    from pydantic import ValidationError  # noqa: PLC0415 - each command loads what it needs
+
+    from plimsoll.adapters.errors import APIError  # noqa: PLC0415 - likewise
+    from plimsoll.app import settings, wiring  # noqa: PLC0415 - likewise
+
+    try:
+        chosen = settings.Settings.model_validate(
+            {
+                "kubeconfig": kubeconfig,
+                "bind_address": bind_address,
+                "metrics_port": metrics_port,
+                "health_port": health_port,
+                "log_format": log_format,
+                "log_level": log_level.upper(),
+                "seed": seed,
+            }
+        )
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        option = "--" + str(first["loc"][0]).replace("_", "-")
+        raise typer.BadParameter(f"{first['msg']}", param_hint=option) from exc
+    try:
+        wiring.main(chosen)
+    except APIError as exc:
+        typer.echo(f"plimsoll run: {exc}", err=True)
+        raise typer.Exit(1) from exc
+
+
 def main() -> None:
     """The console script."""
     app()

@@ -105,6 +105,11 @@ class Session:
         except (aiohttp.ClientError, TimeoutError, OSError) as exc:
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
 
+    @property
+    def configuration(self) -> client.Configuration:
+        """Address, TLS and credentials, for whoever connects on its own (kopf)."""
+        return self._configuration
+
     async def _headers(self, content_type: str) -> dict[str, str]:
         headers = {"Accept": JSON, "Content-Type": content_type}
         for setting in (await self._configuration.auth_settings()).values():

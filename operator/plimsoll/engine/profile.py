@@ -58,12 +58,18 @@ class ProfileConfig:
         plugins: Plugin sets by extension point, ``multiPoint`` included.
         args: Arguments by plugin name.
         path: Where it stands in the policy, for the sentences that refuse it.
+        arg_paths: Where each plugin's arguments stand; ``pluginConfig[name].args`` unless said.
     """
 
     scheduler_name: str
     plugins: Mapping[str, PluginSet] = field(default_factory=dict)
     args: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     path: str = "spec.scheduling"
+    arg_paths: Mapping[str, str] = field(default_factory=dict)
+
+    def args_path(self, name: str) -> str:
+        """Where a plugin's arguments stand."""
+        return self.arg_paths.get(name, f"{self.path}.pluginConfig[{name}].args")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +113,11 @@ def build_profile(config: ProfileConfig, registry: Registry, defaults: Sequence[
     for name in config.args:
         if name not in registry:
             raise ConfigurationError(
-                f"{config.path}.pluginConfig[{name}]",
+                config.args_path(name).removesuffix(".args"),
                 f'there is no plugin "{name}"; the plugins are {", ".join(sorted(registry))}',
             )
     instances = {
-        name: registry.build(name, config.args.get(name), f"{config.path}.pluginConfig[{name}].args")
-        for name in sorted(names)
+        name: registry.build(name, config.args.get(name), config.args_path(name)) for name in sorted(names)
     }
     by_point: dict[str, tuple[Plugin, ...]] = {}
     weights: dict[str, int] = {}

@@ -219,7 +219,7 @@ class SchedulingQueue:
         due = []
         top = self._backoff.peek()
         if top is not None:
-            due.append(float(top[0]))
+            due.append(math.floor(top[0]) + 1.0)
         if self._unschedulable:
             due.append(min(queued.timestamp for queued in self._unschedulable.values()) + FLUSH_AFTER_S)
         return min(due) if due else None

@@ -1,0 +1,56 @@
+"""The HTTP endpoints for Prometheus and probes: /metrics, /readyz, /healthz."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+
+@asynccontextmanager
+async def serving(
+    address: str,
+    port: int,
+    registry: CollectorRegistry,
+    unready: Callable[[], str],
+    broken: Callable[[], str],
+) -> AsyncIterator[int]:
+    """Serve until left; yields the port.
+
+    Args:
+        address: To listen on.
+        port: 0 takes a free one.
+        registry: What /metrics shows.
+        unready: Why the operator is not ready yet, "" when it is.
+        broken: Why it should be restarted, "" when it should not.
+    """
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    def probe(problem: Callable[[], str]) -> Callable[[web.Request], "web.StreamResponse"]:
+        def answer(_: web.Request) -> web.Response:
+            why = problem()
+            return web.Response(text=(why or "ok") + "\n", status=503 if why else 200)
+
+        return answer
+
+    async def readyz(request: web.Request) -> web.StreamResponse:
+        return probe(unready)(request)
+
+    async def healthz(request: web.Request) -> web.StreamResponse:
+        return probe(broken)(request)
+
+    app = web.Application()
+    app.router.add_get("/metrics", metrics)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/healthz", healthz)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, address, port)
+    await site.start()
+    try:
+        yield int(runner.addresses[0][1])
+    finally:
+        await runner.cleanup()

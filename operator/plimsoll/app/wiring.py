@@ -1,0 +1,208 @@
+"""Builds every object of the operator, passes it down, runs it until SIGTERM.
+
+The one module that may import every layer. It decides nothing.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Mapping
+
+import kopf
+import structlog
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+import plimsoll
+from plimsoll.adapters.binding import PodBinder
+from plimsoll.adapters.evicting import PodEvictor
+from plimsoll.adapters.patching import PodStatusPatcher, PolicyStatusPatcher
+from plimsoll.adapters.recording import EventRecorder
+from plimsoll.adapters.records import EvictionRecords
+from plimsoll.adapters.resources import WATCHED
+from plimsoll.adapters.session import Session, connected
+from plimsoll.adapters.timekeeping import SeededRandomness, SystemClock
+from plimsoll.adapters.watching import Reflector
+from plimsoll.app.serving import serving
+from plimsoll.app.settings import Settings
+from plimsoll.control.ingesting import Ingestion
+from plimsoll.control.policies import Policies
+from plimsoll.control.rebalancing import Rebalancers
+from plimsoll.control.scheduling import SchedulingLoop
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.profile import Enabled
+from plimsoll.framework import Registry
+from plimsoll.handlers import lifecycle, policies
+from plimsoll.model.event import ClusterEvent
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.state.cache import Cache
+from plimsoll.state.queue import SchedulingQueue
+from plimsoll.telemetry.fanout import told_to_all
+from plimsoll.telemetry.logs import LoggingObserver, configure
+from plimsoll.telemetry.metrics import MetricsObserver
+
+#: Seconds without a heartbeat of the scheduling loop after which the process counts as stuck.
+STUCK_S = 60.0
+
+
+class Operator:
+    """One operator process."""
+
+    def __init__(self, settings: Settings, session: Session) -> None:
+        self.settings = settings
+        self.metrics = CollectorRegistry()
+        for collector in (GCCollector, PlatformCollector, ProcessCollector):
+            collector(registry=self.metrics)
+        self.observer = told_to_all([MetricsObserver(self.metrics), LoggingObserver()])
+        self.clock = SystemClock()
+        randomness = SeededRandomness(settings.seed)
+        self.session = session
+        self.cache = Cache()
+        registry = Registry(IN_TREE)
+        self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
+        self.recorder = EventRecorder(session, self.clock, f"plimsoll-{socket.gethostname()}")
+        self.loop = SchedulingLoop(
+            self.cache,
+            self.queue,
+            binder=PodBinder(session),
+            statuses=PodStatusPatcher(session, self.clock),
+            recorder=self.recorder,
+            clock=self.clock,
+            observer=self.observer,
+        )
+        self.ingestion = Ingestion(self.cache, self.queue, self.loop.gate, self.observer)
+        self.ingestion.on_work(self.loop.wake)
+        self.rebalancers = Rebalancers(
+            cache=self.cache,
+            evictor=PodEvictor(session),
+            records=EvictionRecords(session),
+            recorder=self.recorder,
+            statuses=PolicyStatusPatcher(session),
+            clock=self.clock,
+            observer=self.observer,
+        )
+        self.ingestion.on_event(self.rebalancers.observe)
+        self.policies = Policies(
+            registry=registry,
+            defaults=[Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry],
+            cluster=self.cache.cluster,
+            rebalancing=self.rebalancers,
+            statuses=PolicyStatusPatcher(session),
+            clock=self.clock,
+            randomness=randomness,
+            observer=self.observer,
+            serve=self._serve,
+        )
+        self.reflectors = [
+            Reflector(
+                session,
+                resource,
+                self._ingest,
+                clock=self.clock,
+                randomness=randomness,
+                observer=self.observer,
+            )
+            for resource in WATCHED
+        ]
+
+    def _ingest(self, events: list[ClusterEvent]) -> None:
+        self.ingestion.apply(events, self.clock.monotonic())
+
+    def _serve(self, schedulers: Mapping[str, Scheduler]) -> None:
+        self.loop.schedulers = schedulers
+        self.rebalancers.profiles = {name: scheduler.profile for name, scheduler in schedulers.items()}
+        self.ingestion.requeue_all(self.clock.monotonic())
+
+    def unready(self) -> str:
+        """Why the operator is not ready, "" when it is."""
+        missing = {resource.name for resource in WATCHED} - self.ingestion.synced
+        return f"waiting for the first list of {', '.join(sorted(missing))}" if missing else ""
+
+    async def until_synced(self) -> None:
+        """Wait until every collection has been listed once: no decision is made on half a cluster."""
+        while self.unready():
+            await asyncio.sleep(0.02)
+
+    async def run(self) -> None:
+        """Run until SIGTERM or SIGINT."""
+        log = structlog.get_logger("plimsoll")
+        kopf_registry = kopf.OperatorRegistry()
+        lifecycle.register(kopf_registry, login=self._login, alive=lambda: "running")
+        policies.register(kopf_registry, self.policies)
+        stop = asyncio.Event()
+        address = self.settings.bind_address
+        async with serving(
+            address, self.settings.metrics_port, self.metrics, self.unready, lambda: ""
+        ) as port:
+            tasks = [
+                asyncio.create_task(work, name=name)
+                for name, work in (
+                    ("events", self.recorder.run()),
+                    *((f"watch {index}", each.run()) for index, each in enumerate(self.reflectors)),
+                )
+            ]
+            log.info("started", version=plimsoll.__version__, server=self.session.address, port=port)
+            front = asyncio.create_task(
+                kopf.operator(
+                    registry=kopf_registry,
+                    clusterwide=True,
+                    standalone=True,
+                    liveness_endpoint=f"http://{address}:{self.settings.health_port}/healthz"
+                    if self.settings.health_port
+                    else None,
+                    stop_flag=stop,
+                ),
+                name="kopf",
+            )
+            tasks += [
+                asyncio.create_task(self._decide(), name="decisions"),
+            ]
+            try:
+                done, _ = await asyncio.wait([front, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                stop.set()
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                with contextlib.suppress(asyncio.CancelledError):
+                    await front
+            for task in done:
+                if task is not front and not task.cancelled() and task.exception() is not None:
+                    raise RuntimeError(f"{task.get_name()} ended") from task.exception()
+            log.info("stopped")
+
+    async def _decide(self) -> None:
+        await self.until_synced()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.loop.run())
+            group.create_task(self.rebalancers.run())
+
+    def _login(self) -> kopf.ConnectionInfo:
+        settings = self.session.configuration
+        return kopf.ConnectionInfo(
+            server=str(settings.host),
+            ca_path=settings.ssl_ca_cert,
+            insecure=not settings.verify_ssl,
+            token=str(settings.api_key.get("BearerToken", "")).removeprefix("Bearer ") or None,
+            certificate_path=settings.cert_file,
+            private_key_path=settings.key_file,
+            username=settings.username or None,
+            password=settings.password or None,
+        )
+
+
+async def run(settings: Settings) -> None:
+    """Connect and run one operator.
+
+    Raises:
+        APIError: There is no usable configuration.
+    """
+    configure(settings.log_format, settings.log_level)
+    async with connected(settings.kubeconfig) as session:
+        await Operator(settings, session).run()
+
+
+def main(settings: Settings) -> None:
+    """Run in an event loop of our own."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    asyncio.run(run(settings))

@@ -1,0 +1,296 @@
+"""Policies → profiles and rebalancers, live: a change takes effect at once and disturbs no other policy.
+
+Each policy is judged by itself: what the API server could not refuse (unknown plugins, bad arguments, two
+policies claiming one scheduler name) becomes ``Accepted=False`` with the exact field, and the policy's
+last accepted state goes on serving until it is mended.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from plimsoll.api.v1alpha1.conditions import (
+    ACCEPTED,
+    DEGRADED,
+    READY,
+    Condition,
+    ConditionStatus,
+    with_condition,
+)
+from plimsoll.api.v1alpha1.field_errors import field_errors, summary
+from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.control.ports import Clock, PolicyStatusWriter, Randomness
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.profile import Enabled, PluginSet, ProfileConfig, build_profile
+from plimsoll.framework import Cluster, ConfigurationError, Registry
+from plimsoll.framework.observer import Observer
+
+
+class Rebalancing(Protocol):
+    """What this module needs of the rebalancers."""
+
+    def check(self, policy: SchedulingPolicy) -> None:
+        """Raise ConfigurationError when the policy's rebalancing cannot be carried out."""
+
+    def configure(self, policies: Sequence[SchedulingPolicy]) -> None:
+        """Run these policies' rebalancing, and no other's."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """One policy: as last seen, as last accepted, and what its status says."""
+
+    name: str
+    created: str
+    generation: int
+    seen: Mapping[str, Any]
+    accepted: SchedulingPolicy | None = None
+    problem: tuple[str, str] = ("", "")  #: reason and sentence, when the latest spec is not accepted
+    conditions: tuple[Condition, ...] = field(default_factory=tuple)
+    written: Mapping[str, Any] | None = None
+
+    @property
+    def age_order(self) -> tuple[str, str]:
+        """Older first."""
+        return (self.created, self.name)
+
+
+class Policies:
+    """All policies, judged and served.
+
+    Args:
+        registry: The scheduling plugins that exist.
+        defaults: The default multiPoint list.
+        cluster: What schedulers decide on.
+        rebalancing: Carries out the rebalancing part.
+        statuses: Writes status.
+        clock: Time.
+        randomness: Breaks ties of schedulers.
+        observer: Told of failures.
+        serve: Told the schedulers by name whenever they change.
+    """
+
+    def __init__(
+        self,
+        *,
+        registry: Registry,
+        defaults: Sequence[Enabled],
+        cluster: Cluster,
+        rebalancing: Rebalancing,
+        statuses: PolicyStatusWriter,
+        clock: Clock,
+        randomness: Randomness,
+        observer: Observer,
+        serve: Callable[[Mapping[str, Scheduler]], None],
+    ) -> None:
+        self._registry = registry
+        self._defaults = defaults
+        self._cluster = cluster
+        self._rebalancing = rebalancing
+        self._statuses = statuses
+        self._clock = clock
+        self._randomness = randomness
+        self._observer = observer
+        self._serve = serve
+        self._known: dict[str, _Known] = {}
+        self._schedulers: dict[str, tuple[SchedulingSpec, Scheduler]] = {}
+        self.notes: dict[str, str] = {}  #: what degrades every policy, by reason
+
+    def set(self, document: Mapping[str, Any]) -> "Awaitable[None]":
+        """A policy was added or changed; await the result to have its status written."""
+        meta = document["metadata"]
+        name, generation = str(meta["name"]), int(meta.get("generation", 0))
+        known = self._known.get(name)
+        if known is not None and known.seen.get("spec") == document.get("spec"):
+            known.generation = generation
+            return self._write(known)
+        if known is None:
+            known = self._known[name] = _Known(
+                name, str(meta.get("creationTimestamp", "")), generation, document
+            )
+            known.conditions = _conditions_of(document)
+        known.seen, known.generation = document, generation
+        self._judge(known)
+        return self._apply()
+
+    def remove(self, name: str) -> "Awaitable[None]":
+        """A policy is gone; another one may now have its scheduler name."""
+        self._known.pop(name, None)
+        return self._apply()
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _judge(self, known: _Known) -> None:
+        """Accept the latest spec, or say why not."""
+        document = {key: value for key, value in known.seen.items() if key != "status"}
+        try:
+            policy = SchedulingPolicy.model_validate(document)
+        except ValidationError as exc:
+            known.problem = ("InvalidSpec", summary(field_errors(exc, model=SchedulingPolicy)))
+            return
+        try:
+            if policy.spec.scheduling is not None:
+                build_profile(profile_config(policy.spec.scheduling), self._registry, self._defaults)
+            if policy.spec.rebalancing is not None:
+                self._rebalancing.check(policy)
+        except ConfigurationError as exc:
+            known.problem = ("InvalidConfiguration", str(exc))
+            return
+        known.problem = ("", "")
+        known.accepted = policy
+
+    async def _apply(self) -> None:
+        """Serve what is accepted, the oldest policy first where two claim one scheduler name."""
+        claimed: dict[str, str] = {}
+        serving: dict[str, SchedulingSpec] = {}
+        working: list[SchedulingPolicy] = []
+        lost: dict[str, tuple[str, str]] = {}
+        for known in sorted(self._known.values(), key=lambda each: each.age_order):
+            policy = known.accepted
+            if policy is None:
+                continue
+            scheduling = policy.spec.scheduling
+            if scheduling is not None and scheduling.scheduler_name in claimed:
+                lost[known.name] = (
+                    "SchedulerNameTaken",
+                    (
+                        f'spec.scheduling.schedulerName: "{scheduling.scheduler_name}" is served by the older '
+                        f"policy {claimed[scheduling.scheduler_name]}; choose another name"
+                    ),
+                )
+                continue
+            if scheduling is not None:
+                claimed[scheduling.scheduler_name] = known.name
+            if policy.spec.suspend:
+                continue
+            if scheduling is not None:
+                serving[scheduling.scheduler_name] = scheduling
+            if policy.spec.rebalancing is not None:
+                working.append(policy)
+        self._serve_profiles(serving)
+        self._rebalancing.configure(working)
+        for known in list(self._known.values()):
+            self._describe(known, lost.get(known.name, ("", "")))
+            await self._write(known)
+
+    def _serve_profiles(self, serving: Mapping[str, SchedulingSpec]) -> None:
+        """Make schedulers for new or changed profiles; the others keep what they have learnt."""
+        for name in [name for name in self._schedulers if name not in serving]:
+            del self._schedulers[name]
+        for name, spec in serving.items():
+            if name in self._schedulers and self._schedulers[name][0] == spec:
+                continue
+            profile = build_profile(profile_config(spec), self._registry, self._defaults)
+            self._schedulers[name] = (
+                spec,
+                Scheduler(profile, self._cluster, choose=self._randomness.below),
+            )
+        self._serve({name: scheduler for name, (_, scheduler) in self._schedulers.items()})
+
+    def scheduler_for(self, name: str) -> Scheduler | None:
+        """The scheduler of a name, None when no policy serves it."""
+        found = self._schedulers.get(name)
+        return found[1] if found else None
+
+    # -- status --------------------------------------------------------------------------------------
+
+    def _describe(self, known: _Known, lost: tuple[str, str]) -> None:
+        reason, sentence = known.problem if known.problem[0] else lost
+        now = datetime.fromtimestamp(self._clock.now(), UTC)
+        suspended = known.accepted is not None and known.accepted.spec.suspend
+        serving = known.accepted is not None and not lost[0]
+        if reason and serving:
+            sentence += "; the policy's last accepted state goes on"
+
+        def said(kind: str, holds: bool, why: str, text: str) -> None:
+            known.conditions = with_condition(
+                known.conditions,
+                kind,
+                ConditionStatus.TRUE if holds else ConditionStatus.FALSE,
+                reason=why,
+                message=text,
+                now=now,
+                generation=known.generation,
+            )
+
+        if reason:
+            said(ACCEPTED, holds=False, why=reason, text=sentence)
+        else:
+            said(ACCEPTED, holds=True, why="Valid", text="every part of the spec can be used")
+        if suspended:
+            said(READY, holds=False, why="Suspended", text="spec.suspend is true; nothing is decided")
+        elif not serving:
+            said(READY, holds=False, why=reason or "NotAccepted", text=sentence)
+        else:
+            said(READY, holds=True, why="Serving", text=_work_of(known.accepted))
+        if self.notes:
+            why = next(iter(self.notes))
+            said(DEGRADED, holds=True, why=why, text="; ".join(self.notes.values()))
+        else:
+            said(DEGRADED, holds=False, why="AsExpected", text="nothing is missing")
+
+    async def _write(self, known: _Known) -> None:
+        """Write the status, when it says something new."""
+        status = {
+            "observedGeneration": known.generation,
+            "conditions": [
+                each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in known.conditions
+            ],
+        }
+        if status == known.written:
+            return
+        answer = await self._statuses.write_status(known.name, status)
+        if answer.is_done:
+            known.written = status
+        else:
+            self._observer.failed(f"status of policy {known.name}", answer.message)
+
+
+def _conditions_of(document: Mapping[str, Any]) -> tuple[Condition, ...]:
+    """The conditions that an earlier process wrote, so that transition times survive a restart."""
+    found = []
+    for each in (document.get("status") or {}).get("conditions") or ():
+        try:
+            found.append(Condition.model_validate(each))
+        except ValidationError:
+            continue
+    return tuple(found)
+
+
+def _work_of(policy: SchedulingPolicy | None) -> str:
+    """What an accepted policy does, in a sentence."""
+    if policy is None:
+        return ""
+    parts = []
+    if policy.spec.scheduling is not None:
+        parts.append(f"pods with schedulerName {policy.spec.scheduling.scheduler_name} are placed")
+    if policy.spec.rebalancing is not None:
+        names = ", ".join(strategy.name for strategy in policy.spec.rebalancing.strategies) or "no strategy"
+        parts.append(f"rebalancing in mode {policy.spec.rebalancing.mode} with {names}")
+    return "; ".join(parts) or "the spec asks for nothing"
+
+
+def profile_config(spec: SchedulingSpec) -> ProfileConfig:
+    """The plain values of ``spec.scheduling``."""
+    plugins: dict[str, PluginSet] = {}
+    if spec.plugins is not None:
+        for attribute, model_field in type(spec.plugins).model_fields.items():
+            chosen = getattr(spec.plugins, attribute)
+            if chosen is not None:
+                plugins[model_field.alias or attribute] = PluginSet(
+                    enabled=tuple(Enabled(each.name, each.weight or 0) for each in chosen.enabled),
+                    disabled=frozenset(each.name for each in chosen.disabled),
+                )
+    return ProfileConfig(
+        scheduler_name=spec.scheduler_name,
+        plugins=plugins,
+        args={each.name: each.args for each in spec.plugin_config},
+        arg_paths={
+            each.name: f"spec.scheduling.pluginConfig[{position}].args"
+            for position, each in enumerate(spec.plugin_config)
+        },
+    )

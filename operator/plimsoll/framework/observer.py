@@ -1,0 +1,46 @@
+"""Told what happens, as it happens: metrics and logs hook in here, the core does not know them.
+
+Every hook does nothing unless overridden, and must not fail.
+"""
+
+from collections.abc import Mapping
+
+
+class Observer:
+    """The hooks, in the order of a pod's life."""
+
+    def watch_failed(self, resource: str, problem: str) -> None:
+        """A list or watch broke; it is taken up again."""
+
+    def watch_listed(self, resource: str, objects: int) -> None:
+        """A list is complete."""
+
+    def object_skipped(self, resource: str, name: str, problem: str) -> None:
+        """An object cannot be read; it is as if it did not exist."""
+
+    def attempt_ended(self, profile: str, result: str, seconds: float) -> None:
+        """A scheduling attempt ended: scheduled, unschedulable or error."""
+
+    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
+        """A plugin raised or broke a rule."""
+
+    def pod_bound(self, profile: str, attempts: int, seconds: float) -> None:
+        """A pod was bound, ``seconds`` after it entered the queue."""
+
+    def binding_failed(self, profile: str, verdict: str, message: str) -> None:
+        """The API server did not take a binding."""
+
+    def queues_measured(self, depths: Mapping[str, int], nodes: int, pods: int, assumed: int) -> None:
+        """Pods by queue, and the sizes of the cache."""
+
+    def run_ended(self, policy: str, considered: int, planned: int, refused: Mapping[str, int]) -> None:
+        """A rebalancing run has planned."""
+
+    def record_changed(self, policy: str, strategy: str, phase: str) -> None:
+        """An Eviction record reached a phase."""
+
+    def record_dropped(self, policy: str, why: str) -> None:
+        """A record was not written, or was deleted by retention."""
+
+    def failed(self, where: str, problem: str) -> None:
+        """Something of ours broke and was contained."""

@@ -1,0 +1,1 @@
+"""What kopf calls: parse, delegate. kopf carries our own custom resources and nothing else."""

@@ -1,0 +1,38 @@
+"""Start-up settings, login and probes of the kopf operator."""
+
+from collections.abc import Callable
+from typing import Any
+
+import kopf
+
+
+def register(
+    registry: kopf.OperatorRegistry,
+    login: Callable[[], kopf.ConnectionInfo],
+    alive: Callable[[], str],
+) -> None:
+    """Enter the handlers.
+
+    Args:
+        registry: Of the operator.
+        login: The connection that all of us use.
+        alive: One word on how the loops are, for the liveness probe; raises when they are not.
+    """
+
+    @kopf.on.startup(registry=registry)
+    def startup(settings: kopf.OperatorSettings, **_: Any) -> None:
+        # No peering objects, no events and no annotations of kopf's: users' objects stay theirs.
+        settings.peering.standalone = True
+        settings.posting.enabled = False
+        settings.scanning.disabled = False
+        settings.networking.request_timeout = 30
+        settings.watching.server_timeout = 290
+        settings.watching.client_timeout = 320
+
+    @kopf.on.login(registry=registry)
+    def connect(**_: Any) -> kopf.ConnectionInfo:
+        return login()
+
+    @kopf.on.probe(registry=registry, id="loops")
+    def loops(**_: Any) -> str:
+        return alive()

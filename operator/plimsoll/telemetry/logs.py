@@ -1,0 +1,98 @@
+"""Structured logs: one line an event, JSON or text, ours and our libraries' alike.
+
+Keys: ``pod``, ``node``, ``policy``, ``strategy``, ``plugin``, ``resource``, ``reason``.
+"""
+
+import logging
+import sys
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import structlog
+
+from plimsoll.framework.observer import Observer
+
+LogFormat = Literal["json", "text"]
+
+
+def configure(log_format: LogFormat, level: str) -> None:
+    """Send all logging to standard error in one format; called once, at start."""
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+    renderer: Any = (
+        structlog.processors.JSONRenderer()
+        if log_format == "json"
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    for noisy in ("kopf", "apscheduler", "kubernetes_asyncio", "aiohttp.access"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level)),
+        cache_logger_on_first_use=True,
+    )
+
+
+class LoggingObserver(Observer):
+    """Tells the story in the log; attempts and bindings at debug level, for there are many."""
+
+    def __init__(self) -> None:
+        self._log = structlog.get_logger("plimsoll")
+
+    def watch_failed(self, resource: str, problem: str) -> None:
+        """A list or watch broke."""
+        self._log.warning("watch failed, taking it up again", resource=resource, problem=problem)
+
+    def watch_listed(self, resource: str, objects: int) -> None:
+        """A list is complete."""
+        self._log.debug("listed", resource=resource, objects=objects)
+
+    def object_skipped(self, resource: str, name: str, problem: str) -> None:
+        """An object cannot be read."""
+        self._log.warning("object left out", resource=resource, name=name, problem=problem)
+
+    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
+        """A plugin broke."""
+        self._log.error("plugin failed", plugin=plugin, point=point, problem=problem)
+
+    def binding_failed(self, profile: str, verdict: str, message: str) -> None:
+        """A binding was not taken."""
+        self._log.warning("binding failed", profile=profile, verdict=verdict, message=message)
+
+    def run_ended(self, policy: str, considered: int, planned: int, refused: Mapping[str, int]) -> None:
+        """A run has planned."""
+        self._log.info(
+            "rebalancing planned",
+            policy=policy,
+            considered=considered,
+            planned=planned,
+            refused=dict(refused),
+        )
+
+    def record_changed(self, policy: str, strategy: str, phase: str) -> None:
+        """A record moved on."""
+        self._log.info("eviction record", policy=policy, strategy=strategy, phase=phase)
+
+    def record_dropped(self, policy: str, why: str) -> None:
+        """A record was dropped."""
+        self._log.debug("record dropped", policy=policy, why=why)
+
+    def failed(self, where: str, problem: str) -> None:
+        """Something of ours broke."""
+        self._log.error("contained failure", where=where, problem=problem)
