@@ -1,8 +1,12 @@
-"""The real clock and the real dice."""
+"""The real clock, the real dice, and a thread for long computations."""
 
 import asyncio
 import random
 import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class SystemClock:
@@ -34,3 +38,11 @@ class SeededRandomness:
     def fraction(self) -> float:
         """A number in 0..1."""
         return self._random.random()
+
+
+class ThreadComputer:
+    """Computes in a thread, so that pods are placed meanwhile."""
+
+    async def compute(self, function: Callable[[], T]) -> T:
+        """The function's result."""
+        return await asyncio.to_thread(function)

@@ -21,22 +21,26 @@ from plimsoll.adapters.recording import EventRecorder
 from plimsoll.adapters.records import EvictionRecords
 from plimsoll.adapters.resources import WATCHED
 from plimsoll.adapters.session import Session, connected
-from plimsoll.adapters.timekeeping import SeededRandomness, SystemClock
+from plimsoll.adapters.timekeeping import SeededRandomness, SystemClock, ThreadComputer
 from plimsoll.adapters.watching import Reflector
 from plimsoll.app.serving import serving
 from plimsoll.app.settings import Settings
 from plimsoll.control.ingesting import Ingestion
+from plimsoll.control.keeping import RecordKeeper
 from plimsoll.control.policies import Policies
 from plimsoll.control.rebalancing import Rebalancers
 from plimsoll.control.scheduling import SchedulingLoop
 from plimsoll.engine.cycle import Scheduler
-from plimsoll.engine.profile import Enabled
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
+from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
 from plimsoll.handlers import lifecycle, policies
 from plimsoll.model.event import ClusterEvent
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.state.cache import Cache
 from plimsoll.state.queue import SchedulingQueue
+from plimsoll.strategies import EVICTORS
+from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.telemetry.fanout import told_to_all
 from plimsoll.telemetry.logs import LoggingObserver, configure
 from plimsoll.telemetry.metrics import MetricsObserver
@@ -59,6 +63,7 @@ class Operator:
         self.session = session
         self.cache = Cache()
         registry = Registry(IN_TREE)
+        defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         self.recorder = EventRecorder(session, self.clock, f"plimsoll-{socket.gethostname()}")
         self.loop = SchedulingLoop(
@@ -74,17 +79,21 @@ class Operator:
         self.ingestion.on_work(self.loop.wake)
         self.rebalancers = Rebalancers(
             cache=self.cache,
+            strategies=StrategyRegistry(STRATEGIES),
+            evictors=EvictorRegistry(EVICTORS),
+            forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
+            keeper=RecordKeeper(EvictionRecords(session), self.clock, self.observer),
             evictor=PodEvictor(session),
-            records=EvictionRecords(session),
             recorder=self.recorder,
             statuses=PolicyStatusPatcher(session),
             clock=self.clock,
+            computer=ThreadComputer(),
             observer=self.observer,
         )
         self.ingestion.on_event(self.rebalancers.observe)
         self.policies = Policies(
             registry=registry,
-            defaults=[Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry],
+            defaults=defaults,
             cluster=self.cache.cluster,
             rebalancing=self.rebalancers,
             statuses=PolicyStatusPatcher(session),
@@ -120,7 +129,7 @@ class Operator:
 
     async def until_synced(self) -> None:
         """Wait until every collection has been listed once: no decision is made on half a cluster."""
-        while self.unready():
+        while self.unready():  # noqa: ASYNC110 - once, at start
             await asyncio.sleep(0.02)
 
     async def run(self) -> None:

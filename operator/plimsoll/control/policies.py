@@ -158,8 +158,8 @@ class Policies:
                 lost[known.name] = (
                     "SchedulerNameTaken",
                     (
-                        f'spec.scheduling.schedulerName: "{scheduling.scheduler_name}" is served by the older '
-                        f"policy {claimed[scheduling.scheduler_name]}; choose another name"
+                        f'spec.scheduling.schedulerName: "{scheduling.scheduler_name}" is served by the '
+                        f"older policy {claimed[scheduling.scheduler_name]}; choose another name"
                     ),
                 )
                 continue

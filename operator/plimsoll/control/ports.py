@@ -4,12 +4,14 @@ Adapters implement them for a real API server, :mod:`plimsoll.testing.fakes` for
 simulation for all of it with faults by seed. An expected refusal is a value, never an exception.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from plimsoll.model.pod import Pod
+
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -33,6 +35,13 @@ class Randomness(Protocol):
 
     def fraction(self) -> float:
         """A number in 0..1."""
+
+
+class Computer(Protocol):
+    """Does long computations beside the event loop."""
+
+    async def compute(self, function: Callable[[], T]) -> T:
+        """The function's result; it must touch nothing that others change."""
 
 
 class Verdict(StrEnum):

@@ -1,32 +1,385 @@
-"""policy → strategies → plan → re-validate → record → evict → verify."""
+"""policy → strategies → plan → re-validate → record → evict → verify.
+
+One run at a time, whichever policy it is of: a plan knows all moves that are under way. The plan is made
+on a fork, beside the event loop; every move is asked again of the present cluster right before its
+eviction, and no eviction is sent without a record that says so.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.control.ports import Clock, Evictor, PolicyStatusWriter, Recorder, Records
+from plimsoll.control import timing
+from plimsoll.control.configuring import WHERE, rebalancing_of
+from plimsoll.control.keeping import Record, RecordKeeper
+from plimsoll.control.ports import (
+    Answer,
+    Clock,
+    Computer,
+    Evictor,
+    Note,
+    PolicyStatusWriter,
+    Recorder,
+    Verdict,
+    pod_reference,
+)
+from plimsoll.control.reporting import run_status
+from plimsoll.control.verifying import Outcome, Verification
+from plimsoll.engine.plan import Circumstances, EvictionPlan, Move, Rebalancing, plan, revalidate
 from plimsoll.engine.profile import Profile
+from plimsoll.framework import ConfigurationError, Pod, PodInfo
 from plimsoll.framework.observer import Observer
-from plimsoll.model.event import ClusterEvent
+from plimsoll.framework.strategy import Refusal
+from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
+from plimsoll.model.event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
+from plimsoll.model.quantity import QuantityError
 from plimsoll.state.cache import Cache
+
+REPORTER = "plimsoll"
+
+#: Seconds between two looks at moves whose time may be up.
+EXPIRY_S = 5.0
+
+
+@dataclass(slots=True)
+class RunTotals:
+    """What the last run of a policy came to; grows until its moves are finished."""
+
+    started: float
+    mode: Mode
+    plan: EvictionPlan
+    cycle: str
+    evicted: int = 0
+    verified: int = 0
+    completed: float | None = None
 
 
 class Rebalancers:
+    """The rebalancing of all policies.
+
+    Attributes:
+        profiles: By scheduler name: who places replacements; set when policies change.
+        forecast: The default profile, for pods of schedulers that are not ours.
+    """
+
     def __init__(
         self,
         *,
         cache: Cache,
+        strategies: StrategyRegistry,
+        evictors: EvictorRegistry,
+        forecast: Profile,
+        keeper: RecordKeeper,
         evictor: Evictor,
-        records: Records,
         recorder: Recorder,
         statuses: PolicyStatusWriter,
         clock: Clock,
+        computer: Computer,
         observer: Observer,
     ) -> None:
         self.profiles: Mapping[str, Profile] = {}
+        self.forecast = forecast
+        self.keeper = keeper
+        self._cache = cache
+        self._strategies = strategies
+        self._evictors = evictors
+        self._evictor = evictor
+        self._recorder = recorder
+        self._statuses = statuses
+        self._clock = clock
+        self._computer = computer
+        self._observer = observer
+        self._timetable = timing.Timetable()
+        self._policies: dict[str, SchedulingPolicy] = {}
+        self._totals: dict[str, RunTotals] = {}
+        self._verification = Verification(self._ended)
+        self._outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
+        self._unplaced: dict[str, Pod] = {}
+        self._one_run = asyncio.Lock()
+        self._running = False
 
-    def check(self, policy: SchedulingPolicy) -> None: ...
-    def configure(self, policies: Sequence[SchedulingPolicy]) -> None: ...
-    def observe(self, event: ClusterEvent) -> None: ...
+    # -- policies ------------------------------------------------------------------------------------
+
+    def check(self, policy: SchedulingPolicy) -> None:
+        """Make sure that the policy's rebalancing can be carried out.
+
+        Raises:
+            ConfigurationError: It cannot; names the field.
+        """
+        self._configured(policy)
+        spec = policy.spec.rebalancing or RebalancingSpec()
+        try:
+            timing.check(spec.schedule)
+        except ValueError as exc:
+            raise ConfigurationError(f"{WHERE}.schedule", str(exc)) from exc
+
+    def configure(self, policies: Sequence[SchedulingPolicy]) -> None:
+        """Run these policies' rebalancing, and no other's; unchanged ones keep their timetable."""
+        wanted = {policy.metadata.name: policy for policy in policies}
+        for name in [name for name in self._policies if name not in wanted]:
+            del self._policies[name]
+            self._timetable.remove(name)
+        for name, policy in wanted.items():
+            known = self._policies.get(name)
+            self._policies[name] = policy
+            if self._running and (known is None or known.spec != policy.spec):
+                self._schedule(name, policy)
+
+    def _schedule(self, name: str, policy: SchedulingPolicy) -> None:
+        spec = policy.spec.rebalancing or RebalancingSpec()
+        self._timetable.set(name, spec.schedule, lambda: self._contained(name))
+
+    def _configured(self, policy: SchedulingPolicy) -> Rebalancing:
+        return rebalancing_of(
+            policy,
+            strategies=self._strategies,
+            evictors=self._evictors,
+            profiles=self.profiles,
+            objects=self._cache.cluster.objects,
+            forecast=self.forecast,
+        )
+
+    # -- what the watch tells ------------------------------------------------------------------------
+
+    def observe(self, event: ClusterEvent) -> None:
+        """Something happened: replacements appear, pods that hold no place come and go."""
+        match event:
+            case PodAdded(pod) | PodUpdated(_, pod):
+                if pod.is_terminal or not pod.node_name:
+                    self._unplaced[pod.uid] = pod
+                else:
+                    self._unplaced.pop(pod.uid, None)
+            case PodDeleted(pod):
+                self._unplaced.pop(pod.uid, None)
+            case _:
+                return
+        self._verification.observe(event)
+
+    # -- the life of this part -----------------------------------------------------------------------
+
     async def run(self) -> None:
-        await asyncio.Event().wait()
+        """Complete what earlier processes began, then run by the timetable until cancelled."""
+        await self._recover()
+        self._running = True
+        self._timetable.start()
+        for name, policy in self._policies.items():
+            self._schedule(name, policy)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._expire())
+                group.create_task(self._complete())
+        finally:
+            self._timetable.stop()
+
+    async def _recover(self) -> None:
+        """Complete or cancel each open record exactly once."""
+        await self.keeper.load()
+        for record in self.keeper.unfinished():
+            pod = self._cache.cluster.pods.get(record.spec.pod.uid)
+            if record.phase is Phase.PLANNED or record.phase is None:
+                await self._cancel(record, "Restarted", "the operator ended before the eviction was sent")
+            elif record.phase is Phase.EVICTING and pod is not None and not pod.is_terminating:
+                await self._cancel(record, "Restarted", "the operator ended before the eviction was accepted")
+            else:
+                if record.phase is Phase.EVICTING:
+                    record = await self.keeper.advance(  # noqa: PLW2901 - the same record, one step on
+                        record, Phase.EVICTED, reason="Restarted", message="found evicted after a restart"
+                    )
+                sent = next(
+                    (each.time for each in record.status.transitions if each.phase is Phase.EVICTING), None
+                )
+                owner = record.spec.owner
+                known = self._verification.siblings(owner.uid, sent) if owner else frozenset[str]()
+                self._verification.expect(record, known, self._clock.monotonic())
+
+    async def _expire(self) -> None:
+        while True:
+            await self._clock.sleep(EXPIRY_S)
+            self._verification.expire(self._clock.monotonic())
+
+    def _ended(self, outcome: Outcome) -> None:
+        self._outcomes.put_nowait(outcome)
+
+    async def _complete(self) -> None:
+        """Write how moves ended."""
+        while True:
+            outcome = await self._outcomes.get()
+            record = await self.keeper.advance(
+                outcome.record,
+                outcome.phase,
+                reason=outcome.reason,
+                message=outcome.message,
+                replacement=outcome.replacement,
+            )
+            totals = self._totals.get(record.spec.policy)
+            if totals is not None and outcome.phase is Phase.SETTLED:
+                totals.verified += 1
+            await self._report(record.spec.policy)
+
+    # -- one run -------------------------------------------------------------------------------------
+
+    async def _contained(self, name: str) -> None:
+        """A run that breaks harms its own policy only."""
+        try:
+            async with self._one_run:
+                await self.rebalance(name)
+        except asyncio.CancelledError:
+            raise
+        except Exception as exc:  # noqa: BLE001 - whatever a strategy or the server did, the next run comes
+            self._observer.failed(f"rebalancing {name}", repr(exc))
+
+    async def rebalance(self, name: str) -> None:
+        """Plan and carry out one run of a policy."""
+        policy = self._policies.get(name)
+        if policy is None or policy.spec.rebalancing is None:
+            return
+        spec = policy.spec.rebalancing
+        started = self._clock.now()
+        cycle = f"{name}/{started:.6f}"
+        rebalancing = self._configured(policy)
+        fork = self._cache.cluster.fork()
+        circumstances = self._circumstances()
+        made = await self._computer.compute(lambda: plan(rebalancing, fork, circumstances))
+        self._observer.run_ended(name, made.considered, len(made.moves), made.refused_by_reason())
+        for failure in made.failures:
+            self._observer.plugin_failed(failure.plugin, failure.point, failure.problem)
+        totals = self._totals[name] = RunTotals(started, spec.mode, made, cycle)
+        await self.keeper.tidy(name, spec.records)
+        if spec.mode is Mode.DRY_RUN:
+            await self._predict(policy, made, cycle)
+        else:
+            await self._carry_out(policy, totals)
+        totals.completed = self._clock.now()
+        await self._report(name)
+
+    async def _predict(self, policy: SchedulingPolicy, made: EvictionPlan, cycle: str) -> None:
+        spec = policy.spec.rebalancing or RebalancingSpec()
+        name = policy.metadata.name
+        for move in made.moves:
+            if self.keeper.has_room(name, spec.records):
+                await self.keeper.open(move, name, Mode.DRY_RUN, cycle)
+            else:
+                self._observer.record_dropped(name, "breaker")
+
+    async def _carry_out(self, policy: SchedulingPolicy, totals: RunTotals) -> None:
+        name = policy.metadata.name
+        under_way: list[Move] = []
+        for move in totals.plan.moves:
+            if self._policies.get(name) is not policy:
+                return  # changed, suspended or deleted meanwhile: the rest is dropped
+            record = await self.keeper.open(move, name, Mode.ENFORCE, totals.cycle)
+            if record is None:
+                continue
+            under_way = [each for each in under_way if self._is_under_way(each)]
+            present = revalidate(
+                move, self._configured(policy), self._cache.cluster, self._circumstances(move), under_way
+            )
+            if isinstance(present, Refusal):
+                await self._cancel(record, present.reason, present.message)
+                continue
+            if await self._evict(record, present):
+                under_way.append(present)
+                totals.evicted += 1
+
+    async def _evict(self, record: Record, move: Move) -> bool:
+        """Send one eviction; whether it was accepted."""
+        pod = move.pod.pod
+        owner = pod.metadata.controller
+        record = await self.keeper.advance(record, Phase.EVICTING, reason="Sent")
+        known = self._verification.siblings(owner.uid) if owner else frozenset[str]()
+        answer = await self._evictor.evict(pod)
+        if answer.is_done:
+            record = await self.keeper.advance(record, Phase.EVICTED, reason="Accepted")
+            self._verification.expect(record, known, self._clock.monotonic())
+            self._note(pod, record, move)
+            return True
+        await self._refused(record, answer)
+        return False
+
+    async def _refused(self, record: Record, answer: Answer) -> None:
+        match answer.verdict:
+            case Verdict.BLOCKED:
+                await self.keeper.advance(
+                    record,
+                    Phase.BLOCKED,
+                    reason="PodDisruptionBudget",
+                    message=answer.message,
+                    blocked_by=answer.budget.partition("/")[2] or None,
+                )
+            case Verdict.GONE | Verdict.CONFLICT:
+                await self._cancel(record, "Gone", f"the pod is another one by now: {answer.message}")
+            case _:
+                await self.keeper.advance(
+                    record, Phase.FAILED, reason="EvictionFailed", message=answer.message
+                )
+
+    async def _cancel(self, record: Record, reason: str, message: str) -> None:
+        await self.keeper.advance(record, Phase.CANCELLED, reason=reason, message=message)
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _is_under_way(self, move: Move) -> bool:
+        """Whether a move's pod still holds its place or its replacement is not placed yet."""
+        return move.workload.uid in self._verification.in_flight()
+
+    def _circumstances(self, asked: Move | None = None) -> Circumstances:
+        in_flight = self._verification.in_flight()
+        if asked is not None:
+            in_flight.pop(asked.workload.uid, None)
+        return Circumstances(
+            now=datetime.fromtimestamp(self._clock.now(), UTC),
+            unplaced=tuple(self._unplaced_infos()),
+            in_flight=in_flight,
+        )
+
+    def _unplaced_infos(self) -> list[PodInfo]:
+        infos = []
+        for pod in self._unplaced.values():
+            if self._cache.node_of(pod.uid):
+                continue
+            try:
+                infos.append(self._cache.info(pod))
+            except QuantityError:
+                continue  # reported when it came in
+        return infos
+
+    def _note(self, pod: Pod, record: Record, move: Move) -> None:
+        """Events on the pod and on its owner: the story where people look for it."""
+        target = f", expected on {move.target}" if move.target else ""
+        text = f"{move.strategy}: {move.reason}; evicted from {move.source}{target} (record {record.name})"
+        self._recorder.record(Note(pod_reference(pod), "Evicted", "Evicting", text, reporter=REPORTER))
+        owner = pod.metadata.controller
+        if owner is not None:
+            reference: dict[str, str] = {
+                "apiVersion": owner.api_version,
+                "kind": owner.kind,
+                "namespace": pod.namespace,
+                "name": owner.name,
+                "uid": owner.uid,
+            }
+            self._recorder.record(
+                Note(reference, "PodEvicted", "Evicting", f"pod {pod.name}: {text}", reporter=REPORTER)
+            )
+
+    async def _report(self, name: str) -> None:
+        """Write what the last run came to."""
+        totals = self._totals.get(name)
+        if totals is None or name not in self._policies:
+            return
+        status: dict[str, Any] = run_status(
+            totals.plan,
+            mode=totals.mode,
+            started=totals.started,
+            completed=totals.completed,
+            evicted=totals.evicted,
+            verified=totals.verified,
+            next_run=self._timetable.next_run(name),
+        )
+        answer = await self._statuses.write_status(name, status)
+        if not answer.is_done:
+            self._observer.failed(f"status of policy {name}", answer.message)

@@ -1,0 +1,108 @@
+"""A policy's rebalancing as the plain values that the planner takes; refused with the exact field."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.api.v1alpha1.selectors import LabelSelector as LabelSelectorSpec
+from plimsoll.engine.limits import Ceiling, Limits
+from plimsoll.engine.plan import Rebalancing
+from plimsoll.engine.profile import Profile
+from plimsoll.engine.scope import PolicyScope
+from plimsoll.framework import ConfigurationError
+from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
+from plimsoll.model.decoding import convert
+from plimsoll.model.objects import ClusterObjects
+from plimsoll.model.selectors import EVERYTHING, LabelSelector, Selector, SelectorError, compile_selector
+
+WHERE = "spec.rebalancing"
+EVICTOR = "DefaultEvictor"
+
+
+def rebalancing_of(
+    policy: SchedulingPolicy,
+    *,
+    strategies: StrategyRegistry,
+    evictors: EvictorRegistry,
+    profiles: Mapping[str, Profile],
+    objects: ClusterObjects,
+    forecast: Profile | None = None,
+) -> Rebalancing:
+    """What the planner is asked.
+
+    Args:
+        policy: With a rebalancing part.
+        strategies: That exist.
+        evictors: That exist.
+        profiles: By scheduler name: who places replacements.
+        objects: Where priority classes are looked up.
+        forecast: Stands in for schedulers that are not ours.
+
+    Raises:
+        ConfigurationError: An unknown strategy or bad arguments; names the field.
+    """
+    spec = policy.spec.rebalancing or RebalancingSpec()
+    evictor_args = spec.evictor.model_dump(mode="json", by_alias=True, exclude_none=True)
+    evictor = evictors.build(EVICTOR, evictor_args, f"{WHERE}.evictor")
+    return Rebalancing(
+        strategies=[
+            strategies.build(each.name, each.args, f"{WHERE}.strategies[{position}].args")
+            if each.name in strategies
+            else _unknown(each.name, position, strategies)
+            for position, each in enumerate(spec.strategies)
+        ],
+        evictors=(scope_of(policy, objects), evictor),
+        profiles=profiles,
+        forecast=forecast,
+        limits=Limits(
+            total=_ceiling(spec.limits.total),
+            per_node=_ceiling(spec.limits.per_node),
+            per_namespace=_ceiling(spec.limits.per_namespace),
+            per_workload=_ceiling(spec.limits.per_workload),
+        ),
+        nodes=_selector(policy.spec.scope.node_selector, "spec.scope.nodeSelector"),
+        targets=getattr(evictor.args, "targets", EVERYTHING) if hasattr(evictor, "args") else EVERYTHING,
+    )
+
+
+def scope_of(policy: SchedulingPolicy, objects: ClusterObjects) -> PolicyScope:
+    """The policy's scope as an evictor; a priority class that does not exist protects every pod of it."""
+    scope = policy.spec.scope
+    threshold = scope.priority_threshold
+    priority = None
+    if threshold is not None:
+        named = objects.priority_classes.get(threshold.name) if threshold.name else None
+        priority = threshold.value if threshold.name is None else named.value if named else -(2**31)
+    return PolicyScope(
+        include=frozenset(scope.namespaces.include),
+        exclude=frozenset(scope.namespaces.exclude),
+        namespace_selector=_selector(scope.namespaces.label_selector, "spec.scope.namespaces.labelSelector"),
+        pod_selector=_selector(scope.pod_selector, "spec.scope.podSelector"),
+        priority_threshold=priority,
+    )
+
+
+def _unknown(name: str, position: int, strategies: StrategyRegistry) -> Any:
+    known = ", ".join(sorted(strategies))
+    raise ConfigurationError(
+        f"{WHERE}.strategies[{position}].name", f'there is no strategy "{name}"; the strategies are {known}'
+    )
+
+
+def _ceiling(amount: int | str) -> Ceiling:
+    return (
+        Ceiling(count=amount) if isinstance(amount, int) else Ceiling(percent=int(amount.removesuffix("%")))
+    )
+
+
+def _selector(given: LabelSelectorSpec | None, path: str) -> Selector:
+    if given is None:
+        return EVERYTHING
+    try:
+        document = given.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return compile_selector(convert(LabelSelector, document))
+    except (SelectorError, msgspec.MsgspecError) as exc:
+        raise ConfigurationError(path, str(exc)) from exc

@@ -1,0 +1,250 @@
+"""Eviction records: what they say, when they move on, how many are kept.
+
+The records are our memory: written before an eviction is attempted, carried to an end exactly once, also
+by the next process. This module is their one writer, so what it remembers is what the cluster holds.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from plimsoll.api.v1alpha1.eviction import (
+    Eviction,
+    EvictionSpec,
+    EvictionStatus,
+    OwnerReference,
+    PodReference,
+    Replacement,
+)
+from plimsoll.api.v1alpha1.eviction_naming import record_labels, record_name
+from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
+from plimsoll.api.v1alpha1.limits import RecordRetention
+from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.control.ports import Answer, Clock, Records, Verdict
+from plimsoll.engine.plan import Move
+from plimsoll.framework.observer import Observer
+
+#: Longest sentence in a record.
+REASON_LENGTH, MESSAGE_LENGTH = 1024, 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record as last written.
+
+    Attributes:
+        namespace: Of the pod and the record.
+        name: Of the record.
+        spec: What was decided.
+        status: How far it has come.
+        created: Seconds since the epoch.
+    """
+
+    namespace: str
+    name: str
+    spec: EvictionSpec
+    status: EvictionStatus
+    created: float
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def phase(self) -> Phase | None:
+        """How far it has come."""
+        return self.status.phase
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.phase in FINISHED
+
+
+class RecordKeeper:
+    """Writes records and remembers them."""
+
+    def __init__(self, records: Records, clock: Clock, observer: Observer) -> None:
+        self._records = records
+        self._clock = clock
+        self._observer = observer
+        self.known: dict[str, Record] = {}
+
+    async def load(self) -> None:
+        """Read what earlier processes left; raises what the port raises when the server does not answer."""
+        for document in await self._records.list():
+            self.notice(document)
+
+    def notice(self, document: Mapping[str, Any]) -> None:
+        """Take over a record as the server has it; one that cannot be read is left alone."""
+        meta = document["metadata"]
+        plain = {key: value for key, value in document.items() if key != "metadata"}
+        plain["metadata"] = {"name": meta["name"], "namespace": meta["namespace"]}
+        try:
+            eviction = Eviction.model_validate(plain)
+        except ValidationError as exc:
+            self._observer.object_skipped("evictions", f"{meta['namespace']}/{meta['name']}", str(exc))
+            return
+        created = datetime.fromisoformat(meta["creationTimestamp"]).timestamp()
+        record = Record(
+            meta["namespace"], meta["name"], eviction.spec, eviction.status or EvictionStatus(), created
+        )
+        self.known[record.key] = record
+
+    def forget(self, namespace: str, name: str) -> None:
+        """Somebody deleted a record."""
+        self.known.pop(f"{namespace}/{name}", None)
+
+    def of_policy(self, policy: str) -> list[Record]:
+        """A policy's records, the oldest first."""
+        mine = [record for record in self.known.values() if record.spec.policy == policy]
+        return sorted(mine, key=lambda record: (record.created, record.key))
+
+    def unfinished(self) -> list[Record]:
+        """Records that wait for something."""
+        return [record for record in self.known.values() if not record.is_finished]
+
+    # -- writing -------------------------------------------------------------------------------------
+
+    async def open(self, move: Move, policy: str, mode: Mode, cycle: str) -> Record | None:
+        """Write a record for a move, ahead of anything that it announces.
+
+        Returns:
+            The record, or None when it could not be written (the move must then not be made) or was
+            written before.
+        """
+        record = self._drafted(move, policy, mode, cycle)
+        if record.key in self.known:
+            return None
+        document = {
+            "apiVersion": "plimsoll.dev/v1alpha1",
+            "kind": "Eviction",
+            "metadata": {
+                "name": record.name,
+                "namespace": record.namespace,
+                "labels": record_labels(
+                    policy=policy,
+                    strategy=move.strategy,
+                    from_node=move.source,
+                    owner_kind=record.spec.owner.kind if record.spec.owner else "",
+                    owner_name=record.spec.owner.name if record.spec.owner else "",
+                ),
+            },
+            "spec": record.spec.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "status": record.status.model_dump(mode="json", by_alias=True, exclude_none=True),
+        }
+        answer = await self._records.create(document)
+        if not answer.is_done:
+            if answer.verdict is not Verdict.CONFLICT:
+                self._observer.record_dropped(policy, answer.verdict.value)
+            return None
+        self.known[record.key] = record
+        self._observer.record_changed(policy, move.strategy, str(record.phase))
+        return record
+
+    async def advance(
+        self,
+        record: Record,
+        phase: Phase,
+        *,
+        reason: str,
+        message: str = "",
+        blocked_by: str | None = None,
+        replacement: Replacement | None = None,
+    ) -> Record:
+        """Carry a record to a phase; one that is finished stays as it is."""
+        record = self.known.get(record.key, record)
+        if record.is_finished:
+            return record
+        status = record.status.entering(
+            phase,
+            datetime.fromtimestamp(self._clock.now(), UTC),
+            reason=reason,
+            message=message[:MESSAGE_LENGTH] or None,
+            blocked_by=blocked_by,
+            replacement=replacement,
+        )
+        changed = self.known[record.key] = replace(record, status=status)
+        await self._write(changed)
+        self._observer.record_changed(record.spec.policy, record.spec.strategy, str(phase))
+        return changed
+
+    async def _write(self, record: Record) -> None:
+        document = record.status.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for attempt in range(5):
+            answer = await self._records.write_status(record.namespace, record.name, document)
+            if answer.verdict in (Verdict.DONE, Verdict.GONE):
+                return
+            if answer.verdict is Verdict.REFUSED:
+                break
+            await self._clock.sleep(0.2 * 2**attempt)
+        self._report(record, answer)
+
+    def _report(self, record: Record, answer: Answer) -> None:
+        self._observer.failed(f"record {record.key}", answer.message)
+
+    def _drafted(self, move: Move, policy: str, mode: Mode, cycle: str) -> Record:
+        pod = move.pod
+        controller = pod.pod.metadata.controller
+        now = self._clock.now()
+        # A prediction is the same in each cycle: it is written once, not once a run.
+        distinction = (
+            f"{policy}/{move.strategy}/{move.source}/{move.target}" if mode is Mode.DRY_RUN else cycle
+        )
+        spec = EvictionSpec(
+            pod=PodReference(namespace=pod.namespace, name=pod.name, uid=pod.uid),
+            owner=None
+            if controller is None
+            else OwnerReference(
+                api_version=controller.api_version or "v1",
+                kind=controller.kind,
+                name=controller.name,
+                uid=controller.uid,
+            ),
+            policy=policy,
+            strategy=move.strategy,
+            mode=mode,
+            reason=move.reason[:REASON_LENGTH],
+            from_node=move.source,
+            target_node=move.target or None,
+            gain=move.gain,
+        )
+        phase = Phase.PREDICTED if mode is Mode.DRY_RUN else Phase.PLANNED
+        message = f"expected on {move.target}" if move.target else "the pod has ended and needs no new place"
+        if move.is_forecast:
+            message += "; a forecast, another scheduler places it"
+        status = EvictionStatus().entering(
+            phase,
+            datetime.fromtimestamp(now, UTC),
+            reason="DryRun" if mode is Mode.DRY_RUN else "Proved",
+            message=message,
+        )
+        return Record(pod.namespace, record_name(pod.name, pod.uid, distinction), spec, status, now)
+
+    # -- retention -----------------------------------------------------------------------------------
+
+    async def tidy(self, policy: str, retention: RecordRetention) -> None:
+        """Delete finished records that are too old or too many, the oldest first."""
+        for record in self._superfluous(policy, retention):
+            answer = await self._records.delete(record.namespace, record.name)
+            if answer.verdict in (Verdict.DONE, Verdict.GONE):
+                self.known.pop(record.key, None)
+                self._observer.record_dropped(policy, "retention")
+
+    def has_room(self, policy: str, retention: RecordRetention) -> bool:
+        """Whether another dry-run record may be written; a record of a real move always may."""
+        return len(self.of_policy(policy)) < retention.max_count
+
+    def _superfluous(self, policy: str, retention: RecordRetention) -> Iterable[Record]:
+        mine = self.of_policy(policy)
+        excess = len(mine) - retention.max_count
+        oldest = self._clock.now() - retention.ttl_seconds
+        for record in [each for each in mine if each.is_finished]:
+            if excess <= 0 and record.created >= oldest:
+                continue
+            excess -= 1
+            yield record

@@ -1,0 +1,76 @@
+"""When policies run: APScheduler, and the only place that knows it."""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from apscheduler.jobstores.base import JobLookupError
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from apscheduler.triggers.cron import CronTrigger
+from apscheduler.triggers.interval import IntervalTrigger
+
+from plimsoll.api.v1alpha1.schedules import Schedule
+
+Job = Callable[[], Awaitable[None]]
+
+
+class Timetable:
+    """Runs jobs by cron or at an interval; a job never overlaps itself, missed runs are made up once."""
+
+    def __init__(self) -> None:
+        self._scheduler = AsyncIOScheduler(timezone=UTC)
+
+    def start(self) -> None:
+        """Begin; needs a running event loop."""
+        self._scheduler.start()
+
+    def stop(self) -> None:
+        """End; a running job is not waited for."""
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=False)
+
+    def set(self, name: str, schedule: Schedule, job: Job) -> None:
+        """Run a job by this schedule from now on; one at an interval runs at once for the first time."""
+        options = {} if schedule.interval_seconds is None else {"next_run_time": datetime.now(UTC)}
+        self._scheduler.add_job(
+            job,
+            _trigger(schedule),
+            id=name,
+            replace_existing=True,
+            max_instances=1,
+            coalesce=True,
+            misfire_grace_time=None,
+            **options,
+        )
+
+    def remove(self, name: str) -> None:
+        """Run a job no more."""
+        try:
+            self._scheduler.remove_job(name)
+        except JobLookupError:
+            return
+
+    def next_run(self, name: str) -> datetime | None:
+        """When a job runs next, in UTC; None when it does not."""
+        job = self._scheduler.get_job(name)
+        moment: datetime | None = getattr(job, "next_run_time", None)
+        return moment.astimezone(UTC) if moment else None
+
+
+def check(schedule: Schedule) -> None:
+    """Make sure that the schedule can be followed.
+
+    Raises:
+        ValueError: The cron expression never fires or the time zone is unknown.
+    """
+    _trigger(schedule)
+
+
+def _trigger(schedule: Schedule) -> CronTrigger | IntervalTrigger:
+    if schedule.cron is None:
+        return IntervalTrigger(seconds=schedule.interval_seconds, timezone=UTC)
+    try:
+        zone = ZoneInfo(schedule.time_zone or "UTC")
+    except (KeyError, OSError) as exc:
+        raise ValueError(f'there is no time zone "{schedule.time_zone}"; use an IANA name') from exc
+    return CronTrigger.from_crontab(schedule.cron, timezone=zone)

@@ -1,0 +1,170 @@
+"""Where did the replacement land? Follows evicted pods until their successors run.
+
+A replacement is a pod of the same controller that nobody knew when the eviction was sent. Each is
+credited to one move only, the one that waits longest.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from plimsoll.api.v1alpha1.eviction import Replacement
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.control.keeping import Record
+from plimsoll.framework import Pod
+from plimsoll.model.event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
+
+#: Seconds that a replacement gets to run.
+PATIENCE_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a move ended."""
+
+    record: Record
+    phase: Phase
+    reason: str
+    message: str
+    replacement: Replacement | None = None
+
+
+@dataclass(slots=True)
+class _Awaited:
+    record: Record
+    since: float
+    deadline: float
+    replacement: str = ""  #: uid of the pod credited to this move
+    pod: Pod | None = None
+
+
+@dataclass(slots=True)
+class Verification:
+    """Open moves whose eviction was accepted.
+
+    Args:
+        ended: Told of each move that has ended.
+    """
+
+    ended: Callable[[Outcome], None]
+    _awaited: dict[str, list[_Awaited]] = field(default_factory=dict)  #: by owner uid
+    _siblings: dict[str, dict[str, Pod]] = field(default_factory=dict)  #: pods by owner uid, then uid
+    _credited: dict[str, _Awaited] = field(default_factory=dict)  #: by replacement uid
+
+    def in_flight(self) -> dict[str, int]:
+        """Moves that wait for their replacement, by owner uid."""
+        return {owner: len(waiting) for owner, waiting in self._awaited.items() if waiting}
+
+    def siblings(self, owner: str, before: datetime | None = None) -> frozenset[str]:
+        """Uids of the pods that a controller has now; only of those created ``before``, if given."""
+        return frozenset(
+            uid
+            for uid, pod in self._siblings.get(owner, {}).items()
+            if before is None
+            or pod.metadata.creation_timestamp is None
+            or pod.metadata.creation_timestamp < before
+        )
+
+    def expect(self, record: Record, known: frozenset[str], now: float) -> None:
+        """An eviction was accepted: wait for a pod of the owner that is not in ``known``."""
+        owner = record.spec.owner
+        if owner is None or record.spec.target_node is None:
+            self.ended(
+                Outcome(
+                    record,
+                    Phase.SETTLED if record.spec.target_node is None else Phase.FAILED,
+                    "NoReplacement",
+                    "the pod has no controller that would replace it"
+                    if owner is None
+                    else "the pod had ended; nothing replaces it on a node",
+                )
+            )
+            return
+        awaited = _Awaited(record, now, now + PATIENCE_S)
+        self._awaited.setdefault(owner.uid, []).append(awaited)
+        for uid, pod in list(self._siblings.get(owner.uid, {}).items()):
+            if uid not in known and uid != record.spec.pod.uid and uid not in self._credited:
+                awaited.replacement = uid
+                self._credited[uid] = awaited
+                self._see(pod)
+                break
+
+    def observe(self, event: ClusterEvent) -> None:
+        """Something happened to a pod."""
+        match event:
+            case PodAdded(pod) | PodUpdated(_, pod):
+                self._see(pod)
+            case PodDeleted(pod):
+                self._lose(pod)
+            case _:
+                return
+
+    def expire(self, now: float) -> None:
+        """Give up on moves whose replacement did not come in time."""
+        for waiting in list(self._awaited.values()):
+            for awaited in list(waiting):
+                if now >= awaited.deadline:
+                    pod = awaited.pod
+                    self._end(
+                        awaited,
+                        Phase.FAILED,
+                        "NoReplacement" if pod is None else "ReplacementNotRunning",
+                        f"no replacement ran within {PATIENCE_S:.0f} s"
+                        + ("" if pod is None else f"; pod {pod.name} is {pod.status.phase or 'Pending'}"),
+                    )
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _see(self, pod: Pod) -> None:
+        owner = pod.metadata.controller
+        if owner is None:
+            return
+        siblings = self._siblings.setdefault(owner.uid, {})
+        is_new = pod.uid not in siblings
+        siblings[pod.uid] = pod
+        if is_new:
+            for awaited in self._awaited.get(owner.uid, ()):
+                if not awaited.replacement:
+                    awaited.replacement = pod.uid
+                    self._credited[pod.uid] = awaited
+                    break
+        credited = self._credited.get(pod.uid)
+        if credited is None:
+            return
+        credited.pod = pod
+        if pod.node_name and pod.status.phase == "Running":
+            source = credited.record.spec.from_node
+            if pod.node_name == source:
+                self._end(
+                    credited, Phase.RETURNED, "SameNode", f"the replacement runs on {source} again", pod
+                )
+            else:
+                self._end(
+                    credited, Phase.SETTLED, "Verified", f"the replacement runs on {pod.node_name}", pod
+                )
+
+    def _lose(self, pod: Pod) -> None:
+        owner = pod.metadata.controller
+        if owner is None:
+            return
+        siblings = self._siblings.get(owner.uid)
+        if siblings is not None:
+            siblings.pop(pod.uid, None)
+            if not siblings and owner.uid not in self._awaited:
+                del self._siblings[owner.uid]
+        credited = self._credited.pop(pod.uid, None)
+        if credited is not None:
+            credited.replacement, credited.pod = "", None
+
+    def _end(
+        self, awaited: _Awaited, phase: Phase, reason: str, message: str, pod: Pod | None = None
+    ) -> None:
+        owner = awaited.record.spec.owner
+        if owner is not None:
+            waiting = self._awaited[owner.uid]
+            waiting.remove(awaited)
+            if not waiting:
+                del self._awaited[owner.uid]
+        self._credited.pop(awaited.replacement, None)
+        landed = None if pod is None else Replacement(name=pod.name, uid=pod.uid, node=pod.node_name or None)
+        self.ended(Outcome(awaited.record, phase, reason, message, landed))
