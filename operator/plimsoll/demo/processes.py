@@ -65,7 +65,7 @@ class Process:
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while not path.exists():
+                while not path.exists():  # noqa: ASYNC240 - a local file, looked for at start
                     self.check()
                     await asyncio.sleep(0.05)
                 return
