@@ -20,6 +20,7 @@ from plimsoll.engine.trial import Trial
 from plimsoll.framework import (
     Cluster,
     Code,
+    CycleState,
     Diagnosis,
     IntArray,
     Nomination,
@@ -83,12 +84,14 @@ class Evaluation:
         pre_filter: The status by which PreFilter rejected the pod, else success.
         statuses: Status by node name, for nodes that are not feasible.
         scores: Of the feasible nodes; None when there is none.
+        state: What the plugins learned on the way.
     """
 
     pre_filter: Status
     statuses: Mapping[str, Status]
     feasible: tuple[str, ...]
     scores: ScoreTable | None
+    state: CycleState
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,7 @@ class Scheduler:
             statuses=statuses,
             feasible=tuple(nodes[row].name for row in rows),
             scores=lane.score(pod, rows) if len(rows) else None,
+            state=lane.state,
         )
 
     def rank(self, pod: PodInfo) -> Ranking:

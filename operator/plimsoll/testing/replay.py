@@ -8,14 +8,22 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import typer
 
 from plimsoll.engine.cycle import Decision, Evaluation, Outcome
-from plimsoll.framework import PluginError, Registry, Status
+from plimsoll.framework import CycleState, PluginError, Registry, Snapshot, Status
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.recordings import Case, Situation, read_cases, situation
+
+
+@runtime_checkable
+class TellsVolumes(Protocol):
+    """A plugin that can say which volumes a pod's claims would get on a node."""
+
+    def volumes_on(self, state: CycleState, snapshot: Snapshot, row: int) -> dict[str, str]:
+        """Claim to volume, "" where one would be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +73,9 @@ def compare(case: Case, given: Situation) -> Iterator[Mismatch]:
     yield from _differ(case, "result", expected["result"], decision.outcome.value)
     if decision.outcome is not Outcome.ERROR and expected["result"] != "error":
         try:
-            yield from _evaluation(case, scheduler.evaluate(pod))
+            evaluation = scheduler.evaluate(pod)
+            yield from _evaluation(case, evaluation)
+            yield from _volumes(case, given, evaluation)
         except PluginError as exc:
             if "scoreError" not in expected:
                 yield Mismatch(case.id, "evaluation", "no error", str(exc), plugin=exc.plugin)
@@ -108,6 +118,19 @@ def _scores(case: Case, got: Evaluation) -> Iterator[Mismatch]:
                     case, "raw and normalised score", points[plugin], pair, node=node, plugin=plugin
                 )
         yield from _differ(case, "total", total, int(table.totals[position]), node=node)
+
+
+def _volumes(case: Case, given: Situation, got: Evaluation) -> Iterator[Mismatch]:
+    """What each delayed claim would get on each feasible node, where a plugin can tell."""
+    teller = next((each for each in given.scheduler.profile.filter if isinstance(each, TellsVolumes)), None)
+    if teller is None:
+        return
+    snapshot = Snapshot(given.scheduler.cluster)
+    for node in got.feasible:
+        row = given.scheduler.cluster.rows[node]
+        expected = case.expected.get("volumes", {}).get(node, {})
+        volumes = teller.volumes_on(got.state, snapshot, row)
+        yield from _differ(case, "volumes", expected, volumes, node=node, plugin="VolumeBinding")
 
 
 def _decision(case: Case, got: Decision) -> Iterator[Mismatch]:
