@@ -1,0 +1,213 @@
+"""The custom resources at an API server: what it refuses, fills in, protects and prints."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from api.malformed_policies import MALFORMED, MalformedPolicy
+from e2e.speaking import MERGE, TABLE, Speaker, speaking
+from plimsoll.api.v1alpha1 import KINDS, Eviction, SchedulingPolicy
+from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus, PodReference, Replacement
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.api.v1alpha1.resource import ObjectMeta
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path(__file__).parents[2]
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+POLICIES = "/apis/plimsoll.dev/v1alpha1/schedulingpolicies"
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+def documents(folder: str) -> list[dict[str, Any]]:
+    """The objects of all YAML files of a folder."""
+    contents = [path.read_text(encoding="utf-8") for path in sorted((ROOT / folder).glob("*.yaml"))]
+    return [document for content in contents for document in yaml.safe_load_all(content)]
+
+
+@pytest.fixture
+async def speaker(kubeconfig: Path) -> AsyncIterator[Speaker]:
+    """Somebody who speaks to an API server that serves our kinds."""
+    async with speaking(kubeconfig) as somebody:
+        for definition in documents("crds"):
+            await somebody.install(DEFINITIONS, definition)
+        for kind in KINDS:
+            await served(somebody, f"/apis/plimsoll.dev/v1alpha1/{kind.definition.plural}")
+        yield somebody
+
+
+async def served(speaker: Speaker, path: str) -> None:
+    """Wait until a kind that was just defined can be listed."""
+    for _ in range(400):
+        if (await speaker.request("GET", path, limit="1")).status == 200:
+            return
+        await asyncio.sleep(0.05)
+    pytest.fail(f"{path} is not served 20 s after it was defined")
+
+
+@pytest.fixture
+async def records(speaker: Speaker) -> AsyncIterator[str]:
+    """The path of Eviction records in a namespace of the test's own."""
+    name = f"records-{uuid.uuid4().hex[:8]}"
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    (await speaker.request("POST", "/api/v1/namespaces", namespace)).accepted()
+    yield f"/apis/plimsoll.dev/v1alpha1/namespaces/{name}/evictions"
+    await speaker.request("DELETE", f"/api/v1/namespaces/{name}")
+
+
+def a_record(name: str = "web-1-0123abcd") -> dict[str, Any]:
+    """A record of moving web-1 from n1 to n2."""
+    return Eviction(
+        metadata=ObjectMeta(name=name, labels={"plimsoll.dev/policy": "default"}),
+        spec=EvictionSpec(
+            pod=PodReference(namespace="shop", name="web-1", uid="u1"),
+            policy="default",
+            strategy="RemoveDuplicates",
+            mode=Mode.ENFORCE,
+            reason="two pods of ReplicaSet web on one node",
+            from_node="n1",
+            target_node="n2",
+        ),
+    ).to_wire()
+
+
+async def accepted_ones(speaker: Speaker, malformed: Iterable[MalformedPolicy]) -> list[str]:
+    """Those that are not refused with their field named; as kubectl applies them: strictly."""
+    wrong = []
+    for policy in malformed:
+        query = {"fieldValidation": "Strict", "dryRun": "All"}
+        answer = await speaker.request("POST", POLICIES, policy.to_object(), **query)
+        if answer.status not in {400, 422} or policy.field not in answer.message:
+            wrong.append(f"{policy.id}: {answer.status} {answer.message}")
+    return wrong
+
+
+async def test_every_malformed_policy_is_refused_with_the_field_named(speaker: Speaker) -> None:
+    """Bounds, patterns, enums, types, lists and rules: the schema alone refuses them."""
+    assert await accepted_ones(speaker, [policy for policy in MALFORMED if not policy.unknown]) == []
+
+
+async def test_the_examples_are_accepted_as_they_are_meant(speaker: Speaker) -> None:
+    """What the API server stores, with its defaults, means what the file means."""
+    policies = [document for document in documents("examples") if document["kind"] == "SchedulingPolicy"]
+    for document in policies:
+        answer = await speaker.request("POST", POLICIES, document, fieldValidation="Strict", dryRun="All")
+
+        stored = SchedulingPolicy.from_wire(answer.accepted())
+        assert stored.spec == SchedulingPolicy.from_wire(document).spec
+    assert len(policies) >= 3
+
+
+@pytest.mark.parametrize("spec", [{}, {"rebalancing": {}}, {"scheduling": {"schedulerName": "plimsoll"}}])
+async def test_defaults_of_the_api_server_are_the_models(speaker: Speaker, spec: dict[str, Any]) -> None:
+    """And what was left out as a whole stays out."""
+    policy = {"apiVersion": "plimsoll.dev/v1alpha1", "kind": "SchedulingPolicy", "metadata": {"name": "a"}}
+    answer = await speaker.request("POST", POLICIES, policy | {"spec": spec}, dryRun="All")
+
+    stored = answer.accepted()
+    assert SchedulingPolicy.from_wire(stored).spec == SchedulingPolicy.from_wire({"spec": spec}).spec
+    assert {"scheduling", "rebalancing"} & stored["spec"].keys() == spec.keys()
+
+
+async def test_what_a_record_says_was_decided_never_changes(speaker: Speaker, records: str) -> None:
+    """A history that can be rewritten explains nothing."""
+    (await speaker.request("POST", records, a_record())).accepted()
+    one = f"{records}/web-1-0123abcd"
+
+    changed = await speaker.request("PATCH", one, {"spec": {"targetNode": "n3"}}, sends=MERGE)
+    labelled = await speaker.request("PATCH", one, {"metadata": {"labels": {"a": "b"}}}, sends=MERGE)
+
+    assert changed.status == 422
+    assert "the spec of a record never changes" in changed.message
+    assert labelled.accepted()["metadata"]["labels"]["a"] == "b"
+
+
+async def test_a_finished_record_cannot_be_finished_again(speaker: Speaker, records: str) -> None:
+    """Whoever comes second, with an old cache, is refused."""
+    (await speaker.request("POST", records, a_record())).accepted()
+    status = f"{records}/web-1-0123abcd/status"
+    told = EvictionStatus()
+    for phase in (Phase.PLANNED, Phase.EVICTING, Phase.EVICTED, Phase.SETTLED):
+        told = told.entering(phase, NOON, message=f"reached {phase}")
+        answer = await speaker.request("PATCH", status, {"status": told.to_wire()}, sends=MERGE)
+        assert EvictionStatus.from_wire(answer.accepted()["status"]) == told
+
+    again = await speaker.request("PATCH", status, {"status": {"phase": "Failed"}}, sends=MERGE)
+    message = await speaker.request("PATCH", status, {"status": {"message": "seen"}}, sends=MERGE)
+
+    assert again.status == 422
+    assert "a finished record keeps its phase" in again.message
+    assert message.status == 200
+
+
+async def test_a_status_is_written_at_its_own_path(speaker: Speaker, records: str) -> None:
+    """Creating a record cannot pretend that it is done."""
+    pretending = a_record() | {"status": {"phase": "Settled"}}
+
+    created = (await speaker.request("POST", records, pretending)).accepted()
+
+    assert "status" not in created
+
+
+async def test_the_table_of_records_tells_the_story(speaker: Speaker, records: str) -> None:
+    """Pod, from, to, landed, strategy, phase, age: as `kubectl get evictions` prints it."""
+    (await speaker.request("POST", records, a_record())).accepted()
+    told = EvictionStatus().entering(
+        Phase.PLANNED, NOON, replacement=Replacement(name="web-2", uid="u2", node="n2")
+    )
+    path = f"{records}/web-1-0123abcd/status"
+    (await speaker.request("PATCH", path, {"status": told.to_wire()}, sends=MERGE)).accepted()
+
+    table = (await speaker.request("GET", records, takes=TABLE)).accepted()
+
+    columns = [column["name"] for column in table["columnDefinitions"] if not column["priority"]]
+    assert columns == ["Name", "Pod", "From", "To", "Landed", "Strategy", "Phase", "Age"]
+    assert table["rows"][0]["cells"][:7] == [
+        "web-1-0123abcd",
+        "web-1",
+        "n1",
+        "n2",
+        "n2",
+        "RemoveDuplicates",
+        "Planned",
+    ]
+
+
+async def test_records_are_selected_by_label_and_by_field(speaker: Speaker, records: str) -> None:
+    """By what people ask: of which policy, from which node, in which phase."""
+    other = copy.deepcopy(a_record("api-1-0123abcd"))
+    other["spec"]["fromNode"] = "n9"
+    del other["metadata"]["labels"]
+    for record in (a_record(), other):
+        (await speaker.request("POST", records, record)).accepted()
+
+    async def names(**query: str) -> list[str]:
+        listed = (await speaker.request("GET", records, **query)).accepted()
+        return [item["metadata"]["name"] for item in listed["items"]]
+
+    assert await names(fieldSelector="spec.fromNode=n9") == ["api-1-0123abcd"]
+    assert await names(fieldSelector="spec.fromNode=n1,spec.strategy=RemoveDuplicates") == ["web-1-0123abcd"]
+    assert await names(labelSelector="plimsoll.dev/policy=default") == ["web-1-0123abcd"]
+
+
+async def test_kinds_are_found_by_short_name_and_category(speaker: Speaker) -> None:
+    """Discovery has what kubectl needs for `spol`, `plev` and `get plimsoll`."""
+    discovered = (await speaker.request("GET", "/apis/plimsoll.dev/v1alpha1")).accepted()
+
+    found = {resource["name"]: resource for resource in discovered["resources"]}
+    assert found["schedulingpolicies"]["shortNames"] == ["spol"]
+    assert found["evictions"]["shortNames"] == ["plev"]
+    assert found["schedulingpolicies"]["categories"] == found["evictions"]["categories"] == ["plimsoll"]
+    assert {"schedulingpolicies/status", "evictions/status"} <= found.keys()
