@@ -37,6 +37,9 @@ layers: $(STAMP) ## the layering contracts (pyproject.toml)
 crds: $(STAMP) ## write crds/*.yaml from the models
 	$(BIN)/python -m plimsoll.api.crds crds
 
+demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KEEP=1] [NODES=40]
+	$(BIN)/plimsoll demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
+
 test: $(STAMP) ## the whole test suite
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 

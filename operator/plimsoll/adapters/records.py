@@ -1,11 +1,12 @@
 """The Eviction records, as custom resources."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plimsoll.adapters.answering import answered
+from plimsoll.adapters.answering import answer_of, answered
+from plimsoll.adapters.errors import APIError
 from plimsoll.adapters.session import MERGE_PATCH, Session
-from plimsoll.control.ports import Answer
+from plimsoll.control.ports import Answer, Verdict
 
 GROUP = "/apis/plimsoll.dev/v1alpha1"
 
@@ -44,10 +45,10 @@ class EvictionRecords:
             self._session.request("DELETE", f"{GROUP}/namespaces/{namespace}/evictions/{name}")
         )
 
-    async def list(self) -> tuple[Mapping[str, Any], ...]:
-        """All records.
-
-        Raises:
-            APIError: The server did not answer.
-        """
-        return tuple((await self._session.object("GET", f"{GROUP}/evictions")).get("items") or ())
+    async def list(self) -> tuple[Answer, Sequence[Mapping[str, Any]]]:
+        """All records; GONE when the CustomResourceDefinition is not installed."""
+        try:
+            listed = await self._session.object("GET", f"{GROUP}/evictions")
+        except APIError as exc:
+            return answer_of(exc), ()
+        return Answer(Verdict.DONE), listed.get("items") or ()

@@ -30,6 +30,9 @@ from plimsoll.framework.observer import Observer
 #: Longest sentence in a record.
 REASON_LENGTH, MESSAGE_LENGTH = 1024, 4096
 
+#: Seconds until the records are asked for again, when the server does not tell.
+RETRY_S = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -75,8 +78,14 @@ class RecordKeeper:
         self.known: dict[str, Record] = {}
 
     async def load(self) -> None:
-        """Read what earlier processes left; raises what the port raises when the server does not answer."""
-        for document in await self._records.list():
+        """Read what earlier processes left; waits until the server tells."""
+        while True:
+            answer, documents = await self._records.list()
+            if answer.is_done:
+                break
+            self._observer.failed("records", f"the records cannot be listed yet: {answer.message}")
+            await self._clock.sleep(RETRY_S)
+        for document in documents:
             self.notice(document)
 
     def notice(self, document: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ Adapters implement them for a real API server, :mod:`plimsoll.testing.fakes` for
 simulation for all of it with faults by seed. An expected refusal is a value, never an exception.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
@@ -154,8 +154,8 @@ class Records(Protocol):
     async def delete(self, namespace: str, name: str) -> Answer:
         """Drop a record."""
 
-    async def list(self) -> "tuple[Mapping[str, Any], ...]":
-        """All records; raises what the adapter raises when the server does not answer."""
+    async def list(self) -> tuple[Answer, Sequence[Mapping[str, Any]]]:
+        """All records; GONE when the server does not know the resource."""
 
 
 class PolicyStatusWriter(Protocol):

@@ -18,6 +18,9 @@ SCHEDULER = "plimsoll"
 ZONES = ("zone-a", "zone-b", "zone-c")
 GPU = "plimsoll.dev/gpu-milli"
 
+#: Asks the development cluster for a simulated kubelet.
+KUBELET = "devcluster.plimsoll.dev/kubelet"
+
 #: Share of the capacity of the first nodes that the workloads of a made-up cluster ask for.
 LOAD = 0.55
 
@@ -151,7 +154,7 @@ def node_manifest(number: int, shape: NodeShape) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "labels": labels, "annotations": {KUBELET: "simulated"}},
         "status": {
             "capacity": amounts,
             "allocatable": amounts,

@@ -1,0 +1,177 @@
+"""Plays the demo: starts the processes, tells the story, judges it."""
+
+import asyncio
+import contextlib
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from plimsoll.demo.balance import could_run
+from plimsoll.demo.client import Client
+from plimsoll.demo.inventory import Inventory
+from plimsoll.demo.processes import Process
+from plimsoll.demo.scenario import Scenario, Story
+from plimsoll.demo.screen import Screen, node_table
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import Registry
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+
+#: Seconds for a process to be ready, and for the mending to come to rest.
+READY_S, MENDING_S = 30.0, 45.0
+
+#: Seconds of the whole story; past it the demo ends with what it has.
+WHOLE_S = 115.0
+
+#: Reasons of pending pods that the summary shows.
+REASONS_SHOWN = 5
+
+
+async def play(inventory: Inventory, examples: Path, *, keep: bool, console: Console) -> int:
+    """Play the story; the exit status.
+
+    Args:
+        inventory: What to build.
+        examples: The folder of the example policies.
+        keep: Leave everything running at the end, until interrupted.
+        console: To show it on.
+    """
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="plimsoll-demo-") as folder:
+        home = Path(folder)
+        kubeconfig = home / "kubeconfig"
+        async with Process(
+            home / "devcluster.log", "devcluster", "--kubeconfig", str(kubeconfig), "--nodes", "0"
+        ) as cluster:
+            await cluster.until_exists(kubeconfig, READY_S)
+            async with (
+                _connected(kubeconfig) as client,
+                Process(
+                    home / "operator.log",
+                    *("run", "--kubeconfig", str(kubeconfig), "--bind-address", "127.0.0.1"),
+                    *("--metrics-port", "0", "--health-port", "0"),
+                ) as operator,
+            ):
+                with Screen(console) as screen:
+
+                    def alive() -> None:
+                        cluster.check()
+                        operator.check()
+
+                    scenario = Scenario(client, screen, inventory, examples, alive)
+                    await _tell(scenario, began)
+                status = judge(scenario.story, console, time.monotonic() - began)
+                if keep:
+                    await _keep(kubeconfig, console)
+                return status
+
+
+async def _tell(scenario: Scenario, began: float) -> None:
+    await scenario.build()
+    watch = asyncio.create_task(scenario.watch_budgets())
+    try:
+        await scenario.place()
+        await scenario.drift()
+        left = WHOLE_S - (time.monotonic() - began)
+        await scenario.mend(max(5.0, min(MENDING_S, left - 10)))
+    finally:
+        watch.cancel()
+        with contextlib.suppress(asyncio.CancelledError, aiohttp.ClientError):
+            await watch
+
+
+def judge(story: Story, console: Console, seconds: float) -> int:
+    """Print the summary, computed from what the API server listed; 0 only if all went well."""
+    placed, drifted, mended = story.placed, story.drifted, story.mended
+    if placed is None or drifted is None or mended is None:
+        console.print("[red]The story was not told to its end.[/]")
+        return 1
+    registry = Registry(IN_TREE)
+    defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
+    profile = build_profile(ProfileConfig("plimsoll"), registry, defaults)
+    stranded = could_run(story.nodes, story.pods, profile)
+    phases = Counter(record.get("status", {}).get("phase", "?") for record in story.records)
+    strategies = Counter(record["spec"]["strategy"] for record in story.records)
+    violations = story.budgets.violations
+    checks = {
+        "the balance improved": mended.spread < drifted.spread,
+        "no PodDisruptionBudget was violated": not violations,
+        "nothing is left pending that could run": not stranded,
+        "no pod came back to the node it was moved from": not phases["Returned"],
+    }
+    console.print(node_table(drifted, mended))
+    table = Table(title="Summary", title_justify="left", show_header=False)
+    table.add_row("pods placed", f"{placed.bound} in {story.placing_s:.1f} s, {placed.pending} pending")
+    table.add_row(
+        "cpu spread over open nodes",
+        f"{placed.spread:.1f} placed, {drifted.spread:.1f} drifted, {mended.spread:.1f} mended"
+        " (standard deviation, percentage points)",
+    )
+    table.add_row("evictions by strategy", _counts(strategies) or "none")
+    table.add_row("evictions by phase", _counts(phases) or "none")
+    table.add_row(
+        "budgets",
+        f"{len(story.budgets.met)} watched, {story.budgets.seen} states judged, {len(violations)} violations",
+    )
+    table.add_row("pending at the end", f"{mended.pending}, of which {len(stranded)} could run")
+    table.add_row("time", f"{seconds:.0f} s")
+    console.print(table)
+    _explain_pending(story, console)
+    for sentence, holds in checks.items():
+        console.print(f"{'[green]✓[/]' if holds else '[red]✗[/]'} {sentence}")
+    for violation in violations[:REASONS_SHOWN]:
+        console.print(f"  [red]{violation}[/]")
+    return 0 if all(checks.values()) else 1
+
+
+def _explain_pending(story: Story, console: Console) -> None:
+    """Every pending pod's reason, in the scheduler's words, counted."""
+    reasons = Counter(
+        next(
+            (
+                str(condition.get("message", ""))
+                for condition in pod.get("status", {}).get("conditions", [])
+                if condition["type"] == "PodScheduled" and condition["status"] == "False"
+            ),
+            "no reason given",
+        )
+        for pod in story.pods
+        if not pod["spec"].get("nodeName")
+    )
+    for reason, count in reasons.most_common(REASONS_SHOWN):
+        console.print(f"  {count} pending: {reason}", markup=False)
+    if len(reasons) > REASONS_SHOWN:
+        console.print(f"  and {len(reasons) - REASONS_SHOWN} more reasons")
+
+
+def _counts(counter: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counter.most_common())
+
+
+@contextlib.asynccontextmanager
+async def _connected(kubeconfig: Path) -> AsyncIterator[Client]:
+    """A client for the plain-text door of a development cluster."""
+    config = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+    clusters = {each["name"]: each["cluster"]["server"] for each in config["clusters"]}
+    server = next(url for url in clusters.values() if url.startswith("http://"))
+    headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}"}
+    async with aiohttp.ClientSession(server, headers=headers, read_bufsize=2**21) as session:
+        yield Client(session)
+
+
+async def _keep(kubeconfig: Path, console: Console) -> None:
+    console.print(
+        "\nStill running; end it with Ctrl-C. In another terminal:\n"
+        f"  export KUBECONFIG={kubeconfig}\n"
+        "  kubectl get evictions.plimsoll.dev -A\n"
+        "  kubectl get spol,pods -A",
+        highlight=False,
+    )
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
