@@ -109,7 +109,7 @@ def _balance(taken: Sequence[IntArray], capacities: Sequence[IntArray]) -> IntAr
     ]
     if len(fractions) == 2:
         first, second = fractions
-        deviation = np.where(counted[0] & counted[1], np.abs(first - second) / 2, 0.0)
+        deviation = np.abs(first - second) / 2 * (counted[0] & counted[1])
     else:
         deviation = _deviation(np.array(fractions), np.array(counted))
     balance: IntArray = ((1 - deviation) * MAX_SCORE).astype(np.int64)

@@ -179,6 +179,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
                 continue
             most = allocatable[:, axis]
             short = amount > most - requested[:, axis]
+            if not short.any():
+                continue
             codes |= short * np.int64(1 << position) | (short & (amount > most)) * np.int64(HOPELESS)
         return codes
 
@@ -194,7 +196,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
 
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         """Points per node, shape (N,)."""
-        total, weights = all_feasible(snapshot), all_feasible(snapshot)
+        total = all_feasible(snapshot)
+        weights: IntArray | int = 0
         for name, weight in self._weights.items():
             amount = pod.template.score_requests.get(name, 0)
             axis = snapshot.axis_of(name)
@@ -205,11 +208,12 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
             taken = snapshot.requested[:, axis] if column is None else snapshot.nonzero_requested[:, column]
             points = self._points(taken + amount, capacity)
             counted = capacity > 0 if self._shape is None else points > 0
-            total += np.where(counted, points * weight, 0)
-            weights += np.where(counted, weight, 0)
+            total += points * weight  # 0 where it is not counted
+            weights = weights + (weight if counted.all() else counted * weight)
         if self._shape is None:
             return _divided(total, np.maximum(weights, 1))
-        return (2 * total + weights) // np.maximum(2 * weights, 1)
+        rounded: IntArray = (2 * total + weights) // np.maximum(2 * weights, 1)
+        return rounded
 
     def _points(self, taken: IntArray, capacity: IntArray) -> IntArray:
         """Points of one resource, shape (N,); 0 where the node has none of it."""
@@ -226,9 +230,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
         return points
 
 
-def _divided(numerator: IntArray, divisor: IntArray) -> IntArray:
+def _divided(numerator: IntArray, divisor: IntArray | np.int64) -> IntArray:
     """The quotient truncated towards zero; products of absurd amounts wrap around and are negative."""
-    if numerator.min(initial=0) < 0:
+    if len(numerator) and numerator.min() < 0:
         numerator -= np.fmod(numerator, divisor)
     quotient: IntArray = numerator // divisor
     return quotient
