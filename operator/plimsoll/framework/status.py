@@ -57,8 +57,10 @@ class Status:
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> "Status":
-        """The same answer, signed by ``plugin`` unless it is signed already."""
-        return self if self.plugin else replace(self, plugin=plugin)
+        """The same answer, signed by ``plugin``; who agrees or signed already needs no signature."""
+        if self.plugin or self.code in {Code.SUCCESS, Code.SKIP}:
+            return self
+        return replace(self, plugin=plugin)
 
 
 SUCCESS = Status()
