@@ -65,7 +65,7 @@ def test_a_plugin_that_raises_is_named_and_harms_its_own_cycle():
     fine = scheduler.schedule(info(cluster, "q"))
 
     assert broken.outcome is Outcome.ERROR
-    assert broken.message == 'running score plugin "Breaks": ZeroDivisionError: as asked'
+    assert broken.message == 'running Score plugin "Breaks": ZeroDivisionError: as asked'
     assert fine.outcome is Outcome.SCHEDULED
 
 

@@ -273,7 +273,7 @@ def test_a_strategy_that_raises_harms_only_itself():
     found = plan(a_rebalancing(Raises(), Named("p0")), crowded(), SURROUNDINGS)
 
     assert [str(failure) for failure in found.failures] == [
-        'running deschedule plugin "Raises": LookupError: no such thing'
+        'running Deschedule plugin "Raises": LookupError: no such thing'
     ]
     assert len(found.moves) == 1
 

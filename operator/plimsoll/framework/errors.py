@@ -47,4 +47,5 @@ class PluginError(PlimsollError):
 
     def __str__(self) -> str:
         """What was attempted, by whom, and what went wrong."""
-        return f'running {self.point} plugin "{self.plugin}": {self.problem}'
+        point = self.point[:1].upper() + self.point[1:]
+        return f'running {point} plugin "{self.plugin}": {self.problem}'

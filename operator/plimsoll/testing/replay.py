@@ -138,8 +138,9 @@ def _decision(case: Case, got: Decision) -> Iterator[Mismatch]:
     hosts = expected.get("hosts", [])
     if hosts and got.node not in hosts:
         yield Mismatch(case.id, "host", hosts, got.node)
-    if expected["result"] == "unschedulable":
+    if expected["result"] in {"unschedulable", "error"}:
         yield from _differ(case, "message", expected.get("message"), got.message)
+    if expected["result"] == "unschedulable":
         ours = sorted(got.diagnosis.plugins) if got.diagnosis else []
         theirs = sorted(expected.get("unschedulablePlugins", []))
         yield from _differ(case, "unschedulablePlugins", theirs, ours)
