@@ -1,6 +1,8 @@
 """The objects, other than pods and nodes, that decisions read: a shelf by kind."""
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
 
 from plimsoll.model.storage import (
     CSIDriver,
@@ -21,12 +23,17 @@ from plimsoll.model.workload import (
     StatefulSet,
 )
 
+T = TypeVar("T")
+
+#: Derived values are dropped, all of them, when there are more than this.
+LARGEST_SHELF = 65_536
+
 
 @dataclass(slots=True)
 class ClusterObjects:
     """Objects by key: ``name``, or ``namespace/name`` for namespaced kinds.
 
-    ``version`` rises with each change; whoever derived something from these objects compares it.
+    ``version`` rises with each change; ``derived`` keeps what was computed from the objects until then.
     """
 
     namespaces: dict[str, Namespace] = field(default_factory=dict)
@@ -44,10 +51,28 @@ class ClusterObjects:
     csi_capacities: dict[str, CSIStorageCapacity] = field(default_factory=dict)
     attachments: dict[str, VolumeAttachment] = field(default_factory=dict)
     version: int = 0
+    _derived: dict[Hashable, object] = field(default_factory=dict, repr=False, compare=False)
+    _derived_version: int = field(default=0, repr=False, compare=False)
+
+    def derived(self, key: Hashable, build: Callable[[], T]) -> T:
+        """What was computed from these objects under ``key``, built again after any change of them."""
+        if self._derived_version != self.version or len(self._derived) >= LARGEST_SHELF:
+            self._derived = {}
+            self._derived_version = self.version
+        found = self._derived.get(key)
+        if found is None:
+            found = self._derived[key] = build()
+        return cast("T", found)
 
     def fork(self) -> "ClusterObjects":
         """An independent shelf of the same objects."""
-        copies = {
-            each.name: dict(getattr(self, each.name)) for each in fields(self) if each.name != "version"
-        }
-        return ClusterObjects(**copies, version=self.version)
+        copies = {name: dict(getattr(self, name)) for name in _KINDS}
+        return ClusterObjects(
+            **copies,
+            version=self.version,
+            _derived=dict(self._derived),
+            _derived_version=self._derived_version,
+        )
+
+
+_KINDS = tuple(name for name in ClusterObjects.__slots__ if not name.startswith("_") and name != "version")

@@ -171,10 +171,14 @@ class Templates:
 
 
 def shape_of(pod: Pod) -> tuple[object, ...]:
-    """All fields of which a placement decision may depend, but for name, uid, node and status."""
+    """All fields of which a placement decision may depend, but for name, uid, node and status.
+
+    The claims of ephemeral volumes are named after the pod: with one, no other pod is of its shape.
+    """
     spec = pod.spec
     owner = pod.metadata.controller
     return (
+        (pod.name, pod.uid) if any(volume.ephemeral is not None for volume in spec.volumes) else None,
         pod.namespace,
         pod.labels,
         (owner.kind, owner.name) if owner else None,

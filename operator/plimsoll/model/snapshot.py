@@ -56,10 +56,21 @@ class Snapshot:
         """The nodes of those rows (indices into the whole cluster), in that order."""
         return Snapshot(self._cluster, rows)
 
+    def if_requested(self, requested: IntArray) -> "Snapshot":
+        """The same nodes, as if the pods on them requested that much; shape (N, R)."""
+        twin = Snapshot(self._cluster, self._rows)
+        twin._requested = requested
+        return twin
+
     @property
     def rows(self) -> RowArray:
         """Shape (N,): the row of each node in the whole cluster."""
         return np.arange(len(self._cluster), dtype=np.intp) if self._rows is None else self._rows
+
+    @property
+    def node_mark(self) -> tuple[int, int]:
+        """Differs after a node object changed or rows moved: what was computed from nodes is stale."""
+        return self._cluster.node_tick, self._cluster.epoch
 
     # -- nodes ---------------------------------------------------------------------------------------
 

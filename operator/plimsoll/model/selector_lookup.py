@@ -1,0 +1,84 @@
+"""Finding selectors by labels, and labels by selectors, without trying all of them.
+
+Most selectors demand that some label has one of a few values. Filed under such a pair, the candidates
+for a pod's labels are found by asking for each of its labels; the rest is tried one by one.
+"""
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+from plimsoll.model.selectors import Selector
+
+T = TypeVar("T", bound=Hashable)
+
+
+def anchor(selector: Selector) -> tuple[tuple[str, str], ...]:
+    """Label pairs of which each selected object has one; empty when the selector demands no value."""
+    best: tuple[tuple[str, str], ...] = ()
+    for requirement in selector.requirements:
+        if requirement.operator == "In" and (not best or len(requirement.values) < len(best)):
+            best = tuple((requirement.key, value) for value in requirement.values)
+    return best
+
+
+class SelectorLookup(Generic[T]):
+    """Items, each filed under its selector: which of them may select these labels?"""
+
+    def __init__(self) -> None:
+        self._anchored: dict[tuple[str, str], dict[T, None]] = {}
+        self._free: dict[T, None] = {}
+
+    def add(self, selector: Selector, item: T) -> None:
+        """File an item."""
+        pairs = anchor(selector)
+        for pair in pairs:
+            self._anchored.setdefault(pair, {})[item] = None
+        if not pairs and not selector.matches_nothing:
+            self._free[item] = None
+
+    def candidates(self, labels: Mapping[str, str]) -> Iterator[T]:
+        """Each item whose selector may match; it must still be asked."""
+        yield from self._free
+        for pair in labels.items():
+            yield from self._anchored.get(pair, ())
+
+
+class LabelLookup(Generic[T]):
+    """Items, each filed under its labels: which of them may a selector select?"""
+
+    def __init__(self) -> None:
+        self._by_pair: dict[tuple[str, str], dict[T, None]] = {}
+        self._all: dict[T, None] = {}
+
+    def add(self, labels: Mapping[str, str], item: T) -> None:
+        """File an item."""
+        self._all[item] = None
+        for pair in labels.items():
+            self._by_pair.setdefault(pair, {})[item] = None
+
+    def discard(self, labels: Mapping[str, str], item: T) -> None:
+        """Remove an item."""
+        self._all.pop(item, None)
+        for pair in labels.items():
+            filed = self._by_pair.get(pair)
+            if filed is not None:
+                filed.pop(item, None)
+                if not filed:
+                    del self._by_pair[pair]
+
+    def candidates(self, selector: Selector) -> Iterator[T]:
+        """Each item that the selector may match; it must still be asked."""
+        if selector.matches_nothing:
+            return
+        pairs = anchor(selector)
+        if not pairs:
+            yield from self._all
+        for pair in pairs:
+            yield from self._by_pair.get(pair, ())
+
+    def copy(self) -> "LabelLookup[T]":
+        """An independent copy."""
+        twin: LabelLookup[T] = LabelLookup()
+        twin._all = dict(self._all)
+        twin._by_pair = {pair: dict(items) for pair, items in self._by_pair.items()}
+        return twin
