@@ -17,6 +17,7 @@ from plimsoll.engine.lane import EXCLUDED, FEASIBLE, Lane, ScoreTable
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.runtime import calling
 from plimsoll.engine.trial import Trial
+from plimsoll.engine.what_if import LaneWhatIf
 from plimsoll.framework import (
     Cluster,
     Code,
@@ -275,7 +276,12 @@ class Scheduler:
         """Ask the PostFilter plugins in turn; reasons of those that cannot help add up."""
         if not self.profile.post_filter:
             return None
-        rejections = Rejections(_LazyStatuses(lane, pod, overrides), lane.absent, diagnosis)
+        rejections = Rejections(
+            _LazyStatuses(lane, pod, overrides),
+            lane.absent,
+            diagnosis,
+            LaneWhatIf(lane, pod, dict(overrides), self._nominated_by_row()),
+        )
         snapshot = Snapshot(self.cluster)
         reasons: list[str] = []
         last = Nomination(Status(Code.UNSCHEDULABLE))
@@ -290,6 +296,10 @@ class Scheduler:
             if answer.status.code is not Code.UNSCHEDULABLE:
                 break
         return replace(last, status=Status(Code.UNSCHEDULABLE, tuple(reasons)))
+
+    def _nominated_by_row(self) -> dict[int, Sequence[PodInfo]]:
+        rows = self.cluster.rows
+        return {rows[node]: pods for node, pods in self.nominations.by_node.items() if node in rows}
 
     def _with_nominated(self, lane: Lane, pod: PodInfo) -> tuple[dict[int, Status], RowArray]:
         """Statuses by row where nominated pods change the verdict, and the feasible rows that remain.

@@ -171,6 +171,10 @@ class Lane:
                 skipped.add(plugin.name)
             elif answer.code is Code.UNRESOLVABLE:
                 self.rejected = answer
+                # The plugins behind have had no turn: what they wrote for an earlier attempt is void.
+                self.state = CycleState()
+                self._raw.clear()
+                self._totals = self._settled = self._stale_rows = None
                 break
             elif answer.code is Code.UNSCHEDULABLE:
                 self.rejected = answer
@@ -243,6 +247,22 @@ class Lane:
             return self.absent
         plugin = self.profile.filter[position]
         return self._refusal(plugin, int(self._codes[plugin.name][row]), pod)
+
+    def codes(self, plugin: str) -> IntArray:
+        """The codes of a filter plugin that took part in the latest refresh, shape (N,)."""
+        return self._codes[plugin]
+
+    def rows_refused(self, code: Code, pod: PodInfo) -> RowArray:
+        """Rows whose first refusal has that status code, ascending."""
+        chosen = np.zeros(len(self.failed), dtype=np.bool_)
+        for position, plugin in enumerate(self.profile.filter):
+            rows = np.flatnonzero(self.failed == position)
+            if not len(rows):
+                continue
+            codes = self._codes[plugin.name][rows]
+            wanted = [each for each in np.unique(codes) if self._refusal(plugin, int(each), pod).code is code]
+            chosen[rows[np.isin(codes, wanted)]] = True
+        return np.flatnonzero(chosen)
 
     def _refusal(self, plugin: FilterPlugin, code: int, pod: PodInfo) -> Status:
         with calling(plugin.name, "filter"):

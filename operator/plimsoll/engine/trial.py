@@ -44,6 +44,16 @@ class Trial:
             if plugin.name not in skipped and isinstance(plugin, SimulatedPods)
         ]
 
+    def renewed(self, state: CycleState) -> "Trial":
+        """The same fork and filters with another state."""
+        twin = object.__new__(Trial)
+        twin.state = state
+        twin.fork = self.fork
+        twin._pod = self._pod
+        twin._filters = self._filters
+        twin._summing = self._summing
+        return twin
+
     def add(self, other: PodInfo, row: int) -> None:
         """``other`` now counts as placed on the node of ``row``.
 

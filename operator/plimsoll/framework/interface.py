@@ -9,7 +9,7 @@ all nodes, or only those that changed: a plugin cannot tell, and need not.
 Source: kube-scheduler v1.36, ``framework/interface.go``; the vectorised shape is ours (docs/adr/0003).
 """
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -19,7 +19,7 @@ import numpy as np
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.status import SUCCESS, Diagnosis, Status
-from plimsoll.model.columns import IntArray
+from plimsoll.model.columns import BoolArray, IntArray, RowArray
 from plimsoll.model.pod_info import PodInfo
 from plimsoll.model.snapshot import Snapshot
 
@@ -103,12 +103,35 @@ class FilterPlugin(Plugin, Protocol):
 
     #: What the answer depends on.
     reads: ClassVar[Reads]
+    #: Whether all it knows of the pods on a node is ``Snapshot.requested``.
+    additive: ClassVar[bool] = False
 
     def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         """Shape (N,): 0 where the node is feasible, else a code that ``refusal`` explains."""
 
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
         """What a code other than 0 means: UNSCHEDULABLE or UNRESOLVABLE, with upstream's reasons."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node that takes the pod once the victims have left, most important victim first."""
+
+    victims: tuple[PodInfo, ...]
+    violations: int  #: victims whose disruption budget does not allow it
+
+
+class VictimSearch(Protocol):
+    """How preemption came to its choice, made when asked for: for explaining and for recordings."""
+
+    def candidates(self) -> Mapping[str, Candidate]:
+        """By node name."""
+
+    def selected(self) -> tuple[str, ...]:
+        """The best candidates; several are equal by every rule."""
+
+    def statuses(self) -> Mapping[str, Status]:
+        """By node name, of nodes that were tried and are no candidates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +143,69 @@ class Nomination:
         node: The node nominated; "" clears an earlier nomination; None leaves it alone.
         victims: Pods that must leave the node first, most important first.
         outranked: Pods of lower priority whose own nomination to the node is cleared.
+        search: How it was decided; None when nothing was searched.
     """
 
     status: Status = SUCCESS
     node: str | None = None
     victims: tuple[PodInfo, ...] = ()
     outranked: tuple[PodInfo, ...] = ()
+    search: VictimSearch | None = None
+
+
+class NodeTrial(Protocol):
+    """One node with pods taken away and put back in thought; close it before opening another."""
+
+    def remove(self, pod: PodInfo) -> None:
+        """The pod, placed on the node, no longer counts."""
+
+    def add(self, pod: PodInfo) -> None:
+        """It counts again."""
+
+    def status(self) -> Status:
+        """What the filters say now, with the pods nominated to the node and without them."""
+
+    def close(self) -> None:
+        """Put everything back."""
+
+
+class WhatIf(Protocol):
+    """What the filters would say if pods left; made by the engine for one attempt."""
+
+    @property
+    def is_additive(self) -> bool:
+        """Whether every filter that takes part and looks at pods reads ``Snapshot.requested`` alone.
+
+        Then ``refusals_if`` answers for many nodes at once, and is exact.
+        """
+
+    def helpful(self) -> RowArray:
+        """Rows whose refusal was UNSCHEDULABLE, the only ones where removing pods may help."""
+
+    def nominated(self, row: int) -> Sequence[PodInfo]:
+        """Pending pods that are nominated to the node."""
+
+    def nominated_rows(self) -> RowArray:
+        """Rows with such pods."""
+
+    def refusals_if(self, rows: RowArray, requested: IntArray) -> "Refusals":
+        """The filters' verdicts on ``rows`` if their pods requested that much, shape (len(rows), R)."""
+
+    def on(self, row: int) -> NodeTrial:
+        """Try one node, pod by pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """Verdicts on some nodes.
+
+    Attributes:
+        fits: Shape (len(rows),): nodes that no filter refuses.
+        status: The status of the node at a position.
+    """
+
+    fits: BoolArray
+    status: Callable[[int], Status]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +216,13 @@ class Rejections:
         statuses: Status by row of the whole snapshot, of every node that was refused explicitly.
         absent: The status of all other nodes, when PreFilter rejected or narrowed; else success.
         diagnosis: The same in counts.
+        what_if: Asks the filters about a changed cluster; None when nobody can.
     """
 
     statuses: Mapping[int, Status]
     absent: Status
     diagnosis: Diagnosis
+    what_if: WhatIf | None = None
 
 
 @runtime_checkable

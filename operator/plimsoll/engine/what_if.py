@@ -1,0 +1,156 @@
+"""What would the filters say if pods left a node? Asked by PostFilter plugins, answered for one attempt.
+
+The lane's codes stand for all filters that do not look at pods. Where the others look at sums of requests
+alone, many nodes are judged at once; else a fork of the cluster is changed pod by pod and put back.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from plimsoll.engine.lane import Lane
+from plimsoll.engine.runtime import calling, checked
+from plimsoll.engine.trial import Trial
+from plimsoll.framework import (
+    SUCCESS,
+    Code,
+    IntArray,
+    PodInfo,
+    Reads,
+    Refusals,
+    RowArray,
+    Snapshot,
+    Status,
+)
+
+
+class LaneWhatIf:
+    """Questions about one pod that fits nowhere.
+
+    Args:
+        lane: The lane that was refreshed for the pod.
+        pod: The pod.
+        overrides: Statuses by row that replace the lane's own.
+        nominated: Pending pods by the row of the node they are nominated to.
+    """
+
+    def __init__(
+        self,
+        lane: Lane,
+        pod: PodInfo,
+        overrides: dict[int, Status],
+        nominated: dict[int, Sequence[PodInfo]],
+    ) -> None:
+        self._lane = lane
+        self._pod = pod
+        self._overrides = overrides
+        self._nominated = nominated
+        self._filters = [plugin for plugin in lane.profile.filter if plugin.name not in lane.skipped]
+
+    @cached_property
+    def is_additive(self) -> bool:
+        """Whether the filters in play that look at pods look at sums of requests alone."""
+        return all(
+            plugin.reads is Reads.NODE or getattr(plugin, "additive", False) for plugin in self._filters
+        )
+
+    def helpful(self) -> RowArray:
+        """Rows refused with UNSCHEDULABLE exactly."""
+        if not self._lane.rejected.is_success:
+            is_helpful = self._lane.rejected.code is Code.UNSCHEDULABLE
+            return np.arange(len(self._lane.failed) if is_helpful else 0, dtype=np.intp)
+        rows = self._lane.rows_refused(Code.UNSCHEDULABLE, self._pod)
+        if not self._overrides:
+            return rows
+        others = set(rows.tolist()) - set(self._overrides)
+        others |= {row for row, status in self._overrides.items() if status.code is Code.UNSCHEDULABLE}
+        return np.array(sorted(others), dtype=np.intp)
+
+    def nominated(self, row: int) -> Sequence[PodInfo]:
+        """Pending pods that are nominated to the node."""
+        return self._nominated.get(row, ())
+
+    def nominated_rows(self) -> RowArray:
+        """Rows with such pods."""
+        return np.array(sorted(self._nominated), dtype=np.intp)
+
+    def refusals_if(self, rows: RowArray, requested: IntArray) -> Refusals:
+        """Judge many nodes at once."""
+        assert self.is_additive
+        snapshot = Snapshot(self._lane.cluster).at(rows).if_requested(requested)
+        first = np.full(len(rows), -1, dtype=np.int64)
+        code: IntArray = np.zeros(len(rows), dtype=np.int64)
+        for position in range(len(self._filters) - 1, -1, -1):
+            plugin = self._filters[position]
+            if plugin.reads is Reads.NODE:
+                codes = self._lane.codes(plugin.name)[rows]
+            else:
+                with calling(plugin.name, "filter"):
+                    codes = checked(
+                        plugin.filter(self._lane.state, self._pod, snapshot), len(rows), plugin.name, "filter"
+                    )
+            refused = codes != 0
+            first[refused] = position
+            code[refused] = codes[refused]
+
+        def status(position: int) -> Status:
+            if first[position] < 0:
+                return SUCCESS
+            plugin = self._filters[first[position]]
+            with calling(plugin.name, "filter"):
+                refusal: Status = plugin.refusal(int(code[position]), self._lane.state, self._pod)
+            return refusal.by(plugin.name)
+
+        return Refusals(first < 0, status)
+
+    def on(self, row: int) -> "RowTrial":
+        """Try one node, pod by pod."""
+        ahead = [
+            other
+            for other in self.nominated(row)
+            if other.priority >= self._pod.priority and other.uid != self._pod.uid
+        ]
+        return RowTrial(self._fork.renewed(self._lane.state.clone()), row, ahead)
+
+    @cached_property
+    def _fork(self) -> Trial:
+        lane = self._lane
+        return Trial(lane.profile, lane.state.clone(), self._pod, lane.cluster.fork(), lane.skipped)
+
+
+class RowTrial:
+    """One node of a fork that is used for one node after another."""
+
+    def __init__(self, trial: Trial, row: int, nominated: Sequence[PodInfo]) -> None:
+        self._trial = trial
+        self._row = row
+        self._nominated = nominated
+        self._removed: dict[str, PodInfo] = {}
+
+    def remove(self, pod: PodInfo) -> None:
+        """The pod no longer counts."""
+        self._trial.remove(pod, self._row)
+        self._removed[pod.uid] = pod
+
+    def add(self, pod: PodInfo) -> None:
+        """It counts again."""
+        self._trial.add(pod, self._row)
+        del self._removed[pod.uid]
+
+    def status(self) -> Status:
+        """What the filters say with the nominated pods, then without them."""
+        if self._nominated:
+            for pod in self._nominated:
+                self._trial.add(pod, self._row)
+            status = self._trial.status(self._row)
+            for pod in self._nominated:
+                self._trial.remove(pod, self._row)
+            if not status.is_success:
+                return status
+        return self._trial.status(self._row)
+
+    def close(self) -> None:
+        """Put everything back."""
+        for pod in list(self._removed.values()):
+            self.add(pod)
