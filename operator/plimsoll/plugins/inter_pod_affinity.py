@@ -1,0 +1,266 @@
+"""InterPodAffinity: near some pods, far from others, "near" meaning nodes with one value of a label.
+
+Formula, filter, with counts by (topology key, value) over all nodes::
+
+    affinity = placed pods that match all required affinity terms of the pod
+    anti[t]  = placed pods that match required anti-affinity term t of the pod
+    existing = placed pods with a required anti-affinity term that matches the pod
+    feasible = every term's key is on the node and affinity > 0, and no anti[t] > 0, and no existing > 0
+
+Formula, score::
+
+    raw[n]   = sum over keys k of points[k][value of k on n]
+    score[n] = int(100 * (raw[n] - min(raw)) / (max(raw) - min(raw)))
+
+``points`` adds, for each placed pod's domain: the weight of each preferred term of the pod that matches it
+(negative for anti-affinity); the weight of each of its own preferred terms that matches the pod; and
+hardPodAffinityWeight for each of its required affinity terms that matches the pod.
+
+Units: pods and weights, int64; points out, int64, 0..100, higher is better.
+Edges: a pod that matches its own affinity terms may go first, when nobody else matches anywhere; a node
+without an anti-affinity term's key passes that term; terminating pods count; all equal scores 0. A
+namespace selector of the pod's own terms that accepts a namespace without labels selects every namespace.
+Source: kube-scheduler v1.36, ``interpodaffinity/filtering.go`` and ``scoring.go``.
+Differs: counts are kept by (term, domain) on every pod event instead of summed at each attempt.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from plimsoll.framework import (
+    ABSENT,
+    MAX_SCORE,
+    SKIP,
+    SUCCESS,
+    ClusterObjects,
+    CycleState,
+    FilterPlugin,
+    IntArray,
+    NormalizingPlugin,
+    PluginArgs,
+    PodClass,
+    PodCounts,
+    PodInfo,
+    PodTemplate,
+    PodTerm,
+    PreFilterPlugin,
+    PreScorePlugin,
+    Reads,
+    Snapshot,
+    Status,
+    TermCounts,
+    TermKind,
+    all_feasible,
+    unresolvable,
+    unschedulable,
+)
+
+AFFINITY_UNMET = unresolvable("node(s) didn't match pod affinity rules")
+ANTI_AFFINITY_UNMET = unschedulable("node(s) didn't match pod anti-affinity rules")
+EXISTING_ANTI_AFFINITY_UNMET = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
+REFUSALS = (AFFINITY_UNMET, ANTI_AFFINITY_UNMET, EXISTING_ANTI_AFFINITY_UNMET)
+
+
+class InterPodAffinityArgs(PluginArgs):
+    """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
+
+    hard_pod_affinity_weight: Annotated[int, Field(ge=0, le=100)] = Field(
+        default=1, description="Points for each required affinity term of a placed pod that matches."
+    )
+    ignore_preferred_terms_of_existing_pods: bool = Field(
+        default=False, description="Whether a pod without preferred terms is not scored at all."
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnTerms:
+    """The terms of one template, with the pods each of them means.
+
+    Attributes:
+        affinity: The pods that match all required affinity terms; None when there is none.
+        affinity_keys: The topology keys of those terms.
+        anti_affinity: Topology key and pods of each required anti-affinity term.
+        preferred: Topology key, pods and weight (negative: away) of each preferred term.
+        is_first: Whether the pod matches all its own required affinity terms.
+    """
+
+    affinity: PodClass | None
+    affinity_keys: tuple[str, ...]
+    anti_affinity: tuple[tuple[str, PodClass], ...]
+    preferred: tuple[tuple[str, PodClass, int], ...]
+    is_first: bool
+
+
+NO_TERMS = OwnTerms(None, (), (), (), is_first=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Points:
+    """What Score reads: by topology key, points by coded label value; the last cell is of no value."""
+
+    by_key: dict[str, IntArray]
+
+
+class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlugin):
+    """Near some pods, far from others."""
+
+    name: ClassVar = "InterPodAffinity"
+    args_model: ClassVar = InterPodAffinityArgs
+    reads: ClassVar = Reads.CLUSTER
+
+    def __init__(self, args: InterPodAffinityArgs) -> None:
+        self.args = args
+
+    # -- filter --------------------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """SKIP when the pod requires nothing and no placed pod keeps it away."""
+        if pod.template.terms_error:
+            return unresolvable(f"parsing pod: {pod.template.terms_error}")
+        own = _own_terms(pod.template, snapshot.objects)
+        if own.affinity is not None or own.anti_affinity or _keeping_away(pod, snapshot):
+            return SUCCESS
+        return SKIP
+
+    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """The index of the refusal plus 1, shape (N,)."""
+        own = _own_terms(pod.template, snapshot.objects)
+        codes = all_feasible(snapshot)
+        for key, counts in _keeping_away(pod, snapshot):
+            codes[(counts > 0)[snapshot.label_ids(key)]] = 3
+        for key, pods in own.anti_affinity:
+            near = snapshot.index(PodCounts).of(pods).sums(key, snapshot).sums > 0
+            codes[near[snapshot.label_ids(key)]] = 2
+        if own.affinity is not None:
+            counts_of = snapshot.index(PodCounts).of(own.affinity)
+            by_key = {key: counts_of.sums(key, snapshot).sums for key in own.affinity_keys}
+            alone = own.is_first and not any(counts.any() for counts in by_key.values())
+            for key, counts in by_key.items():
+                ids = snapshot.label_ids(key)
+                codes[(ids == ABSENT) if alone else (counts <= 0)[ids]] = 1
+        return codes
+
+    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+        """Which of the three rules."""
+        return REFUSALS[code - 1]
+
+    # -- score ---------------------------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Add up the points by domain; SKIP when no term of anybody matched."""
+        own = _own_terms(pod.template, snapshot.objects)
+        if self.args.ignore_preferred_terms_of_existing_pods and not own.preferred:
+            return SKIP
+        by_key: dict[str, IntArray] = {}
+        for key, pods, weight in own.preferred:
+            counts = snapshot.index(PodCounts).of(pods)
+            if counts.total:
+                _add_points(by_key, key, counts.sums(key, snapshot).sums, weight)
+        for term, counts in snapshot.index(TermCounts).concerning(
+            pod.template, _namespace_labels(pod, snapshot.objects)
+        ):
+            weight = self._weight_of_existing(term)
+            if weight and counts.total:
+                _add_points(by_key, term.topology_key, counts.sums(term.topology_key, snapshot).sums, weight)
+        if not by_key:
+            return SKIP
+        state.write(Points(by_key))
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """The points of each node's domains, shape (F,)."""
+        raw: IntArray | None = None
+        for key, points in state.read(Points).by_key.items():
+            here: IntArray = points[snapshot.label_ids(key)]
+            raw = here if raw is None else raw + here
+        assert raw is not None
+        return raw
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+        """The least becomes 0, the most 100."""
+        lowest, highest = int(scores.min()), int(scores.max())
+        if lowest == highest:
+            return np.zeros_like(scores)
+        normal: IntArray = (MAX_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
+        return normal
+
+    def _weight_of_existing(self, term: PodTerm) -> int:
+        """What a placed pod's term that matches the pod adds to its domain."""
+        match term.kind:
+            case TermKind.REQUIRED_AFFINITY:
+                return self.args.hard_pod_affinity_weight
+            case TermKind.PREFERRED_AFFINITY:
+                return term.weight
+            case TermKind.PREFERRED_ANTI_AFFINITY:
+                return -term.weight
+            case TermKind.REQUIRED_ANTI_AFFINITY:
+                return 0
+
+
+def _add_points(by_key: dict[str, IntArray], key: str, counts: IntArray, weight: int) -> None:
+    if counts.any():
+        points = counts * weight
+        by_key[key] = by_key[key] + points if key in by_key else points
+
+
+def _keeping_away(pod: PodInfo, snapshot: Snapshot) -> Iterable[tuple[str, IntArray]]:
+    """Topology key and counts by domain of placed pods whose required anti-affinity means this pod."""
+    away = []
+    for term, counts in snapshot.index(TermCounts).concerning(
+        pod.template, _namespace_labels(pod, snapshot.objects)
+    ):
+        if term.kind is TermKind.REQUIRED_ANTI_AFFINITY and counts.total:
+            sums = counts.sums(term.topology_key, snapshot).sums
+            if sums.any():
+                away.append((term.topology_key, sums))
+    return away
+
+
+def _namespace_labels(pod: PodInfo, objects: ClusterObjects) -> dict[str, str]:
+    namespace = objects.namespaces.get(pod.namespace)
+    return {} if namespace is None else namespace.labels
+
+
+def _own_terms(template: PodTemplate, objects: ClusterObjects) -> OwnTerms:
+    if not template.terms:
+        return NO_TERMS
+    if any(term.namespace_selector is not None for term in template.terms):
+        return objects.derived((InterPodAffinity, template), lambda: _compiled(template, objects))
+    return template.memo(InterPodAffinity.name, lambda: _compiled(template, objects))
+
+
+def _compiled(template: PodTemplate, objects: ClusterObjects) -> OwnTerms:
+    def meant(*terms: PodTerm) -> PodClass:
+        return PodClass(tuple((_namespaces(term, objects), term.selector) for term in terms))
+
+    required = template.terms_of(TermKind.REQUIRED_AFFINITY)
+    affinity = meant(*required) if required else None
+    return OwnTerms(
+        affinity=affinity,
+        affinity_keys=tuple(dict.fromkeys(term.topology_key for term in required)),
+        anti_affinity=tuple(
+            (term.topology_key, meant(term)) for term in template.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
+        ),
+        preferred=tuple(
+            (term.topology_key, meant(term), sign * term.weight)
+            for kind, sign in ((TermKind.PREFERRED_AFFINITY, 1), (TermKind.PREFERRED_ANTI_AFFINITY, -1))
+            for term in template.terms_of(kind)
+        ),
+        is_first=affinity is not None and affinity.matches(template.namespace, template.labels),
+    )
+
+
+def _namespaces(term: PodTerm, objects: ClusterObjects) -> frozenset[str] | None:
+    """The namespaces that a term of the pod means, None for all of them."""
+    selector = term.namespace_selector
+    if selector is None:
+        return term.namespaces
+    if selector.matches({}):
+        return None
+    return term.namespaces | {
+        namespace.name for namespace in objects.namespaces.values() if selector.matches(namespace.labels)
+    }

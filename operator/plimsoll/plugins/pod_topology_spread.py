@@ -1,0 +1,513 @@
+"""PodTopologySpread: keep the pods of a selector evenly spread over zones, hosts or any other node label.
+
+Formula, filter, per hard constraint with counts[d] of matching pods in each topology domain d::
+
+    skew[n] = counts[domain[n]] + (1 if the selector matches the pod itself) - least
+    refused where skew[n] > maxSkew
+    least   = 0 if there are fewer than minDomains domains, else min(counts)
+
+Formula, score, over the soft constraints c whose key the node has, F feasible nodes::
+
+    raw[n]   = round(sum_c(counts_c[n] * ln(domains_c + 2) + (maxSkew_c - 1)))
+    score[n] = 100 * (max(raw) + min(raw) - raw[n]) // max(raw)
+
+``counts_c[n]`` is the node's own count for ``kubernetes.io/hostname``, its domain's otherwise.
+
+Units: pods, int64; points out, int64, 0..100, higher is better.
+Edges: pods that are terminating, or of another namespace, are not counted, and an empty selector counts
+nobody. Domains are made by nodes that have all keys of the hard (or soft) constraints and pass the
+inclusion policies. A pod without constraints of its own gets the defaults, if a Service or its controller
+selects it; with the built-in defaults a node without a zone is scored by the other constraint. Where
+max(raw) is 0 all score 100.
+Source: kube-scheduler v1.36, ``podtopologyspread/filtering.go`` and ``scoring.go``; KEP-895, KEP-3022,
+KEP-3094.
+Differs: counts are kept by (selector, domain) on every pod event instead of summed at each attempt.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import log
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, PositiveInt, model_validator
+
+from plimsoll.framework import (
+    ABSENT,
+    MAX_SCORE,
+    SKIP,
+    SUCCESS,
+    BoolArray,
+    ClusterObjects,
+    CycleState,
+    DomainSums,
+    FilterPlugin,
+    IntArray,
+    NodeMatcher,
+    NormalizingPlugin,
+    PluginArgs,
+    PodClass,
+    PodCounts,
+    PodInfo,
+    PodTemplate,
+    PreFilterPlugin,
+    PreScorePlugin,
+    Reads,
+    ReplicaSet,
+    Selector,
+    SelectorError,
+    SimulatedPods,
+    Snapshot,
+    StatefulSet,
+    Status,
+    Toleration,
+    TopologySpreadConstraint,
+    all_feasible,
+    compile_node_matcher,
+    compile_selector,
+    error,
+    is_label_key,
+    matching_nodes,
+    selector_of_labels,
+    tolerated_nodes,
+    unresolvable,
+    unschedulable,
+)
+
+SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
+LABEL_MISSING = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
+
+HOSTNAME = "kubernetes.io/hostname"
+SYSTEM_DEFAULTS = (
+    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable="ScheduleAnyway"),
+    TopologySpreadConstraint(
+        max_skew=5, topology_key="topology.kubernetes.io/zone", when_unsatisfiable="ScheduleAnyway"
+    ),
+)
+
+
+class DefaultConstraint(PluginArgs):
+    """A constraint for pods that have none; its selector is made from what owns the pod."""
+
+    max_skew: PositiveInt = Field(description="How many more matching pods a domain may hold than another.")
+    topology_key: str = Field(description="The node label whose values are the domains.")
+    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"] = Field(
+        description="Whether the constraint refuses nodes or only scores them."
+    )
+
+    @model_validator(mode="after")
+    def _key(self) -> "DefaultConstraint":
+        if not is_label_key(self.topology_key):
+            raise ValueError(f'topologyKey: "{self.topology_key}" is not a label key')
+        return self
+
+
+class PodTopologySpreadArgs(PluginArgs):
+    """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
+
+    defaulting_type: Literal["System", "List"] = Field(
+        default="System",
+        description="System: spread softly over hosts and zones. List: as defaultConstraints says.",
+    )
+    default_constraints: tuple[DefaultConstraint, ...] = Field(
+        default=(), description="For pods without constraints of their own; only with List."
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "PodTopologySpreadArgs":
+        if self.defaulting_type == "System" and self.default_constraints:
+            raise ValueError("defaultConstraints: must be empty unless defaultingType is List")
+        pairs = [(each.topology_key, each.when_unsatisfiable) for each in self.default_constraints]
+        if len(set(pairs)) < len(pairs):
+            raise ValueError("defaultConstraints: two have the same topologyKey and whenUnsatisfiable")
+        return self
+
+
+class Included:
+    """The nodes that make domains: with all the keys, and passing the inclusion policies."""
+
+    __slots__ = ("_content", "_hash")
+
+    def __init__(
+        self,
+        keys: tuple[str, ...],
+        matcher: NodeMatcher | None,
+        tolerations: tuple[Toleration, ...] | None,
+    ) -> None:
+        self._content = (keys, matcher, tolerations)
+        self._hash = hash(self._content)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Included) and self._content == other._content)
+
+    def among(self, snapshot: Snapshot) -> BoolArray:
+        """Shape (N,): which nodes belong to the set."""
+        keys, matcher, tolerations = self._content
+        included: BoolArray = np.ones(len(snapshot), dtype=np.bool_)
+        for key in keys:
+            included &= snapshot.label_ids(key) != ABSENT
+        if matcher is not None:
+            included &= matching_nodes(matcher, snapshot)
+        if tolerations is not None:
+            included &= tolerated_nodes(tolerations, snapshot)
+        return included
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """One constraint of one template, compiled."""
+
+    topology_key: str
+    max_skew: int
+    min_domains: int
+    namespace: str
+    selector: Selector
+    pods: PodClass
+    selects_itself: bool
+    nodes: Included | None
+
+    def means(self, pod: PodInfo) -> bool:
+        """Whether the pod's namespace and labels are meant, terminating or not."""
+        return pod.namespace == self.namespace and self.selector.matches(pod.labels)
+
+    def counts(self, snapshot: Snapshot) -> DomainSums:
+        """Matching pods by domain."""
+        return snapshot.index(PodCounts).of(self.pods).sums(self.topology_key, snapshot, self.nodes)
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """All constraints of one template.
+
+    Attributes:
+        hard: Those that refuse nodes.
+        soft: Those that score them.
+        all_keys_required: Whether a node without one of the soft keys scores 0.
+    """
+
+    hard: tuple[Constraint, ...] = ()
+    soft: tuple[Constraint, ...] = ()
+    all_keys_required: bool = True
+    problem: str = ""
+
+    @cached_property
+    def soft_keys(self) -> frozenset[str]:
+        """The keys of the soft constraints."""
+        return frozenset(each.topology_key for each in self.soft)
+
+
+NONE = Constraints()
+
+
+@dataclass(slots=True)
+class HardState:
+    """What Filter reads: the constraints, and simulated pods that the kept counts leave out.
+
+    Attributes:
+        constraints: The hard ones.
+        extra: For each, pods by domain that were added (or, negative, removed) in thought though the counts
+            never had them: upstream counts terminating pods and empty selectors there, and only there.
+    """
+
+    constraints: tuple[Constraint, ...]
+    extra: list[dict[int, int]] = field(default_factory=list)
+
+    def clone(self) -> "HardState":
+        """An independent copy."""
+        return HardState(self.constraints, [dict(each) for each in self.extra])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SoftState:
+    """What Score and NormalizeScore read.
+
+    Attributes:
+        constraints: All constraints of the template.
+        weights: ln(domains + 2) of each soft constraint.
+        ignored: Shape (F,): feasible nodes that lack a required key; None when there are none.
+    """
+
+    constraints: Constraints
+    weights: tuple[float, ...]
+    ignored: BoolArray | None
+
+
+class PodTopologySpread(PreFilterPlugin, SimulatedPods, FilterPlugin, PreScorePlugin, NormalizingPlugin):
+    """Spread the pods of a selector evenly."""
+
+    name: ClassVar = "PodTopologySpread"
+    args_model: ClassVar = PodTopologySpreadArgs
+    reads: ClassVar = Reads.CLUSTER
+
+    def __init__(self, args: PodTopologySpreadArgs) -> None:
+        self.args = args
+        self._is_system = args.defaulting_type == "System"
+        self._defaults = (
+            SYSTEM_DEFAULTS
+            if self._is_system
+            else tuple(
+                TopologySpreadConstraint(
+                    max_skew=each.max_skew,
+                    topology_key=each.topology_key,
+                    when_unsatisfiable=each.when_unsatisfiable,
+                )
+                for each in args.default_constraints
+            )
+        )
+
+    # -- filter --------------------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Find the hard constraints; SKIP when there is none."""
+        constraints = self._constraints(pod.template, snapshot.objects)
+        if constraints.problem:
+            return error(constraints.problem)
+        if not constraints.hard:
+            return SKIP
+        state.write(HardState(constraints.hard))
+        return SUCCESS
+
+    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """1 where a key is missing, 2 where the skew would be too large, shape (N,)."""
+        hard = state.read(HardState)
+        codes = all_feasible(snapshot)
+        for position, constraint in enumerate(hard.constraints):
+            domains = constraint.counts(snapshot)
+            counts = domains.sums
+            if hard.extra and hard.extra[position]:
+                counts = counts.copy()
+                for domain, amount in hard.extra[position].items():
+                    counts[domain] += amount
+            least = 0
+            if domains.size and domains.size >= constraint.min_domains:
+                whole = domains.size == len(counts) - 1
+                least = int((counts[:-1] if whole else counts[domains.exists]).min())
+            ids = snapshot.label_ids(constraint.topology_key)
+            verdicts = np.zeros(len(counts), dtype=np.int64)
+            verdicts[counts > constraint.max_skew + least - constraint.selects_itself] = 2
+            verdicts[-1] = 1
+            codes = np.where(codes == 0, verdicts[ids], codes) if position else verdicts[ids]
+        return codes
+
+    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+        """Missing label, or skew."""
+        return LABEL_MISSING if code == 1 else SKEWED
+
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, added: PodInfo, node: int, snapshot: Snapshot
+    ) -> Status:
+        """The kept counts have the pod already, unless it is of a kind they leave out."""
+        _simulate(state.read(HardState), added, node, snapshot, 1)
+        return SUCCESS
+
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: int, snapshot: Snapshot
+    ) -> Status:
+        """Likewise."""
+        _simulate(state.read(HardState), removed, node, snapshot, -1)
+        return SUCCESS
+
+    # -- score ---------------------------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Weigh the soft constraints by the number of domains among the feasible nodes."""
+        constraints = self._constraints(pod.template, snapshot.objects)
+        if not constraints.soft:
+            return SKIP
+        ignored: BoolArray | None = None
+        if constraints.all_keys_required:
+            for key in constraints.soft_keys:
+                missing = snapshot.label_ids(key) == ABSENT
+                if missing.any():
+                    ignored = missing if ignored is None else ignored | missing
+        weights = []
+        for constraint in constraints.soft:
+            if constraint.topology_key == HOSTNAME:
+                size = len(snapshot) - (0 if ignored is None else int(ignored.sum()))
+            else:
+                ids = snapshot.label_ids(constraint.topology_key)
+                if ignored is not None:
+                    ids = ids[~ignored]
+                values = snapshot.label(constraint.topology_key).values
+                seen = np.zeros(len(values) + 1, dtype=np.bool_)
+                seen[ids] = True
+                if seen[-1] and "" in values:
+                    # To upstream a missing zone and an empty one are the same domain.
+                    seen[values.index("")] = True
+                    seen[-1] = False
+                size = int(np.count_nonzero(seen))
+            weights.append(log(size + 2))
+        state.write(SoftState(constraints, tuple(weights), ignored))
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """Matching pods in each node's domains, weighed; shape (F,), lower is better."""
+        soft = state.read(SoftState)
+        points = np.zeros(len(snapshot), dtype=np.float64)
+        for constraint, weight in zip(soft.constraints.soft, soft.weights, strict=True):
+            if constraint.topology_key == HOSTNAME:
+                column = snapshot.index(PodCounts).of(constraint.pods).column
+                here = snapshot.cut(column) * weight + (constraint.max_skew - 1)
+                if not soft.constraints.all_keys_required:
+                    here[snapshot.label_ids(HOSTNAME) == ABSENT] = 0
+            else:
+                worth = constraint.counts(snapshot).sums * weight + (constraint.max_skew - 1)
+                worth[-1] = 0
+                here = worth[snapshot.label_ids(constraint.topology_key)]
+            points += here
+        raw: IntArray = np.floor(points + 0.5).astype(np.int64)
+        if soft.ignored is not None:
+            raw[soft.ignored] = 0
+        return raw
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+        """The fewest matching pods score 100; nodes that lack a required key score 0."""
+        ignored = state.read(SoftState).ignored
+        judged = scores if ignored is None else scores[~ignored]
+        if not len(judged):
+            return np.zeros_like(scores)
+        lowest, highest = int(judged.min()), int(judged.max())
+        if highest == 0:
+            normal = np.full_like(scores, MAX_SCORE)
+        else:
+            normal = MAX_SCORE * (highest + lowest - scores) // highest
+        if ignored is not None:
+            normal[ignored] = 0
+        return normal
+
+    # -- constraints ---------------------------------------------------------------------------------
+
+    def _constraints(self, template: PodTemplate, objects: ClusterObjects) -> Constraints:
+        """The pod's own constraints, or else the defaults with a selector made for it."""
+        own = template.sample.spec.topology_spread_constraints
+        if own:
+            return template.memo(PodTopologySpread.name, lambda: _own_constraints(template, own))
+        if not self._defaults:
+            return NONE
+        return objects.derived((self, template), lambda: self._default_constraints(template, objects))
+
+    def _default_constraints(self, template: PodTemplate, objects: ClusterObjects) -> Constraints:
+        selector = default_selector(template, objects)
+        if selector.is_empty:
+            return NONE
+        return _compiled(
+            template,
+            [(each, selector) for each in self._defaults],
+            all_keys_required=not self._is_system,
+        )
+
+
+def _own_constraints(template: PodTemplate, own: Iterable[TopologySpreadConstraint]) -> Constraints:
+    try:
+        pairs = [(each, _selector(each, template)) for each in own]
+    except SelectorError as exc:
+        return Constraints(problem=str(exc))
+    return _compiled(template, pairs, all_keys_required=True)
+
+
+def _selector(constraint: TopologySpreadConstraint, template: PodTemplate) -> Selector:
+    labels = template.labels
+    return compile_selector(constraint.label_selector).and_equal(
+        {key: labels[key] for key in constraint.match_label_keys if key in labels}
+    )
+
+
+def _compiled(
+    template: PodTemplate,
+    pairs: list[tuple[TopologySpreadConstraint, Selector]],
+    *,
+    all_keys_required: bool,
+) -> Constraints:
+    spec = template.sample.spec
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    matcher = compile_node_matcher(spec.node_selector, affinity.required if affinity else None)
+    groups: dict[bool, tuple[Constraint, ...]] = {}
+    for hard in (True, False):
+        chosen = [pair for pair in pairs if (pair[0].when_unsatisfiable == "DoNotSchedule") is hard]
+        keys = tuple(sorted({constraint.topology_key for constraint, _ in chosen}))
+        groups[hard] = tuple(
+            _compile(
+                constraint,
+                selector,
+                template,
+                keys if hard or all_keys_required else (),
+                None if matcher.is_empty else matcher,
+            )
+            for constraint, selector in chosen
+        )
+    return Constraints(groups[True], groups[False], all_keys_required)
+
+
+def _compile(
+    constraint: TopologySpreadConstraint,
+    selector: Selector,
+    template: PodTemplate,
+    keys: tuple[str, ...],
+    matcher: NodeMatcher | None,
+) -> Constraint:
+    honoured = matcher if constraint.node_affinity_policy != "Ignore" else None
+    tolerations = template.sample.spec.tolerations if constraint.node_taints_policy == "Honor" else None
+    simple = set(keys) <= {constraint.topology_key} and honoured is None and tolerations is None
+    counted = compile_selector(None) if selector.is_empty else selector
+    return Constraint(
+        topology_key=constraint.topology_key,
+        max_skew=constraint.max_skew,
+        min_domains=constraint.min_domains or 1,
+        namespace=template.namespace,
+        selector=selector,
+        pods=PodClass(((frozenset((template.namespace,)), counted),), living=True),
+        selects_itself=selector.matches(template.labels),
+        nodes=None if simple else Included(keys, honoured, tolerations),
+    )
+
+
+def default_selector(template: PodTemplate, objects: ClusterObjects) -> Selector:
+    """What the Services of the pod's namespace, and its controller, select it by; empty when nothing does."""
+    services = objects.derived("selectors of Services by namespace", lambda: _service_selectors(objects))
+    pairs: dict[str, str] = {}
+    for wanted in services.get(template.namespace, ()):
+        if all(template.labels.get(key) == value for key, value in wanted.items()):
+            pairs.update(wanted)
+    owner = template.owner
+    if owner is None:
+        return selector_of_labels(pairs)
+    key = f"{template.namespace}/{owner.name}"
+    if owner.kind == "ReplicationController" and key in objects.replication_controllers:
+        pairs.update(objects.replication_controllers[key].spec.selector)
+    selector = selector_of_labels(pairs)
+    found: ReplicaSet | StatefulSet | None = None
+    if owner.kind == "ReplicaSet":
+        found = objects.replica_sets.get(key)
+    elif owner.kind == "StatefulSet":
+        found = objects.stateful_sets.get(key)
+    if found is None:
+        return selector
+    try:
+        more = compile_selector(found.spec.selector)
+    except SelectorError:
+        return selector
+    return Selector((*selector.requirements, *more.requirements))
+
+
+def _service_selectors(objects: ClusterObjects) -> dict[str, list[dict[str, str]]]:
+    selectors: dict[str, list[dict[str, str]]] = {}
+    for service in objects.services.values():
+        if service.spec.selector:
+            selectors.setdefault(service.metadata.namespace, []).append(service.spec.selector)
+    return selectors
+
+
+def _simulate(hard: HardState, other: PodInfo, node: int, snapshot: Snapshot, amount: int) -> None:
+    """Note a pod that the kept counts leave out, though upstream counts it in thought."""
+    for position, constraint in enumerate(hard.constraints):
+        left_out = other.is_terminating or constraint.selector.is_empty
+        if left_out and constraint.means(other):
+            domain = int(constraint.counts(snapshot).domain_of_row[node])
+            if domain != ABSENT:
+                hard.extra = hard.extra or [{} for _ in hard.constraints]
+                extra = hard.extra[position]
+                extra[domain] = extra.get(domain, 0) + amount
