@@ -1,0 +1,171 @@
+"""NodeVolumeLimits: no more volumes of a driver on a node than the driver can attach there.
+
+Formula, per driver d with a limit on the node::
+
+    attached = volumes of pods on the node, and VolumeAttachments of the node for others
+    refused where count(attached of d) + count(the pod's volumes of d, not those of pods there) > limit[d]
+
+Units: volumes, each once however many pods share it.
+Edges: nodes without a CSINode, or whose driver names no limit, pass; a volume that is attached but used
+by no pod there, and wanted by the pod, counts twice; a claim without a volume counts for the driver of
+its class; in-tree disks count where the node has migrated them.
+Source: kube-scheduler v1.36, ``nodevolumelimits/csi.go``.
+Differs: nothing known.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from plimsoll.framework import (
+    SKIP,
+    SUCCESS,
+    Attachable,
+    ClusterObjects,
+    CSINode,
+    CycleState,
+    FilterPlugin,
+    IntArray,
+    NoArgs,
+    PodInfo,
+    PreFilterPlugin,
+    Reads,
+    Snapshot,
+    Status,
+    VolumeUsers,
+    all_feasible,
+    attachable,
+    attachable_inline,
+    claim_name,
+    claim_not_found,
+    has_volumes,
+    in_tree_plugin,
+    not_owned,
+    unresolvable,
+    unschedulable,
+)
+
+TOO_MANY = unschedulable("node(s) exceed max volume count")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why the pod's own volumes cannot be told: the same on every node."""
+
+    status: Status
+
+
+class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
+    """Respect what drivers can attach."""
+
+    name: ClassVar = "NodeVolumeLimits"
+    args_model: ClassVar = NoArgs
+    reads: ClassVar = Reads.ROW
+
+    def __init__(self, args: NoArgs) -> None:
+        """Take no arguments."""
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """SKIP pods without claims and without disks that may have been migrated."""
+        if not has_volumes(pod):
+            return SKIP
+        problem: Status | None = None
+        concerned = False
+        for volume in pod.pod.spec.volumes:
+            name = claim_name(pod.pod, volume)
+            if name is None:
+                concerned |= (
+                    in_tree_plugin(volume.gce_persistent_disk, volume.aws_elastic_block_store) is not None
+                )
+                continue
+            concerned = True
+            claim = snapshot.objects.claims.get(f"{pod.namespace}/{name}")
+            if claim is None:
+                problem = problem or unresolvable(
+                    f"looking up PVC {pod.namespace}/{name}: {claim_not_found(name)}"
+                )
+            elif volume.ephemeral is not None and not_owned(pod.pod, claim):
+                problem = problem or unresolvable(not_owned(pod.pod, claim))
+        if not concerned:
+            return SKIP
+        if problem is not None:
+            state.write(Problem(problem))
+        return SUCCESS
+
+    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """1 where there would be too many, 2 where a claim is missing, shape (N,)."""
+        codes = all_feasible(snapshot)
+        objects = snapshot.objects
+        if any(
+            name is not None and f"{pod.namespace}/{name}" not in objects.claims
+            for name in (claim_name(pod.pod, volume) for volume in pod.pod.spec.volumes)
+        ):
+            codes[:] = 2
+            return codes
+        limits = objects.derived("volume limits by node", lambda: _limits(objects))
+        if not limits:
+            return codes
+        attachments = objects.derived("attachments by node", lambda: _attachments(objects))
+        users = snapshot.index(VolumeUsers)
+        rows = snapshot.rows.tolist()
+        # Volumes are few and nodes with limits may differ in what they migrated: a node at a time.
+        for position, node in enumerate(snapshot.nodes):
+            limit = limits.get(node.name)
+            if limit is None:
+                continue
+            csi_node = objects.csi_nodes[node.name]
+            new = set(_volumes([pod], objects, csi_node))
+            if not any(volume.driver in limit for volume in new):
+                continue
+            attached = set(_volumes(users.on(rows[position]), objects, csi_node))
+            new -= attached
+            held = attached | attachments.get(node.name, set())
+            for driver in {volume.driver for volume in new} & limit.keys():
+                wanted = sum(volume.driver == driver for volume in new)
+                if wanted + sum(volume.driver == driver for volume in held) > limit[driver]:
+                    codes[position] = 1
+                    break
+        return codes
+
+    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+        """Too many, or the claim's problem."""
+        return TOO_MANY if code == 1 else state.read(Problem).status
+
+
+def _limits(objects: ClusterObjects) -> dict[str, dict[str, int]]:
+    """Node name to driver to limit, where there are any."""
+    limits = {
+        node.name: {
+            driver.name: driver.allocatable.count
+            for driver in node.spec.drivers
+            if driver.allocatable is not None and driver.allocatable.count is not None
+        }
+        for node in objects.csi_nodes.values()
+    }
+    return {name: limit for name, limit in limits.items() if limit}
+
+
+def _attachments(objects: ClusterObjects) -> dict[str, set[Attachable]]:
+    """Node name to what is attached there, according to VolumeAttachments."""
+    attached: dict[str, set[Attachable]] = {}
+    for each in objects.attachments.values():
+        volume = objects.volumes.get(each.spec.source.persistent_volume_name or "")
+        if each.spec.attacher and volume is not None and volume.spec.csi is not None:
+            attached.setdefault(each.spec.node_name, set()).add(
+                Attachable(each.spec.attacher, volume.spec.csi.volume_handle)
+            )
+    return attached
+
+
+def _volumes(pods: Iterable[PodInfo], objects: ClusterObjects, csi_node: CSINode) -> Iterable[Attachable]:
+    """What drivers attach for these pods; claims that are missing are passed over."""
+    for pod in pods:
+        for volume in pod.pod.spec.volumes:
+            name = claim_name(pod.pod, volume)
+            claim = objects.claims.get(f"{pod.namespace}/{name}") if name else None
+            if name is None:
+                found = attachable_inline(volume, csi_node)
+            else:
+                found = None if claim is None else attachable(claim, objects, csi_node)
+            if found is not None:
+                yield found

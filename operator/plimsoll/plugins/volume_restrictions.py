@@ -1,0 +1,157 @@
+"""VolumeRestrictions: no disk mounted twice where it must not be, no claim used twice that is for one pod.
+
+Formula: a node is refused when the pod's inline disk conflicts with one of a pod there, and every node
+when a claim of the pod with access mode ReadWriteOncePod is in use anywhere::
+
+    conflicts = sum over the pod's ReadWriteOncePod claims of (1 if some placed pod mounts it)
+
+Units: none.
+Edges: two users of a GCE disk, iSCSI disk or Ceph image agree if both only read; of an EBS volume never.
+Pods that are added or removed in thought change ``conflicts`` by claim name, whatever their namespace.
+Source: kube-scheduler v1.36, ``volumerestrictions/volume_restrictions.go``.
+Differs: nothing known.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from plimsoll.framework import (
+    SKIP,
+    SUCCESS,
+    CycleState,
+    FilterPlugin,
+    IntArray,
+    NoArgs,
+    PodInfo,
+    PreFilterPlugin,
+    Reads,
+    SimulatedPods,
+    Snapshot,
+    Status,
+    Volume,
+    VolumeUsers,
+    all_feasible,
+    claim_not_found,
+    has_volumes,
+    mounted_claims,
+    unresolvable,
+    unschedulable,
+)
+
+DISK_CONFLICT = unschedulable("node(s) had no available disk")
+CLAIM_IN_USE = unschedulable(
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+    "already in-use by another pod"
+)
+ONE_POD = "ReadWriteOncePod"
+
+
+@dataclass(slots=True)
+class ClaimsInUse:
+    """The pod's claims that are for one pod only, and how many of their users are in the way."""
+
+    claims: frozenset[str]
+    conflicts: int
+
+    def clone(self) -> "ClaimsInUse":
+        """An independent copy."""
+        return ClaimsInUse(self.claims, self.conflicts)
+
+
+class VolumeRestrictions(PreFilterPlugin, SimulatedPods, FilterPlugin):
+    """Keep apart pods that cannot share a volume."""
+
+    name: ClassVar = "VolumeRestrictions"
+    args_model: ClassVar = NoArgs
+    reads: ClassVar = Reads.CLUSTER
+
+    def __init__(self, args: NoArgs) -> None:
+        """Take no arguments."""
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Look up the claims; SKIP when there is neither a disk nor a claim in use."""
+        if not has_volumes(pod):
+            return SKIP
+        objects = snapshot.objects
+        claims = set()
+        for name in mounted_claims(pod):
+            claim = objects.claims.get(f"{pod.namespace}/{name}")
+            if claim is None:
+                return unresolvable(claim_not_found(name))
+            if ONE_POD in claim.spec.access_modes:
+                claims.add(name)
+        users = snapshot.index(VolumeUsers)
+        conflicts = sum(users.is_mounted(f"{pod.namespace}/{name}") for name in claims)
+        if not conflicts and not _disks(pod):
+            return SKIP
+        state.write(ClaimsInUse(frozenset(claims), conflicts))
+        return SUCCESS
+
+    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """1 for a disk, 2 for a claim, shape (N,)."""
+        codes = all_feasible(snapshot)
+        if state.read(ClaimsInUse).conflicts > 0:
+            codes[:] = 2
+        disks = _disks(pod)
+        if disks:
+            users = snapshot.index(VolumeUsers)
+            busy = {
+                row
+                for row in users.rows
+                if any(
+                    _conflict(disk, other)
+                    for user in users.on(row)
+                    for disk in disks
+                    for other in _disks(user)
+                )
+            }
+            for position in [at for at, row in enumerate(snapshot.rows.tolist()) if row in busy]:
+                codes[position] = 1
+        return codes
+
+    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+        """Disk or claim."""
+        return DISK_CONFLICT if code == 1 else CLAIM_IN_USE
+
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, added: PodInfo, node: int, snapshot: Snapshot
+    ) -> Status:
+        """One more user of each claim it shares by name."""
+        in_use = state.read(ClaimsInUse)
+        in_use.conflicts += sum(name in in_use.claims for name in mounted_claims(added))
+        return SUCCESS
+
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: int, snapshot: Snapshot
+    ) -> Status:
+        """One user less."""
+        in_use = state.read(ClaimsInUse)
+        in_use.conflicts -= sum(name in in_use.claims for name in mounted_claims(removed))
+        return SUCCESS
+
+
+def _disks(pod: PodInfo) -> list[Volume]:
+    return [
+        volume
+        for volume in pod.template.sample.spec.volumes
+        if volume.gce_persistent_disk or volume.aws_elastic_block_store or volume.iscsi or volume.rbd
+    ]
+
+
+def _conflict(one: Volume, other: Volume) -> bool:
+    """Whether two pods on one node cannot have both."""
+    if one.gce_persistent_disk and other.gce_persistent_disk:
+        gce, its_gce = one.gce_persistent_disk, other.gce_persistent_disk
+        return gce.pd_name == its_gce.pd_name and not (gce.read_only and its_gce.read_only)
+    if one.aws_elastic_block_store and other.aws_elastic_block_store:
+        return one.aws_elastic_block_store.volume_id == other.aws_elastic_block_store.volume_id
+    if one.iscsi and other.iscsi:
+        return one.iscsi.iqn == other.iscsi.iqn and not (one.iscsi.read_only and other.iscsi.read_only)
+    if one.rbd and other.rbd:
+        return (
+            not set(one.rbd.monitors).isdisjoint(other.rbd.monitors)
+            and one.rbd.pool == other.rbd.pool
+            and one.rbd.image == other.rbd.image
+            and not (one.rbd.read_only and other.rbd.read_only)
+        )
+    return False

@@ -1,0 +1,140 @@
+"""VolumeZone: a pod goes only to the zones and regions of its bound volumes.
+
+Formula: a node with any of the four zone and region labels is refused when, for some such label of a
+volume of the pod, its own value (under that key, or under the key's successor) is not among the volume's
+values, which ``__`` separates.
+
+Units: none.
+Edges: nodes without any of the labels pass; claims that wait for their first consumer and ephemeral
+volumes are passed over; a claim that can have no volume rejects the pod.
+Source: kube-scheduler v1.36, ``volumezone/volume_zone.go``.
+Differs: nothing known.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from plimsoll.framework import (
+    ABSENT,
+    SKIP,
+    SUCCESS,
+    WAIT_FOR_FIRST_CONSUMER,
+    BoolArray,
+    ClusterObjects,
+    CycleState,
+    FilterPlugin,
+    IntArray,
+    NoArgs,
+    PodInfo,
+    PreFilterPlugin,
+    Reads,
+    Snapshot,
+    Status,
+    all_feasible,
+    claim_class,
+    claim_not_found,
+    mounted_claims,
+    unresolvable,
+)
+
+CONFLICT = unresolvable("node(s) had no available volume zone")
+#: Old label keys and the ones that followed them.
+SUCCESSOR = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+TOPOLOGY_LABELS = (*SUCCESSOR, *SUCCESSOR.values())
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeTopology:
+    """Label key and accepted values, one for each topology label of each volume."""
+
+    wanted: tuple[tuple[str, frozenset[str]], ...]
+
+
+class VolumeZone(PreFilterPlugin, FilterPlugin):
+    """Follow the volumes."""
+
+    name: ClassVar = "VolumeZone"
+    args_model: ClassVar = NoArgs
+    reads: ClassVar = Reads.NODE
+
+    def __init__(self, args: NoArgs) -> None:
+        """Take no arguments."""
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Collect the volumes' labels; SKIP when there are none."""
+        names = mounted_claims(pod)
+        if not names:
+            return SKIP
+        wanted: list[tuple[str, frozenset[str]]] = []
+        for name in names:
+            found = _topology(pod.namespace, name, snapshot.objects)
+            if isinstance(found, Status):
+                return found
+            wanted += found
+        if not wanted:
+            return SKIP
+        state.write(VolumeTopology(tuple(wanted)))
+        return SUCCESS
+
+    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """1 where the zone or region is another, shape (N,)."""
+        labelled = np.zeros(len(snapshot), dtype=np.bool_)
+        for key in TOPOLOGY_LABELS:
+            labelled |= snapshot.label_ids(key) != ABSENT
+        codes = all_feasible(snapshot)
+        for key, values in state.read(VolumeTopology).wanted:
+            right = _has_value(snapshot, key, values)
+            if key in SUCCESSOR:
+                missing = snapshot.label_ids(key) == ABSENT
+                right = np.where(missing, _has_value(snapshot, SUCCESSOR[key], values), right)
+            codes[labelled & ~right] = 1
+        return codes
+
+    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+        """The zone."""
+        return CONFLICT
+
+
+def _has_value(snapshot: Snapshot, key: str, values: frozenset[str]) -> BoolArray:
+    accepted: BoolArray = np.array([*(value in values for value in snapshot.label(key).values), False])
+    return accepted[snapshot.label_ids(key)]
+
+
+def _topology(
+    namespace: str, name: str, objects: ClusterObjects
+) -> list[tuple[str, frozenset[str]]] | Status:
+    """The topology labels of a claim's volume, or why the pod cannot be scheduled."""
+    if not name:
+        return unresolvable("PersistentVolumeClaim had no name")
+    claim = objects.claims.get(f"{namespace}/{name}")
+    if claim is None:
+        return unresolvable(claim_not_found(name))
+    if not claim.spec.volume_name:
+        class_name = claim_class(claim)
+        if not class_name:
+            return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+        storage_class = objects.storage_classes.get(class_name)
+        if storage_class is None:
+            return unresolvable(f'storageclass.storage.k8s.io "{class_name}" not found')
+        if storage_class.volume_binding_mode is None:
+            return unresolvable(f'VolumeBindingMode not set for StorageClass "{class_name}"')
+        if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
+            return []
+        return unresolvable("PersistentVolume had no name")
+    volume = objects.volumes.get(claim.spec.volume_name)
+    if volume is None:
+        return unresolvable(f'persistentvolume "{claim.spec.volume_name}" not found')
+    labels = volume.metadata.labels
+    found = []
+    for key in TOPOLOGY_LABELS:
+        if key in labels:
+            values = frozenset(part.strip() for part in labels[key].split("__"))
+            # A malformed list of zones is passed over.
+            if "" not in values:
+                found.append((key, values))
+    return found
