@@ -4,8 +4,10 @@ from collections.abc import Mapping
 
 from plimsoll.framework import Plugin
 from plimsoll.plugins.default_binder import DefaultBinder
+from plimsoll.plugins.default_preemption import DefaultPreemption
 from plimsoll.plugins.dynamic_resources import DynamicResources
 from plimsoll.plugins.image_locality import ImageLocality
+from plimsoll.plugins.inter_pod_affinity import InterPodAffinity
 from plimsoll.plugins.node_affinity import NodeAffinity
 from plimsoll.plugins.node_declared_features import NodeDeclaredFeatures
 from plimsoll.plugins.node_name import NodeName
@@ -13,14 +15,21 @@ from plimsoll.plugins.node_ports import NodePorts
 from plimsoll.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from plimsoll.plugins.node_resources_fit import NodeResourcesFit
 from plimsoll.plugins.node_unschedulable import NodeUnschedulable
+from plimsoll.plugins.node_volume_limits import NodeVolumeLimits
+from plimsoll.plugins.pod_topology_spread import PodTopologySpread
 from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.plugins.scheduling_gates import SchedulingGates
 from plimsoll.plugins.taint_toleration import TaintToleration
+from plimsoll.plugins.volume_binding import VolumeBinding
+from plimsoll.plugins.volume_restrictions import VolumeRestrictions
+from plimsoll.plugins.volume_zone import VolumeZone
 
 IN_TREE: tuple[type[Plugin], ...] = (
     DefaultBinder,
+    DefaultPreemption,
     DynamicResources,
     ImageLocality,
+    InterPodAffinity,
     NodeAffinity,
     NodeDeclaredFeatures,
     NodeName,
@@ -28,9 +37,14 @@ IN_TREE: tuple[type[Plugin], ...] = (
     NodeResourcesBalancedAllocation,
     NodeResourcesFit,
     NodeUnschedulable,
+    NodeVolumeLimits,
+    PodTopologySpread,
     PrioritySort,
     SchedulingGates,
     TaintToleration,
+    VolumeBinding,
+    VolumeRestrictions,
+    VolumeZone,
 )
 """Every plugin of this folder, by name."""
 

@@ -3,12 +3,15 @@
 Formula: two host ports conflict when protocol and port are equal and one of the addresses is ``0.0.0.0``
 (or empty), or both are equal. A node is refused when a port of the pod conflicts with one in use there.
 Units: none.
-Edges: ports of containers and sidecars count, of other init containers not; the protocol is TCP unless given.
+Edges: ports of containers and sidecars count, of other init containers not; the protocol is TCP unless
+given. To upstream the ports of a node are a set: a pod taken away in thought frees its ports even where
+another pod holds the same address, protocol and port; so it does here.
 Source: kube-scheduler v1.36, ``nodeports/node_ports.go`` and ``framework/types.go`` (HostPortInfo).
 Differs: not at all; the ports in use are counted by column as pods come and go.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -27,6 +30,7 @@ from plimsoll.framework import (
     PodInfo,
     PreFilterPlugin,
     Reads,
+    SimulatedPods,
     Snapshot,
     Status,
     unschedulable,
@@ -78,7 +82,18 @@ class HostPortIndex(PodIndex):
             self.counts.add((protocol, port), row, amount)
 
 
-class NodePorts(PreFilterPlugin, FilterPlugin):
+@dataclass(slots=True)
+class SimulatedPorts:
+    """The ports in use on nodes where pods were added or removed in thought, by row."""
+
+    used: dict[int, frozenset[HostPort]] = field(default_factory=dict)
+
+    def clone(self) -> "SimulatedPorts":
+        """An independent copy."""
+        return SimulatedPorts(dict(self.used))
+
+
+class NodePorts(PreFilterPlugin, SimulatedPods, FilterPlugin):
     """Refuse nodes on which a wanted host port is in use."""
 
     name: ClassVar = "NodePorts"
@@ -90,7 +105,26 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Skip when the pod wants no host port."""
-        return SUCCESS if host_ports(pod) else SKIP
+        if not host_ports(pod):
+            return SKIP
+        state.write(SimulatedPorts())
+        return SUCCESS
+
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, added: PodInfo, node: int, snapshot: Snapshot
+    ) -> Status:
+        """Its ports are in use."""
+        used = state.read(SimulatedPorts).used
+        used[node] = _used(used, node, snapshot) | frozenset(host_ports(added))
+        return SUCCESS
+
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: int, snapshot: Snapshot
+    ) -> Status:
+        """Its ports are free, whoever else holds them."""
+        used = state.read(SimulatedPorts).used
+        used[node] = _used(used, node, snapshot) - frozenset(host_ports(removed))
+        return SUCCESS
 
     def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         """1 where a wanted port is in use, shape (N,)."""
@@ -104,6 +138,11 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
                 used = index.used(key, snapshot)
                 if used is not None:
                     taken |= used > 0
+        simulated = state.find(SimulatedPorts)
+        if simulated is not None and simulated.used:
+            for position, row in enumerate(snapshot.rows.tolist()):
+                if row in simulated.used:
+                    taken[position] = _conflicts(host_ports(pod), simulated.used[row])
         return taken.astype(np.int64)
 
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
@@ -127,4 +166,23 @@ def _host_ports(pod: PodInfo) -> tuple[HostPort, ...]:
         for container in running
         for port in container.ports
         if port.host_port > 0
+    )
+
+
+def _used(simulated: Mapping[int, frozenset[HostPort]], row: int, snapshot: Snapshot) -> frozenset[HostPort]:
+    """The ports in use on a node: as simulated so far, or as its pods hold them."""
+    if row in simulated:
+        return simulated[row]
+    whole = snapshot.whole
+    return frozenset(port for holder in whole.pods(row) for port in host_ports(holder))
+
+
+def _conflicts(wanted: Iterable[HostPort], used: frozenset[HostPort]) -> bool:
+    """Whether one of the ports is taken."""
+    return any(
+        protocol == other_protocol
+        and port == other_port
+        and (ANY_ADDRESS in (address, other) or address == other)
+        for address, protocol, port in wanted
+        for other, other_protocol, other_port in used
     )

@@ -144,6 +144,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
     name: ClassVar = "NodeResourcesFit"
     args_model: ClassVar = NodeResourcesFitArgs
     reads: ClassVar = Reads.ROW
+    additive: ClassVar = True
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:
         self._ignored = args.ignored_resources
