@@ -2,7 +2,6 @@
 
 import yaml
 from sybil import Sybil
-from sybil.evaluators.doctest import NORMALIZE_WHITESPACE
 from sybil.example import Example
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
@@ -18,7 +17,7 @@ def validate_policies(example: Example) -> None:
 
 pytest_collect_file = Sybil(
     parsers=[
-        PythonCodeBlockParser(doctest_optionflags=NORMALIZE_WHITESPACE),
+        PythonCodeBlockParser(),
         CodeBlockParser(language="yaml", evaluator=validate_policies),
     ],
     patterns=["*.md"],
