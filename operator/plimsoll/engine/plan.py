@@ -211,8 +211,8 @@ def revalidate(
     return book.moves[0] if verdict is Verdict.ACCEPTED else book.refused[0].refusal
 
 
-def replacement_of(pod: PodInfo, cluster: Cluster) -> PodInfo:
-    """The pod that the owner will make in its place: the same template, not assigned, a new identity."""
+def replacement_of(pod: PodInfo, cluster: Cluster, node: str = "") -> PodInfo:
+    """The pod that the owner will make in its place: the same template, a new identity, maybe a node."""
     metadata = pod.pod.metadata
     fresh = msgspec.structs.replace(
         pod.pod,
@@ -224,7 +224,7 @@ def replacement_of(pod: PodInfo, cluster: Cluster) -> PodInfo:
             annotations=metadata.annotations,
             owner_references=metadata.owner_references,
         ),
-        spec=msgspec.structs.replace(pod.pod.spec, node_name=""),
+        spec=msgspec.structs.replace(pod.pod.spec, node_name=node),
         status=PodStatus(phase="Pending"),
     )
     return cluster.templates.info(fresh)
@@ -298,7 +298,7 @@ class _Book:
         self._fork.displace(pod.uid)
         self.context.unplaced.discard(pod.uid)
         if move.target and move.target in self._fork.rows:
-            replacement = replacement_of(pod, self._fork)
+            replacement = replacement_of(pod, self._fork, move.target)
             self._moved.add(replacement.uid)
             self._fork.place(replacement, move.target)
 

@@ -14,7 +14,15 @@ from plimsoll.framework.strategy_context import StrategyContext
 from plimsoll.model.cluster import PODS
 from plimsoll.model.node import Node
 from plimsoll.model.pod_info import PodInfo
-from plimsoll.model.selectors import NodeMatcher, Selector, compile_node_matcher, compile_selector
+from plimsoll.model.selectors import (
+    NOTHING,
+    LabelSelector,
+    NodeMatcher,
+    Selector,
+    SelectorError,
+    compile_node_matcher,
+    compile_selector,
+)
 from plimsoll.model.taints import untolerated
 
 
@@ -37,7 +45,7 @@ def required_nodes(pod: PodInfo) -> NodeMatcher:
 
 
 def anti_affinity_terms(pod: PodInfo) -> tuple[AntiAffinityTerm, ...]:
-    """The pod's own required anti-affinity terms."""
+    """The pod's own required anti-affinity terms; one whose selector means nothing matches nothing."""
     return pod.template.memo("own anti-affinity", lambda: _terms(pod))
 
 
@@ -90,6 +98,13 @@ def _matcher(pod: PodInfo) -> NodeMatcher:
     return compile_node_matcher(spec.node_selector, affinity.required if affinity else None)
 
 
+def _selector(selector: LabelSelector | None) -> Selector:
+    try:
+        return compile_selector(selector)
+    except SelectorError:
+        return NOTHING
+
+
 def _terms(pod: PodInfo) -> tuple[AntiAffinityTerm, ...]:
     affinity = pod.template.sample.spec.affinity
     if affinity is None or affinity.pod_anti_affinity is None:
@@ -97,7 +112,7 @@ def _terms(pod: PodInfo) -> tuple[AntiAffinityTerm, ...]:
     return tuple(
         AntiAffinityTerm(
             frozenset(term.namespaces or (pod.namespace,)),
-            compile_selector(term.label_selector),
+            _selector(term.label_selector),
             term.topology_key,
         )
         for term in affinity.pod_anti_affinity.required

@@ -167,6 +167,26 @@ class QueriedUsage:
         return None
 
 
+class NoUsage:
+    """A source that nobody knows: every question is an error."""
+
+    resources: tuple[str, ...] = ()
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def nodes(self, context: StrategyContext) -> list[NodeUsage]:
+        """Never."""
+        known = "use KubernetesMetrics or Prometheus"
+        if not self._source:
+            raise UsageError(f"metricsUtilization names no source; {known}")
+        raise UsageError(f'there is no metrics source "{self._source}"; {known}')
+
+    def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
+        """Never asked."""
+        return None
+
+
 def _shares(measurements: Measurements, *, exact: bool) -> dict[str, float]:
     if measurements.samples is None:
         raise UsageError("there is no answer to the Prometheus query")

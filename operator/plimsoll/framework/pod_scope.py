@@ -51,6 +51,12 @@ class NamespacesArg(PluginArgs):
     include: tuple[StrictStr, ...] = ()
     exclude: tuple[StrictStr, ...] = ()
 
+    @model_validator(mode="after")
+    def _one_list(self) -> Self:
+        if self.include and self.exclude:
+            raise ValueError("only one of Include/Exclude namespaces can be set")
+        return self
+
     def covers(self, namespace: str) -> bool:
         """Whether pods of the namespace count."""
         if self.include and namespace not in self.include:
@@ -67,12 +73,6 @@ class ScopedArgs(PluginArgs):
     label_selector: LabelSelectorArg | None = Field(
         default=None, description="Only pods whose labels match are looked at; left out, all."
     )
-
-    @model_validator(mode="after")
-    def _one_list(self) -> Self:
-        if self.namespaces is not None and self.namespaces.include and self.namespaces.exclude:
-            raise ValueError("only one of Include/Exclude namespaces can be set")
-        return self
 
     def covers(self, pod: PodInfo) -> bool:
         """Whether the strategy looks at the pod."""

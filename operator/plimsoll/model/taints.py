@@ -38,12 +38,18 @@ def tolerates(toleration: Toleration, taint: Taint, *, numeric: bool = False) ->
         case "Exists":
             return True
         case "Gt" | "Lt" if numeric:
-            bound, actual = int64(toleration.value), int64(taint.value)
+            bound, actual = _number(toleration.value), _number(taint.value)
             if bound is None or actual is None:
                 return False
             return actual > bound if toleration.operator == "Gt" else actual < bound
         case _:
             return False
+
+
+def _number(text: str) -> int | None:
+    """The integer in the text; other spellings of it (``007``, ``+7``) are none."""
+    number = int64(text)
+    return number if str(number) == text else None
 
 
 def untolerated(

@@ -2,20 +2,32 @@
 
 from plimsoll.framework.strategy import Strategy
 from plimsoll.strategies.default_evictor import DefaultEvictor
+from plimsoll.strategies.high_node_utilization import HighNodeUtilization
 from plimsoll.strategies.low_node_utilization import LowNodeUtilization
+from plimsoll.strategies.pod_life_time import PodLifeTime
 from plimsoll.strategies.remove_duplicates import RemoveDuplicates
+from plimsoll.strategies.remove_failed_pods import RemoveFailedPods
+from plimsoll.strategies.remove_pods_having_too_many_restarts import RemovePodsHavingTooManyRestarts
 from plimsoll.strategies.remove_pods_violating_inter_pod_anti_affinity import (
     RemovePodsViolatingInterPodAntiAffinity,
 )
 from plimsoll.strategies.remove_pods_violating_node_affinity import RemovePodsViolatingNodeAffinity
 from plimsoll.strategies.remove_pods_violating_node_taints import RemovePodsViolatingNodeTaints
+from plimsoll.strategies.remove_pods_violating_topology_spread_constraint import (
+    RemovePodsViolatingTopologySpreadConstraint,
+)
 
 IN_TREE: tuple[type[Strategy], ...] = (
+    HighNodeUtilization,
     LowNodeUtilization,
+    PodLifeTime,
     RemoveDuplicates,
+    RemoveFailedPods,
+    RemovePodsHavingTooManyRestarts,
     RemovePodsViolatingInterPodAntiAffinity,
     RemovePodsViolatingNodeAffinity,
     RemovePodsViolatingNodeTaints,
+    RemovePodsViolatingTopologySpreadConstraint,
 )
 
 EVICTORS = (DefaultEvictor,)

@@ -6,7 +6,8 @@ eviction itself: node fit, then the labels of the pod's namespace.
 
 Edges: any value of the evict annotation, even ``"false"``, admits a pod that every other check protects;
 disabling SystemCriticalPods also drops the priority threshold; pods with two owners have no minimum of
-replicas; a pod without start time is too young.
+replicas; a pod without start time is too young; with a ``nodeSelector`` that cannot be parsed no pod
+fits anywhere.
 Source: descheduler v0.36, ``pkg/framework/plugins/defaultevictor``.
 Differs: only under the Proven planner, where safety wins: the evict annotation counts when it says
 ``"true"`` and never admits mirror, static or terminating pods; the priority threshold stands by itself;
@@ -26,6 +27,7 @@ from plimsoll.framework.node_fit import fits_any_other_node
 from plimsoll.framework.pod_scope import LabelSelectorArg
 from plimsoll.framework.strategy import Evictor, Refusal
 from plimsoll.framework.strategy_context import StrategyContext, considered_nodes
+from plimsoll.model.objects import ClusterObjects
 from plimsoll.model.pod_info import PodInfo
 from plimsoll.model.priority import PREFER_NO_EVICTION
 from plimsoll.model.selector_text import parse_selector
@@ -111,7 +113,7 @@ class DefaultEvictorArgs(PluginArgs):
     ignore_pvc_pods: StrictBool = False
     ignore_pods_without_pdb: StrictBool = Field(default=False, alias="ignorePodsWithoutPDB")
 
-    _targets: Selector = PrivateAttr(default=EVERYTHING)
+    _targets: Selector | None = PrivateAttr(default=EVERYTHING)
     _youngest: timedelta | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
@@ -126,8 +128,8 @@ class DefaultEvictorArgs(PluginArgs):
         self._check_protections()
         try:
             self._targets = parse_selector(self.node_selector)
-        except SelectorError as exc:
-            raise ValueError(f"nodeSelector: {exc}") from exc
+        except SelectorError:
+            self._targets = None
         if self.min_pod_age is not None:
             self._youngest = duration(self.min_pod_age)
         return self
@@ -161,8 +163,8 @@ class DefaultEvictorArgs(PluginArgs):
             raise ValueError("podProtections.config.PodsWithPVC: a protected storage class has no name")
 
     @property
-    def targets(self) -> Selector:
-        """Nodes that count as possible targets."""
+    def targets(self) -> Selector | None:
+        """Nodes that count as possible targets; None when nobody can tell from the selector's text."""
         return self._targets
 
     @property
@@ -255,7 +257,7 @@ class DefaultEvictor(Evictor):
         """Node fit (only when exactness is wanted: the proof is better), then the namespace's labels."""
         args = self.args
         if args.node_fit and context.is_exact:
-            nodes = considered_nodes(context.cluster, args.targets)
+            nodes = () if args.targets is None else considered_nodes(context.cluster, args.targets)
             if not fits_any_other_node(pod, nodes, context):
                 return Refusal("NodeFit", "the pod does not fit on any other node")
         selector = args.namespace_label_selector
@@ -288,14 +290,14 @@ class DefaultEvictor(Evictor):
                 f"the pod has system critical priority ({pod.priority}) and is protected",
             )
         if (critical or not context.is_exact) and priority is not None:
-            threshold = self.threshold(context)
+            threshold = self.threshold_of(context.objects)
             if priority >= threshold:
                 return Refusal(
                     "PriorityThreshold", f"the pod's priority {priority} reaches the threshold {threshold}"
                 )
         return None
 
-    def threshold(self, context: StrategyContext) -> int:
+    def threshold_of(self, objects: ClusterObjects) -> int:
         """Priorities from here up are protected.
 
         Raises:
@@ -303,7 +305,7 @@ class DefaultEvictor(Evictor):
         """
         given = self.args.priority_threshold
         if given is not None and given.name:
-            found = context.objects.priority_classes.get(given.name)
+            found = objects.priority_classes.get(given.name)
             if found is None:
                 raise LookupError(f'there is no PriorityClass "{given.name}" to take the threshold from')
             return found.value

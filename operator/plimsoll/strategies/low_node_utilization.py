@@ -28,6 +28,7 @@ from plimsoll.framework.node_usage import (
     METRIC_RESOURCE,
     MeasuredUsage,
     NodeUsage,
+    NoUsage,
     QueriedUsage,
     RequestedUsage,
     UsageSource,
@@ -201,6 +202,8 @@ def _source(args: LowNodeUtilizationArgs) -> UsageSource:
         return MeasuredUsage(args.thresholds)
     if metrics is not None and metrics.source == PROMETHEUS:
         return QueriedUsage()
+    if metrics is not None:
+        return NoUsage(metrics.source)
     return RequestedUsage(args.thresholds)
 
 

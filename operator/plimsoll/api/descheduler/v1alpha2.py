@@ -1,0 +1,151 @@
+"""DeschedulerPolicy, ``descheduler/v1alpha2``: the file that configures the kubernetes-sigs descheduler.
+
+Types are strict as upstream's decoder has them; unknown fields are passed over everywhere but in plugin
+arguments, which the plugins check themselves.
+Source: descheduler v0.36, ``pkg/api/v1alpha2`` and ``pkg/descheduler/policyconfig.go``.
+"""
+
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic.alias_generators import to_camel
+
+API_VERSION = "descheduler/v1alpha2"
+KIND = "DeschedulerPolicy"
+KUBERNETES_METRICS = "KubernetesMetrics"
+PROMETHEUS = "Prometheus"
+
+Count = Annotated[StrictInt, Field(ge=0)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
+
+
+class PluginConfig(_Part):
+    """Arguments of one plugin, as written."""
+
+    name: StrictStr = ""
+    args: dict[str, Any] = {}
+
+
+class PluginSet(_Part):
+    """What is enabled at one extension point; what is disabled has no meaning upstream."""
+
+    enabled: tuple[StrictStr, ...] = ()
+    disabled: tuple[StrictStr, ...] = ()
+
+
+class Plugins(_Part):
+    """Plugins by extension point."""
+
+    presort: PluginSet = PluginSet()
+    sort: PluginSet = PluginSet()
+    deschedule: PluginSet = PluginSet()
+    balance: PluginSet = PluginSet()
+    filter: PluginSet = PluginSet()
+    preevictionfilter: PluginSet = PluginSet()
+
+
+class DeschedulerProfile(_Part):
+    """A named set of plugins with their arguments."""
+
+    name: StrictStr = ""
+    plugin_config: tuple[PluginConfig, ...] = ()
+    plugins: Plugins = Plugins()
+
+
+class SecretReference(_Part):
+    """A Secret."""
+
+    namespace: StrictStr = ""
+    name: StrictStr = ""
+
+
+class AuthToken(_Part):
+    """Where the bearer token is."""
+
+    secret_reference: SecretReference | None = None
+
+
+class PrometheusProvider(_Part):
+    """Where Prometheus is."""
+
+    url: StrictStr = ""
+    auth_token: AuthToken | None = None
+
+
+class MetricsProvider(_Part):
+    """A source of actual usage."""
+
+    source: StrictStr = ""
+    prometheus: PrometheusProvider | None = None
+
+
+class MetricsCollector(_Part):
+    """Deprecated way to ask for KubernetesMetrics."""
+
+    enabled: StrictBool = False
+
+
+class DeschedulerPolicy(_Part):
+    """The whole file."""
+
+    api_version: Literal["", "descheduler/v1alpha2"] = ""
+    kind: Literal["", "DeschedulerPolicy"] = ""
+    profiles: tuple[DeschedulerProfile, ...] = ()
+    node_selector: StrictStr = ""
+    max_no_of_pods_to_evict_per_node: Count | None = None
+    max_no_of_pods_to_evict_per_namespace: Count | None = None
+    max_no_of_pods_to_evict_total: Count | None = None
+    eviction_failure_event_notification: StrictBool = False
+    metrics_collector: MetricsCollector | None = None
+    metrics_providers: tuple[MetricsProvider, ...] = ()
+    grace_period_seconds: StrictInt | None = None
+
+    @model_validator(mode="after")
+    def _providers(self) -> Self:
+        sources = [provider.source for provider in self.metrics_providers]
+        for source in sources:
+            if sources.count(source) > 1:
+                raise ValueError(
+                    f'metric provider "{source}" is already configured,'
+                    " each source can be configured only once"
+                )
+        collector = self.metrics_collector
+        if collector is not None and collector.enabled and KUBERNETES_METRICS in sources:
+            raise ValueError(
+                "it is not allowed to combine metrics provider when metrics collector is enabled"
+            )
+        for provider in self.metrics_providers:
+            if provider.source == PROMETHEUS:
+                _check(provider.prometheus)
+        return self
+
+    @property
+    def asks_for_metrics(self) -> bool:
+        """Whether a client of the metrics API is wanted."""
+        collector = self.metrics_collector
+        return (collector is not None and collector.enabled) or any(
+            provider.source == KUBERNETES_METRICS for provider in self.metrics_providers
+        )
+
+
+def _check(prometheus: PrometheusProvider | None) -> None:
+    if prometheus is None:
+        raise ValueError("prometheus configuration is required when prometheus source is enabled")
+    if not prometheus.url:
+        raise ValueError("prometheus URL is required when prometheus is enabled")
+    try:
+        parts = urlsplit(prometheus.url)
+        _ = parts.port
+    except ValueError as exc:
+        raise ValueError(f"error parsing prometheus URL: {exc}") from exc
+    token = prometheus.auth_token
+    if token is not None:
+        secret = token.secret_reference
+        if secret is None:
+            raise ValueError("prometheus authToken secret is expected to be set when authToken field is")
+        if not (secret.name and secret.namespace):
+            raise ValueError("prometheus authToken secret reference does not set both namespace and name")

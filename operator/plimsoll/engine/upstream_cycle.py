@@ -1,0 +1,203 @@
+"""The Upstream planner: one descheduling cycle with descheduler's own decisions, in its own order.
+
+All Deschedule strategies of all profiles run before any Balance strategy; limits are common to all of
+them and count accepted evictions only; the first candidates win. An accepted eviction changes what the
+rest of the cycle sees at once: the pod is gone, or terminating.
+
+Edges: with fewer than two nodes nothing runs; a strategy that fails ends itself only.
+Source: descheduler v0.36, ``pkg/descheduler/descheduler.go`` and ``evictions/evictions.go``.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from plimsoll.engine.limits import NO_CEILING, LimitLevel, Limits, Tally, Workload
+from plimsoll.engine.strategy_run import run_strategy
+from plimsoll.framework import Cluster, PluginError, PodInfo
+from plimsoll.framework.strategy import Candidate, Evictor, Strategy, StrategyKind, Verdict
+from plimsoll.framework.strategy_context import (
+    Measurements,
+    NodeClasses,
+    Planner,
+    StrategyContext,
+    UnplacedPods,
+    considered_nodes,
+)
+from plimsoll.model.selectors import EVERYTHING, Selector
+
+
+class EvictionMode(StrEnum):
+    """What an accepted eviction does to the cluster that the rest of the cycle sees."""
+
+    DELETE = "delete"  #: the pod is gone, as in a dry run
+    TERMINATE = "terminate"  #: the pod is being deleted and still there
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyProfile:
+    """A named set of strategies with the evictors that they ask.
+
+    Attributes:
+        name: Its name, which need not be unique.
+        evictors: Who protects pods, in the order asked.
+        strategies: Deschedule and Balance ones, each kind in its order.
+    """
+
+    name: str
+    evictors: tuple[Evictor, ...]
+    strategies: tuple[Strategy, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamPolicy:
+    """A descheduler policy, in plain values.
+
+    Attributes:
+        profiles: In order.
+        nodes: Nodes whose pods are looked at.
+        limits: Ceilings of one cycle; there is none for workloads.
+    """
+
+    profiles: tuple[StrategyProfile, ...]
+    nodes: Selector = EVERYTHING
+    limits: Limits = field(default_factory=lambda: Limits(per_workload=NO_CEILING))
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamEviction:
+    """An accepted eviction."""
+
+    pod: PodInfo
+    node: str
+    profile: str
+    strategy: str
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyFailure:
+    """A strategy that ended with an error."""
+
+    profile: str
+    kind: StrategyKind
+    error: PluginError
+
+
+@dataclass(slots=True)
+class UpstreamOutcome:
+    """What one cycle did.
+
+    Attributes:
+        evictions: In the order made.
+        classes: What utilisation strategies found, one entry for each run, with the strategy's name.
+        failures: Strategies that ended with an error.
+    """
+
+    evictions: list[UpstreamEviction] = field(default_factory=list)
+    classes: list[tuple[str, NodeClasses]] = field(default_factory=list)
+    failures: list[StrategyFailure] = field(default_factory=list)
+
+
+def upstream_cycle(
+    policy: UpstreamPolicy,
+    cluster: Cluster,
+    now: datetime,
+    *,
+    unplaced: Iterable[PodInfo] = (),
+    measurements: Measurements | None = None,
+    mode: EvictionMode = EvictionMode.DELETE,
+    refusing: Mapping[str, int] | None = None,
+) -> UpstreamOutcome:
+    """Run one cycle; the cluster is only read.
+
+    Args:
+        policy: What to do.
+        cluster: The placed pods.
+        now: The time, constant during the cycle.
+        unplaced: Pods that hold no place, as pending and ended ones.
+        measurements: Actual usage.
+        mode: What becomes of evicted pods.
+        refusing: HTTP status by pod key: evictions that the API refuses.
+    """
+    outcome = UpstreamOutcome()
+    fork = cluster.fork()
+    nodes = considered_nodes(fork, policy.nodes)
+    if len(nodes) < 2:
+        return outcome
+    waiting = UnplacedPods(unplaced)
+    tally = Tally(policy.limits, lambda _level, _key: 0)
+    for kind in StrategyKind:
+        for profile in policy.profiles:
+            context = StrategyContext(
+                cluster=fork,
+                nodes=nodes,
+                now=now,
+                evictors=profile.evictors,
+                planner=Planner.UPSTREAM,
+                unplaced=waiting,
+                measurements=measurements or Measurements(),
+            )
+            run = _Run(profile.name, context, tally, mode, refusing or {}, outcome)
+            for strategy in profile.strategies:
+                if strategy.kind is kind:
+                    run.of(strategy)
+    return outcome
+
+
+@dataclass(slots=True)
+class _Run:
+    """The strategies of one kind of one profile."""
+
+    profile: str
+    context: StrategyContext
+    tally: Tally
+    mode: EvictionMode
+    refusing: Mapping[str, int]
+    outcome: UpstreamOutcome
+
+    def of(self, strategy: Strategy) -> None:
+        """Run one strategy."""
+        try:
+            run_strategy(strategy, self.context, lambda candidate: self._judge(candidate, strategy.name))
+        except PluginError as exc:
+            self.outcome.failures.append(StrategyFailure(self.profile, strategy.kind, exc))
+        self.outcome.classes += [(strategy.name, found) for found in self.context.classes]
+        self.context.classes.clear()
+        self.context.protected.clear()
+
+    def _judge(self, candidate: Candidate, strategy: str) -> Verdict | None:
+        pod, node = candidate.pod, candidate.node
+        if not pod.uid:
+            return Verdict.REFUSED
+        workload = Workload(pod.uid, pod.key)
+        reached = self.tally.reached(node, pod.namespace, workload)
+        if reached is not None:
+            if reached.level is LimitLevel.TOTAL:
+                return None
+            return Verdict.NODE_CLOSED if reached.level is LimitLevel.NODE else Verdict.REFUSED
+        if pod.key in self.refusing or not self._evict(pod):
+            return Verdict.REFUSED
+        self.tally.count(node, pod.namespace, workload)
+        self.outcome.evictions.append(UpstreamEviction(pod, node, self.profile, strategy))
+        return Verdict.ACCEPTED
+
+    def _evict(self, pod: PodInfo) -> bool:
+        """Carry it out on the fork; False when there is no such pod any more."""
+        fork, unplaced = self.context.cluster, self.context.unplaced
+        standing = fork.pods.get(pod.uid)
+        if standing is None and pod.uid not in unplaced:
+            return False
+        if self.mode is EvictionMode.DELETE:
+            fork.displace(pod.uid)
+            unplaced.discard(pod.uid)
+            return True
+        metadata = msgspec.structs.replace(pod.pod.metadata, deletion_timestamp=self.context.now)
+        ending = fork.templates.info(msgspec.structs.replace(pod.pod, metadata=metadata))
+        if standing is None:
+            unplaced.set(ending)
+        elif not standing.is_terminating:
+            fork.place(ending, pod.pod.node_name)
+        return True

@@ -1,0 +1,114 @@
+"""HighNodeUtilization: take pods from under-used nodes, so that an autoscaler can remove them.
+
+Formula, per node over the thresholds' resources::
+
+    source:      used% <= thresholds[r] for all r (cordoned nodes too)
+    destination: not a source, and schedulable
+    room[r]      = sum over destinations of capacity[r] - used[r]
+
+Pods leave the sources while there is room in every resource (cpu, memory and pods count too).
+
+Units: percent of a node's allocatable; cpu in milli; requests only. Edges: nothing happens when no node,
+when all nodes, or when at most ``numberOfNodes`` are under-used; sources are taken by the plain sum of
+their amounts, the fewest bytes first; nodes may be emptied in part.
+Source: descheduler v0.36, ``nodeutilization/highnodeutilization.go``.
+"""
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, StrictInt, model_validator
+
+from plimsoll.framework.args import PluginArgs
+from plimsoll.framework.node_usage import NodeUsage, RequestedUsage
+from plimsoll.framework.node_utilization import (
+    Draining,
+    EvictableNamespacesArg,
+    Percentages,
+    check_evictable_namespaces,
+    check_thresholds,
+)
+from plimsoll.framework.strategy import Candidates, Strategy, StrategyKind
+from plimsoll.framework.strategy_context import NodeClasses, StrategyContext
+from plimsoll.model.pod_info import PodInfo
+
+
+class HighNodeUtilizationArgs(PluginArgs):
+    """Arguments, as in descheduler v1alpha2."""
+
+    thresholds: Percentages = Field(
+        default={}, description="Percent by resource, up to which a node counts as under-used."
+    )
+    number_of_nodes: StrictInt = Field(
+        default=0, description="Do something only when more nodes than this are under-used."
+    )
+    eviction_modes: tuple[Literal["OnlyThresholdingResources"], ...] = Field(
+        default=(), description="OnlyThresholdingResources: only pods that request one of the resources."
+    )
+    evictable_namespaces: EvictableNamespacesArg | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        check_evictable_namespaces(self.evictable_namespaces)
+        check_thresholds(self.thresholds)
+        return self
+
+
+class HighNodeUtilization(Strategy):
+    """Empty under-used nodes."""
+
+    name: ClassVar = "HighNodeUtilization"
+    kind: ClassVar = StrategyKind.BALANCE
+    args_model: ClassVar = HighNodeUtilizationArgs
+
+    def __init__(self, args: HighNodeUtilizationArgs) -> None:
+        self.args = args
+        self._usage = RequestedUsage(args.thresholds)
+
+    def candidates(self, context: StrategyContext) -> Candidates:
+        """Under-used nodes one after the other."""
+        args = self.args
+        nodes = self._usage.nodes(context)
+        sources = [each for each in nodes if self._is_under(each)]
+        known = {each.name for each in sources}
+        destinations = [each for each in nodes if each.name not in known and not each.node.spec.unschedulable]
+        context.classes.append(
+            NodeClasses(tuple(each.name for each in sources), tuple(each.name for each in destinations))
+        )
+        if not sources or len(sources) <= args.number_of_nodes:
+            return
+        if len(sources) == len(nodes) or not destinations:
+            return
+        room = {
+            name: sum(each.capacity.get(name, 0) - each.used[name] for each in destinations)
+            for name in self._usage.resources
+        }
+        yield from Draining(
+            usage=self._usage,
+            sources=sorted(sources, key=lambda each: (each.bulk, each.name)),
+            destinations=destinations,
+            room=room,
+            may_go_on=lambda _: True,
+            removable=self._is_removable,
+            reason=self._reason,
+            excluded=args.evictable_namespaces.exclude if args.evictable_namespaces else (),
+        ).candidates(context)
+
+    def _is_under(self, usage: NodeUsage) -> bool:
+        return all(usage.percent.get(name, 0.0) <= line for name, line in self.args.thresholds.items())
+
+    def _is_removable(self, pod: PodInfo) -> bool:
+        if not self.args.eviction_modes:
+            return True
+        spec = pod.pod.spec
+        named = {
+            name
+            for container in (*spec.containers, *spec.init_containers)
+            for name in container.resources.requests
+        }
+        return not named.isdisjoint(self.args.thresholds)
+
+    def _reason(self, usage: NodeUsage) -> str:
+        return "its node is under-used: " + ", ".join(
+            f"{name} {usage.percent.get(name, 0.0):.1f}% (threshold {line:.1f}%)"
+            for name, line in self.args.thresholds.items()
+        )

@@ -1,0 +1,211 @@
+"""PodLifeTime: pods that are old, or have been in some state for long enough.
+
+A pod is a candidate when each given category agrees: age, states, owner kinds, conditions, exit codes; a
+category agrees when one of its values does.
+
+Units: whole seconds, cut off. Edges: the age must exceed ``maxPodLifeTimeSeconds``, a condition's time
+must reach its minimum; both must hold of the same condition; the future matches nothing.
+Source: descheduler v0.36, ``podlifetime``.
+"""
+
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
+
+from plimsoll.framework.args import PluginArgs
+from plimsoll.framework.container_states import (
+    age_s,
+    exit_codes,
+    statuses_of,
+    terminated_reasons,
+    waiting_reasons,
+)
+from plimsoll.framework.pod_scope import ScopedArgs
+from plimsoll.framework.strategy import Candidate, Candidates, Strategy, StrategyKind
+from plimsoll.framework.strategy_context import StrategyContext
+from plimsoll.model.pod import Pod, PodCondition
+from plimsoll.model.pod_info import PodInfo
+
+PHASES = ("Running", "Pending", "Succeeded", "Failed", "Unknown")
+POD_REASONS = ("NodeAffinity", "NodeLost", "Shutdown", "UnexpectedAdmissionError")
+WAITING_REASONS = (
+    "PodInitializing",
+    "ContainerCreating",
+    "ImagePullBackOff",
+    "CrashLoopBackOff",
+    "CreateContainerConfigError",
+    "ErrImagePull",
+    "CreateContainerError",
+    "InvalidImageName",
+)
+TERMINATED_REASONS = (
+    "OOMKilled",
+    "Error",
+    "Completed",
+    "DeadlineExceeded",
+    "Evicted",
+    "ContainerCannotRun",
+    "StartError",
+)
+STATES = frozenset((*PHASES, *POD_REASONS, *WAITING_REASONS, *TERMINATED_REASONS))
+
+Seconds = Annotated[StrictInt, Field(ge=0)]
+ExitCode = Annotated[StrictInt, Field(ge=-(2**31), lt=2**31)]
+
+
+class ConditionArg(PluginArgs):
+    """A condition of the pod; all given fields must agree."""
+
+    type: StrictStr = ""
+    status: StrictStr = ""
+    reason: StrictStr = ""
+    min_time_since_last_transition_seconds: Seconds | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is given."""
+        return not (self.type or self.status or self.reason) and (
+            self.min_time_since_last_transition_seconds is None
+        )
+
+
+class OwnerKindsArg(PluginArgs):
+    """Kinds of owners: only these, or all but these."""
+
+    include: tuple[StrictStr, ...] = ()
+    exclude: tuple[StrictStr, ...] = ()
+
+
+class PodLifeTimeArgs(ScopedArgs):
+    """Arguments, as in descheduler v1alpha2."""
+
+    max_pod_life_time_seconds: Seconds | None = Field(default=None, description="Seconds of age to exceed.")
+    states: tuple[StrictStr, ...] = Field(
+        default=(), description="Phases, reasons of the pod, waiting or terminated reasons of containers."
+    )
+    conditions: tuple[ConditionArg, ...] = Field(default=(), description="Conditions of the pod.")
+    exit_codes: tuple[ExitCode, ...] = Field(default=(), description="Exit codes of ended containers.")
+    owner_kinds: OwnerKindsArg | None = Field(default=None, description="Kinds of the pod's owners.")
+    including_init_containers: StrictBool = Field(
+        default=False, description="Whether states and exit codes of init containers count too."
+    )
+    including_ephemeral_containers: StrictBool = Field(
+        default=False, description="Whether states of ephemeral containers count too."
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (
+            self.max_pod_life_time_seconds is None
+            and not self.states
+            and not self.conditions
+            and not self.exit_codes
+        ):
+            raise ValueError(
+                "at least one filtering criterion must be specified"
+                " (maxPodLifeTimeSeconds, states, conditions, or exitCodes)"
+            )
+        if not set(self.states) <= STATES:
+            raise ValueError(f"states must be one of {' '.join(sorted(STATES))}")
+        for position, condition in enumerate(self.conditions):
+            if condition.is_empty:
+                raise ValueError(
+                    f"conditions[{position}]: at least one of type, status, reason,"
+                    " or minTimeSinceLastTransitionSeconds must be set"
+                )
+        if self.owner_kinds is not None and self.owner_kinds.include and self.owner_kinds.exclude:
+            raise ValueError("only one of Include/Exclude ownerKinds can be set")
+        return self
+
+
+class PodLifeTime(Strategy):
+    """Recycle pods by age, state, condition or exit code."""
+
+    name: ClassVar = "PodLifeTime"
+    kind: ClassVar = StrategyKind.DESCHEDULE
+    args_model: ClassVar = PodLifeTimeArgs
+
+    def __init__(self, args: PodLifeTimeArgs) -> None:
+        self.args = args
+
+    def candidates(self, context: StrategyContext) -> Candidates:
+        """All nodes together, the oldest pod first; a closed node does not end it."""
+        found: list[tuple[float, Candidate]] = []
+        for name in context.nodes:
+            for pod in context.all_pods(name):
+                age = age_s(pod.pod.metadata.creation_timestamp, context.now)
+                if not self._matches(pod, age, context):
+                    continue
+                reason = self._reason(pod.pod, age)
+                if context.is_evictable(pod, reason) and context.is_movable(pod, reason):
+                    found.append((-age, Candidate(pod, name, reason)))
+        found.sort(key=lambda each: each[0])
+        for _, candidate in found:
+            yield candidate
+
+    def _matches(self, pod: PodInfo, age: float, context: StrategyContext) -> bool:
+        args = self.args
+        limit = args.max_pod_life_time_seconds
+        if limit is not None and not age >= limit + 1:
+            return False
+        if not (args.covers(pod) and self._owned(pod.pod)):
+            return False
+        if args.states and set(args.states).isdisjoint(self._states(pod.pod)):
+            return False
+        if args.conditions and not any(
+            _agrees(wanted, actual, context)
+            for wanted in args.conditions
+            for actual in pod.pod.status.conditions
+        ):
+            return False
+        codes = exit_codes(statuses_of(pod.pod, init=args.including_init_containers))
+        return not args.exit_codes or not set(args.exit_codes).isdisjoint(codes)
+
+    def _owned(self, pod: Pod) -> bool:
+        kinds = self.args.owner_kinds
+        actual = {owner.kind for owner in pod.metadata.owner_references}
+        if kinds is None:
+            return True
+        if kinds.include:
+            return not actual.isdisjoint(kinds.include)
+        return actual.isdisjoint(kinds.exclude)
+
+    def _states(self, pod: Pod) -> set[str]:
+        statuses = list(
+            statuses_of(
+                pod,
+                init=self.args.including_init_containers,
+                ephemeral=self.args.including_ephemeral_containers,
+            )
+        )
+        return {
+            pod.status.phase,
+            pod.status.reason,
+            *waiting_reasons(statuses),
+            *terminated_reasons(statuses),
+        }
+
+    def _reason(self, pod: Pod, age: float) -> str:
+        limit = self.args.max_pod_life_time_seconds
+        states = sorted(self._states(pod) & set(self.args.states))
+        parts = [
+            f"it is {age:.0f} s old, the limit is {limit} s" if limit is not None else "",
+            f"it is {' and '.join(states)}" if states else "",
+            "a condition matches" if self.args.conditions else "",
+            "an exit code matches" if self.args.exit_codes else "",
+        ]
+        return "; ".join(part for part in parts if part)
+
+
+def _agrees(wanted: ConditionArg, actual: PodCondition, context: StrategyContext) -> bool:
+    if wanted.type and wanted.type != actual.type:
+        return False
+    if wanted.status and wanted.status != actual.status:
+        return False
+    if wanted.reason and wanted.reason != actual.reason:
+        return False
+    least = wanted.min_time_since_last_transition_seconds
+    if least is None:
+        return True
+    changed = actual.last_transition_time
+    return changed is not None and age_s(changed, context.now) >= least

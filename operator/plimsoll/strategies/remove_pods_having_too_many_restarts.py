@@ -1,0 +1,88 @@
+"""RemovePodsHavingTooManyRestarts: pods whose containers were restarted again and again.
+
+A pod is a candidate when its containers were restarted at least ``podRestartThreshold`` times in all and,
+with ``states``, its phase or a container's waiting reason is one of them.
+
+Edges: restarts are counted over the pod's life, not within a time; init containers count on request.
+Source: descheduler v0.36, ``removepodshavingtoomanyrestarts``.
+"""
+
+from typing import ClassVar, Self
+
+from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
+
+from plimsoll.framework.container_states import statuses_of, waiting_reasons
+from plimsoll.framework.pod_scope import ScopedArgs
+from plimsoll.framework.strategy import Candidate, Candidates, Strategy, StrategyKind, Verdict
+from plimsoll.framework.strategy_context import StrategyContext
+from plimsoll.model.pod import Pod
+
+STATES = ("CrashLoopBackOff", "Running")
+
+
+class RemovePodsHavingTooManyRestartsArgs(ScopedArgs):
+    """Arguments, as in descheduler v1alpha2."""
+
+    pod_restart_threshold: StrictInt = Field(
+        default=0, ge=-(2**31), lt=2**31, description="Restarts, at least 1, from which a pod is a candidate."
+    )
+    including_init_containers: StrictBool = Field(
+        default=False, description="Whether restarts and states of init containers count too."
+    )
+    states: tuple[StrictStr, ...] = Field(
+        default=(), description=f"Only pods in one of these states: {', '.join(STATES)}; none means any."
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.pod_restart_threshold < 1:
+            raise ValueError("invalid PodsHavingTooManyRestarts threshold: podRestartThreshold is at least 1")
+        if not set(self.states) <= set(STATES):
+            raise ValueError(f"states must be one of {', '.join(STATES)}")
+        return self
+
+
+class RemovePodsHavingTooManyRestarts(Strategy):
+    """Recycle pods that crash again and again."""
+
+    name: ClassVar = "RemovePodsHavingTooManyRestarts"
+    kind: ClassVar = StrategyKind.DESCHEDULE
+    args_model: ClassVar = RemovePodsHavingTooManyRestartsArgs
+
+    def __init__(self, args: RemovePodsHavingTooManyRestartsArgs) -> None:
+        self.args = args
+
+    def candidates(self, context: StrategyContext) -> Candidates:
+        """Node by node, the most restarted first."""
+        for name in context.nodes:
+            found = []
+            for pod in context.all_pods(name):
+                restarts = self._restarts(pod.pod)
+                if restarts < self.args.pod_restart_threshold or not self._in_state(pod.pod):
+                    continue
+                reason = f"its containers were restarted {restarts} times"
+                if (
+                    self.args.covers(pod)
+                    and context.is_evictable(pod, reason)
+                    and context.is_movable(pod, reason)
+                ):
+                    found.append((-restarts, Candidate(pod, name, reason)))
+            found.sort(key=lambda each: each[0])
+            for _, candidate in found:
+                verdict = yield candidate
+                if verdict is Verdict.NODE_CLOSED:
+                    break
+
+    def _restarts(self, pod: Pod) -> int:
+        return sum(each.restart_count for each in statuses_of(pod, init=self.args.including_init_containers))
+
+    def _in_state(self, pod: Pod) -> bool:
+        states = self.args.states
+        return (
+            not states
+            or pod.status.phase in states
+            or any(
+                reason in states
+                for reason in waiting_reasons(statuses_of(pod, init=self.args.including_init_containers))
+            )
+        )

@@ -1,0 +1,209 @@
+"""Recorded decisions of descheduler: cases read from files, and decided again by the Upstream planner.
+
+A recording is a folder of ``<family>.jsonl.gz``, one case a line: Kubernetes objects, a DeschedulerPolicy
+(``descheduler/v1alpha2``), a clock, and ``expected``, what one cycle of descheduler did. The comparison is
+:mod:`plimsoll.testing.descheduler_replay`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from pydantic import ValidationError
+
+from plimsoll.api.descheduler.v1alpha2 import DeschedulerPolicy, DeschedulerProfile
+from plimsoll.engine.limits import NO_CEILING, Ceiling, Limits
+from plimsoll.engine.upstream_cycle import (
+    EvictionMode,
+    StrategyProfile,
+    UpstreamOutcome,
+    UpstreamPolicy,
+    upstream_cycle,
+)
+from plimsoll.framework import Cluster, ConfigurationError, Node, Pod, PodInfo
+from plimsoll.framework.strategy import Evictor, Strategy, StrategyKind
+from plimsoll.framework.strategy_context import Measurements, Sample
+from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
+from plimsoll.model.decoding import convert, without_nulls
+from plimsoll.model.quantity import milli, units
+from plimsoll.model.selector_text import parse_selector
+from plimsoll.model.selectors import SelectorError
+from plimsoll.model.storage import PersistentVolumeClaim
+from plimsoll.model.workload import Namespace, PodDisruptionBudget, PriorityClass
+from plimsoll.strategies import EVICTORS, IN_TREE
+from plimsoll.strategies.default_evictor import DefaultEvictor
+
+STRATEGIES = StrategyRegistry(IN_TREE)
+EVICTOR_CLASSES = EvictorRegistry(EVICTORS)
+
+SHELVES: Mapping[str, tuple[str, type[Any]]] = {
+    "namespaces": ("namespaces", Namespace),
+    "pdbs": ("budgets", PodDisruptionBudget),
+    "priorityClasses": ("priority_classes", PriorityClass),
+    "pvcs": ("claims", PersistentVolumeClaim),
+}
+"""Field of a case to the shelf of ``ClusterObjects`` it fills, and the kind of its items."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What came of a case: the cycle's outcome, or why the policy is refused."""
+
+    outcome: UpstreamOutcome
+    error: str = ""
+
+
+def decide(case: Mapping[str, Any]) -> Decided:
+    """Run the case's policy on its cluster, once."""
+    cluster = Cluster()
+    for field, (shelf, kind) in SHELVES.items():
+        for each in case.get(field) or ():
+            value = convert(kind, each)
+            meta = value.metadata
+            key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+            getattr(cluster.objects, shelf)[key] = value
+    for each in case["nodes"]:
+        cluster.set_node(convert(Node, each))
+    unplaced: list[PodInfo] = []
+    for each in case["pods"]:
+        pod = _as_written(convert(Pod, each))
+        info = cluster.templates.info(pod)
+        if pod.is_terminal or pod.node_name not in cluster.rows:
+            unplaced.append(info)
+        else:
+            cluster.place(info, pod.node_name)
+    try:
+        policy, asked = read_policy(case["policy"], cluster)
+    except ConfigurationError as exc:
+        return Decided(UpstreamOutcome(), str(exc))
+    outcome = upstream_cycle(
+        policy,
+        cluster,
+        datetime.fromisoformat(case["now"]),
+        unplaced=unplaced,
+        measurements=_measurements(case, metrics=asked),
+        mode=EvictionMode(case.get("evictionMode") or "delete"),
+        refusing=case.get("evictionErrors") or {},
+    )
+    return Decided(outcome)
+
+
+def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[UpstreamPolicy, bool]:
+    """Build what a policy asks for; without ``apiVersion`` upstream reads a policy that does nothing.
+
+    Args:
+        document: As parsed from YAML or JSON.
+        cluster: To look up priority classes in.
+
+    Returns:
+        The policy, and whether it asks for the metrics API.
+
+    Raises:
+        ConfigurationError: The policy is refused.
+    """
+    try:
+        policy = DeschedulerPolicy.model_validate(without_nulls(document))
+        nodes = parse_selector(policy.node_selector)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ConfigurationError(where or "policy", first["msg"]) from exc
+    except SelectorError as exc:
+        raise ConfigurationError("nodeSelector", str(exc)) from exc
+    limits = Limits(
+        total=_ceiling(policy.max_no_of_pods_to_evict_total),
+        per_node=_ceiling(policy.max_no_of_pods_to_evict_per_node),
+        per_namespace=_ceiling(policy.max_no_of_pods_to_evict_per_namespace),
+        per_workload=NO_CEILING,
+    )
+    profiles = tuple(
+        _profile(profile, f"profiles[{position}]", cluster)
+        for position, profile in enumerate(policy.profiles if policy.api_version else ())
+    )
+    return UpstreamPolicy(profiles, nodes, limits), policy.asks_for_metrics
+
+
+def _profile(profile: DeschedulerProfile, path: str, cluster: Cluster) -> StrategyProfile:
+    built: dict[str, Strategy | Evictor] = {}
+    for position, config in enumerate(profile.plugin_config):
+        where = f"{path}.pluginConfig[{position}]"
+        registry = EVICTOR_CLASSES if config.name in EVICTOR_CLASSES else STRATEGIES
+        instance = registry.build(config.name, config.args, f"{where}.args")
+        if isinstance(instance, DefaultEvictor):
+            try:
+                instance.threshold_of(cluster.objects)
+            except LookupError as exc:
+                raise ConfigurationError(f"{where}.args.priorityThreshold", str(exc)) from exc
+        built.setdefault(config.name, instance)
+    evictor = built.get("DefaultEvictor") or EVICTOR_CLASSES.build("DefaultEvictor", None, path)
+    for point in ("filter", "preevictionfilter"):
+        for name in getattr(profile.plugins, point).enabled:
+            if name not in EVICTOR_CLASSES:
+                raise ConfigurationError(f"{path}.plugins.{point}", f'there is no plugin "{name}" for it')
+    strategies: list[Strategy] = []
+    for kind in StrategyKind:
+        for name in getattr(profile.plugins, kind.value).enabled:
+            where = f"{path}.plugins.{kind}"
+            if name not in STRATEGIES or STRATEGIES[name].kind is not kind:
+                raise ConfigurationError(where, f'there is no plugin "{name}" for it')
+            if name not in built:
+                raise ConfigurationError(where, f'plugin "{name}" has no pluginConfig')
+            strategies.append(built[name])  # type: ignore[arg-type]  # the registry of strategies knows it
+    return StrategyProfile(profile.name, (evictor,), tuple(strategies))  # type: ignore[arg-type]  # likewise
+
+
+def _ceiling(count: int | None) -> Ceiling:
+    return NO_CEILING if count is None else Ceiling(count=count)
+
+
+def _as_written(pod: Pod) -> Pod:
+    """The pod without the amounts that a resize in place observed, which descheduler does not read."""
+    status = msgspec.structs.replace(
+        pod.status,
+        resources=None,
+        allocated_resources={},
+        container_statuses=_bare(pod.status.container_statuses),
+        init_container_statuses=_bare(pod.status.init_container_statuses),
+    )
+    return msgspec.structs.replace(pod, status=status)
+
+
+def _bare(statuses: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(msgspec.structs.replace(each, resources=None, allocated_resources={}) for each in statuses)
+
+
+def _measurements(case: Mapping[str, Any], *, metrics: bool) -> Measurements:
+    samples = case.get("prometheus")
+    return Measurements(
+        nodes={
+            each["metadata"]["name"]: _amounts(each.get("usage") or {})
+            for each in case.get("nodeMetrics") or ()
+        }
+        if metrics
+        else None,
+        pods={
+            f"{each['metadata']['namespace']}/{each['metadata']['name']}": _sum(
+                [_amounts(container.get("usage") or {}) for container in each.get("containers") or ()]
+            )
+            for each in case.get("podMetrics") or ()
+        }
+        if metrics
+        else None,
+        samples=None
+        if samples is None
+        else [Sample(each["metric"], float(each["value"])) for each in samples],
+    )
+
+
+def _amounts(usage: Mapping[str, str]) -> dict[str, int]:
+    return {name: milli(amount) if name == "cpu" else units(amount) for name, amount in usage.items()}
+
+
+def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for part in parts:
+        for name, amount in part.items():
+            total[name] = total.get(name, 0) + amount
+    return total
