@@ -4,16 +4,46 @@ What the recording marks as one of several possible outcomes is compared by what
 common: totals within ranges, pods that always go, pods that never do.
 """
 
+import gzip
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any
+
+import orjson
 
 from plimsoll.engine.upstream_cycle import UpstreamEviction
 from plimsoll.testing.descheduler_recordings import Decided, decide
 
 Key = tuple[str, str, str, str, str]
 """Profile, strategy, node, namespace and name: one eviction."""
+
+
+def holds_cases(folder: Path) -> bool:
+    """Whether the recordings of a folder are descheduler's: their cases have a policy."""
+    for file in sorted(folder.glob("*.jsonl.gz")):
+        with gzip.open(file) as lines:
+            return "policy" in orjson.loads(next(iter(lines), b"{}"))
+    return False
+
+
+def replay(folder: Path, family: str | None = None) -> tuple[int, list[str], Counter[str]]:
+    """Decide all cases of a folder.
+
+    Returns:
+        How many cases agreed, all differences with the case's id, and how many cases failed by family.
+    """
+    passed, mismatches, failed = 0, list[str](), Counter[str]()
+    for file in sorted(folder.glob(f"{family or '*'}.jsonl.gz")):
+        with gzip.open(file) as lines:
+            for line in lines:
+                case = orjson.loads(line)
+                found = [f"{case['id']} {each}" for each in differences(case)]
+                mismatches += found
+                passed += not found
+                failed[file.name.removesuffix(".jsonl.gz")] += bool(found)
+    return passed, mismatches, failed
 
 
 def differences(case: Mapping[str, Any]) -> Iterator[str]:
@@ -36,7 +66,9 @@ def differences(case: Mapping[str, Any]) -> Iterator[str]:
         yield from _possible(case, got)
     yield from _classes(expected, decided)
     failed = sorted({(each.profile, each.kind.value) for each in decided.outcome.failures})
-    recorded = sorted((each["profile"], each["extensionPoint"]) for each in expected.get("pluginErrors") or ())
+    recorded = sorted(
+        (each["profile"], each["extensionPoint"]) for each in expected.get("pluginErrors") or ()
+    )
     if failed != recorded:
         yield f"plugin errors: expected {recorded}, got {failed}"
 

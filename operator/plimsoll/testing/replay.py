@@ -1,5 +1,7 @@
 """Decide recorded cases again and compare everything: ``python -m plimsoll.testing.replay FOLDER``.
 
+Cases of kube-scheduler are compared here, those of descheduler in :mod:`plimsoll.testing.descheduler_replay`.
+
 For each mismatch one line names the case, the node, the plugin, what was expected and what came out; the last
 line counts. What the recording marks as one of several acceptable answers is compared as a set.
 """
@@ -15,6 +17,7 @@ import typer
 from plimsoll.engine.cycle import Decision, Evaluation, Outcome
 from plimsoll.framework import CycleState, PluginError, Registry, Snapshot, Status
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.testing import descheduler_replay
 from plimsoll.testing.recordings import Case, Situation, read_cases, situation
 
 
@@ -207,18 +210,37 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def main(folder: Path, family: str = "") -> None:
-    """Decide the recorded cases in FOLDER (or in its subfolder ``scheduler``), all families or one."""
-    folder = folder / "scheduler" if (folder / "scheduler").is_dir() else folder
-    passed, mismatches, failed = replay(folder, family or None)
+    """Decide the recorded cases in FOLDER, or in its subfolders scheduler and descheduler, again."""
+    inner = [folder / name for name in ("scheduler", "descheduler") if (folder / name).is_dir()]
+    passed, mismatches, failed = 0, list[str](), Counter[str]()
+    found = False
+    for each in inner or [folder]:
+        if not any(each.glob(f"{family or '*'}.jsonl.gz")):
+            continue
+        found = True
+        right, wrong, by_family = _replayed(each, family or None)
+        passed += right
+        mismatches += wrong
+        failed += Counter({f"{each.name}/{name}": count for name, count in by_family.items()})
+    if not found:
+        raise FileNotFoundError(f"{folder} holds no {family or '*'}.jsonl.gz")
     for mismatch in mismatches:
-        typer.echo(str(mismatch))
+        typer.echo(mismatch)
     absent = [name for name in DEFAULT_PLUGINS if name not in Registry(IN_TREE)]
-    if absent:
+    if absent and not descheduler_replay.holds_cases(folder):
         typer.echo(f"left out, not there yet: {', '.join(absent)}")
     for name, count in sorted(failed.items()):
         typer.echo(f"{name}: {count} failed")
     typer.echo(f"{passed} passed, {failed.total()} failed")
     raise typer.Exit(1 if mismatches else 0)
+
+
+def _replayed(folder: Path, family: str | None) -> tuple[int, list[str], Counter[str]]:
+    """Decide the cases of either kind."""
+    if descheduler_replay.holds_cases(folder):
+        return descheduler_replay.replay(folder, family)
+    passed, mismatches, failed = replay(folder, family)
+    return passed, [str(mismatch) for mismatch in mismatches], failed
 
 
 if __name__ == "__main__":

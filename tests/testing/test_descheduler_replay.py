@@ -1,0 +1,180 @@
+"""Recorded cycles of descheduler are run again, and every difference is named."""
+
+import copy
+import gzip
+from pathlib import Path
+
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from plimsoll.testing import descheduler_replay, replay
+
+RECORDINGS = Path(__file__).parents[3] / "shared" / "vectors" / "descheduler"
+
+
+def a_node(name, taints=()):
+    return {
+        "metadata": {"name": name},
+        "spec": {"taints": list(taints)},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": 10}},
+    }
+
+
+def a_pod(name):
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "o1"}
+    return {
+        "metadata": {"name": name, "namespace": "a", "uid": f"u-{name}", "ownerReferences": [owner]},
+        "spec": {"nodeName": "bad", "containers": [{"name": "c"}]},
+        "status": {"phase": "Running"},
+    }
+
+
+def an_eviction(name):
+    return {
+        "namespace": "a",
+        "name": name,
+        "node": "bad",
+        "profile": "p",
+        "plugin": "RemovePodsViolatingNodeTaints",
+    }
+
+
+def a_case(policy=None, **expected):
+    """Two pods on a tainted node, and a policy that moves one of them."""
+    return {
+        "id": "small-0",
+        "now": "2026-01-01T00:00:00Z",
+        "nodes": [a_node("bad", [{"key": "t", "effect": "NoSchedule"}]), a_node("good")],
+        "pods": [a_pod("x"), a_pod("y")],
+        "policy": {
+            "apiVersion": "descheduler/v1alpha2",
+            "kind": "DeschedulerPolicy",
+            "maxNoOfPodsToEvictTotal": 1,
+            "profiles": [
+                {
+                    "name": "p",
+                    "pluginConfig": [{"name": "RemovePodsViolatingNodeTaints"}],
+                    "plugins": {"deschedule": {"enabled": ["RemovePodsViolatingNodeTaints"]}},
+                }
+            ],
+            **(policy or {}),
+        },
+        "expected": {"error": None, "stable": True, "order": "total", "evictions": [an_eviction("x")]}
+        | expected,
+    }
+
+
+ERROR = {"stage": "policy", "message": "no good", "messageStable": True}
+EITHER = {
+    "total": [1, 1],
+    "byPlugin": {"p/RemovePodsViolatingNodeTaints": [1, 1]},
+    "byNode": {"bad": [1, 1]},
+    "byNamespace": {"a": [1, 1]},
+    "byOwnerNode": {"a|ReplicaSet|web|bad": [1, 1]},
+    "must": [],
+    "may": ["a/x", "a/y"],
+}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(a_case(), id="as-recorded"),
+        pytest.param(a_case(stable=False, invariants=EITHER), id="one-of-two"),
+        pytest.param(a_case({"maxNoOfPodsToEvictTotal": -1}, error=ERROR, evictions=[]), id="refused"),
+        pytest.param(
+            a_case(error={"stage": "panic", "message": "", "messageStable": True}), id="upstream-crashed"
+        ),
+    ],
+)
+def test_what_agrees_has_no_differences(case):
+    """The decided case equals the recorded one, or one of its possible outcomes."""
+    assert list(descheduler_replay.differences(case)) == []
+
+
+@pytest.mark.parametrize(
+    ("case", "difference"),
+    [
+        pytest.param(
+            a_case(evictions=[an_eviction("y")]),
+            "not evicted: p/RemovePodsViolatingNodeTaints/bad/a/y",
+            id="another-pod",
+        ),
+        pytest.param(a_case(error=ERROR), "policy error: expected 'no good', got ''", id="not-refused"),
+        pytest.param(
+            a_case(stable=False, invariants=EITHER | {"must": ["a/y"]}),
+            "must be evicted: a/y",
+            id="one-that-must",
+        ),
+        pytest.param(
+            a_case(stable=False, invariants=EITHER | {"may": ["a/y"]}),
+            "may not be evicted: a/x",
+            id="one-that-may-not",
+        ),
+        pytest.param(
+            a_case(stable=False, invariants=EITHER | {"total": [2, 3]}),
+            "total: expected 2 to 3, got 1",
+            id="too-few",
+        ),
+        pytest.param(
+            a_case(
+                classification=[{"plugin": "LowNodeUtilization", "underutilized": [], "overutilized": []}]
+            ),
+            "classification: expected [('LowNodeUtilization', [], [])], got []",
+            id="not-classified",
+        ),
+        pytest.param(
+            a_case(pluginErrors=[{"profile": "p", "extensionPoint": "balance"}]),
+            "plugin errors: expected [('p', 'balance')], got []",
+            id="no-error",
+        ),
+    ],
+)
+def test_differences_are_named(case, difference):
+    """One sentence each, with what was expected and what came out."""
+    assert difference in list(descheduler_replay.differences(case))
+
+
+def test_order_matters_where_it_is_recorded():
+    """The same evictions in another order differ when the order was the same in all runs."""
+    case = a_case(
+        {"maxNoOfPodsToEvictTotal": None}, evictions=[an_eviction("y"), an_eviction("x")], order="total"
+    )
+
+    assert [each[:6] for each in descheduler_replay.differences(case)] == ["order:"]
+    assert [each[:19] for each in descheduler_replay.differences(_with(case, order="perNode"))] == [
+        "order within a node"
+    ]
+    assert list(descheduler_replay.differences(_with(case, order="none"))) == []
+
+
+def _with(case, **expected):
+    changed = copy.deepcopy(case)
+    changed["expected"] |= expected
+    return changed
+
+
+def test_the_command_counts(tmp_path):
+    """Both kinds of recordings are found below one folder; a difference fails the command."""
+    folder = tmp_path / "descheduler"
+    folder.mkdir()
+    lines = [orjson.dumps(each) for each in (a_case(), a_case(evictions=[]))]
+    (folder / "small.jsonl.gz").write_bytes(gzip.compress(b"\n".join(lines)))
+
+    result = CliRunner().invoke(replay.app, [str(tmp_path)])
+
+    assert result.exit_code == 1
+    assert "small-0 evicted: p/RemovePodsViolatingNodeTaints/bad/a/x" in result.output
+    assert "descheduler/small: 1 failed" in result.output
+    assert result.output.endswith("1 passed, 1 failed\n")
+
+
+@pytest.mark.skipif(not RECORDINGS.is_dir(), reason="recordings not beside the checkout")
+@pytest.mark.parametrize("family", ["mixed", "limits", "invalidpolicies"])
+def test_the_recordings_agree(family):
+    """Decisions of a real descheduler, exactly; ``make vectors`` runs all families."""
+    passed, mismatches, _ = descheduler_replay.replay(RECORDINGS, family)
+
+    assert mismatches == []
+    assert passed > 0
