@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from plimsoll.devcluster.copying import copied
+from plimsoll.devcluster.schemas import ANY, Array, Mapping, Node, Struct
+from plimsoll.devcluster.statuses import StatusError, bad_request
+
 
 def merge(target: Any, patch: Any) -> Any:
     """Apply a JSON merge patch; ``target`` is changed in place where it is an object."""
@@ -17,3 +21,201 @@ def merge(target: Any, patch: Any) -> Any:
         else:
             target[key] = merge(target.get(key), value)
     return target
+
+
+# -- JSON patch ------------------------------------------------------------------------------------------------
+
+
+def _unprocessable(message: str) -> StatusError:
+    return StatusError(422, "Invalid", f"the server rejected our request due to an error in our request: {message}")
+
+
+def json_patch(target: Any, patch: Any) -> Any:
+    """Apply a JSON patch; ``target`` is changed in place.
+
+    Raises:
+        StatusError: 400, where it is no patch; 422, where an operation does not hold.
+    """
+    if not isinstance(patch, list) or not all(isinstance(one, dict) for one in patch):
+        raise bad_request("a JSON patch must be a list of operations")
+    for operation in patch:
+        target = _operate(target, operation)
+    return target
+
+
+def _operate(target: Any, operation: dict[str, Any]) -> Any:
+    name, path = operation.get("op"), operation.get("path")
+    if name not in ("add", "remove", "replace", "move", "copy", "test") or not isinstance(path, str):
+        raise bad_request(f"Unexpected kind: {name}" if isinstance(path, str) else "an operation needs a path")
+    steps = _steps(path)
+    if name in ("move", "copy"):
+        source = _steps(str(operation.get("from", "")))
+        value = _read(target, source)
+        if name == "move":
+            target = _remove(target, source)
+        return _add(target, steps, copied(value))
+    if name == "test":
+        if _read(target, steps, missing=None) != operation.get("value"):
+            raise _unprocessable(f"testing value {path} failed")
+        return target
+    if name == "remove":
+        return _remove(target, steps)
+    if "value" not in operation:
+        raise _unprocessable("the operation needs a value")
+    if name == "replace":
+        _read(target, steps)
+        if not steps:
+            return operation["value"]
+        parent = _read(target, steps[:-1])
+        parent[_index(parent, steps[-1]) if isinstance(parent, list) else steps[-1]] = operation["value"]
+        return target
+    return _add(target, steps, operation["value"])
+
+
+def _steps(path: str) -> list[str]:
+    if not path:
+        return []
+    if not path.startswith("/"):
+        raise _unprocessable(f"the path {path} must begin with a slash")
+    return [step.replace("~1", "/").replace("~0", "~") for step in path[1:].split("/")]
+
+
+_REQUIRED = object()
+
+
+def _read(target: Any, steps: list[str], missing: Any = _REQUIRED) -> Any:
+    for step in steps:
+        try:
+            target = target[_index(target, step)] if isinstance(target, list) else target[step]
+        except (KeyError, TypeError, IndexError):
+            if missing is not _REQUIRED:
+                return missing
+            raise _unprocessable(f"the path /{'/'.join(steps)} does not exist") from None
+    return target
+
+
+def _index(items: list[Any], step: str, *, past_end: bool = False) -> int:
+    if past_end and step == "-":
+        return len(items)
+    if not step.lstrip("-").isdigit():
+        raise _unprocessable(f"{step} is no index")
+    index = int(step)
+    if index < 0 or index >= len(items) + past_end:
+        raise _unprocessable(f"Unable to access invalid index: {step}: invalid index referenced")
+    return index
+
+
+def _add(target: Any, steps: list[str], value: Any) -> Any:
+    if not steps:
+        return value
+    parent = _read(target, steps[:-1])
+    if isinstance(parent, list):
+        parent.insert(_index(parent, steps[-1], past_end=True), value)
+    elif isinstance(parent, dict):
+        parent[steps[-1]] = value
+    else:
+        raise _unprocessable(f"the path /{'/'.join(steps)} does not exist")
+    return target
+
+
+def _remove(target: Any, steps: list[str]) -> Any:
+    if not steps:
+        raise _unprocessable("the whole object cannot be removed")
+    _read(target, steps)
+    parent = _read(target, steps[:-1])
+    del parent[_index(parent, steps[-1]) if isinstance(parent, list) else steps[-1]]
+    return target
+
+
+# -- strategic merge patch -------------------------------------------------------------------------------------
+
+_DIRECTIVE, _ORDER, _DELETE, _RETAIN = "$patch", "$setElementOrder/", "$deleteFromPrimitiveList/", "$retainKeys"
+
+
+def strategic(target: Any, patch: Any, schema: Node) -> Any:
+    """Apply a strategic merge patch; ``target`` is changed in place where it is an object.
+
+    Raises:
+        StatusError: 400, where a list cannot be merged.
+    """
+    if not isinstance(patch, dict):
+        return patch
+    directive = patch.get(_DIRECTIVE)
+    if directive == "replace":
+        return {key: value for key, value in patch.items() if key != _DIRECTIVE}
+    if directive == "delete":
+        return {}
+    if directive not in (None, "merge"):
+        raise bad_request(f"Unknown patch type found: {directive}")
+    if not isinstance(target, dict):
+        target = {}
+    if _RETAIN in patch:
+        kept = patch[_RETAIN]
+        for key in [key for key in target if key not in kept]:
+            del target[key]
+    for key, value in patch.items():
+        if key in (_DIRECTIVE, _RETAIN) or key.startswith(_ORDER):
+            continue
+        if key.startswith(_DELETE):
+            name = key.removeprefix(_DELETE)
+            target[name] = [item for item in target.get(name) or [] if item not in value]
+            continue
+        node = _field(schema, key)
+        if value is None:
+            target.pop(key, None)
+        elif isinstance(value, list) and isinstance(node, Array) and (node.merge_key or node.merges_values):
+            target[key] = _merge_list(target.get(key) or [], value, node, patch.get(_ORDER + key))
+        elif isinstance(value, dict):
+            target[key] = strategic(target.get(key), value, node)
+        else:
+            target[key] = value
+    for key, order in patch.items():
+        if key.startswith(_ORDER) and key.removeprefix(_ORDER) not in patch:
+            name = key.removeprefix(_ORDER)
+            node = _field(schema, name)
+            if isinstance(node, Array) and isinstance(target.get(name), list):
+                target[name] = _ordered(target[name], order, node)
+    return target
+
+
+def _field(schema: Node, key: str) -> Node:
+    if isinstance(schema, Struct):
+        return schema.fields.get(key, ANY)
+    return schema.values if isinstance(schema, Mapping) else ANY
+
+
+def _merge_list(current: list[Any], patch: list[Any], node: Array, order: list[Any] | None) -> list[Any]:
+    if not node.merge_key:
+        merged = [*current, *(item for item in patch if item not in current)]
+        return _ordered(merged, order, node) if order is not None else merged
+    key = node.merge_key
+    if any(isinstance(item, dict) and item == {_DIRECTIVE: "replace"} for item in patch):
+        return [item for item in patch if item != {_DIRECTIVE: "replace"}]
+    merged = list(current)
+    for item in patch:
+        if not isinstance(item, dict) or key not in item:
+            raise bad_request(f"map: {item} does not contain declared merge key: {key}")
+        at = next((index for index, one in enumerate(merged) if one.get(key) == item[key]), None)
+        if item.get(_DIRECTIVE) == "delete":
+            merged = [one for one in merged if one.get(key) != item[key]]
+        elif at is None:
+            merged.append(strategic({}, item, node.items))
+        else:
+            merged[at] = strategic(merged[at], item, node.items)
+    return _ordered(merged, order, node) if order is not None else merged
+
+
+def _ordered(items: list[Any], order: list[Any], node: Array) -> list[Any]:
+    """Elements that the order names in its order; the others keep their place after those before them."""
+    key = node.merge_key
+
+    def name(item: Any) -> Any:
+        return item.get(key) if key and isinstance(item, dict) else item
+
+    wanted = [name(one) for one in order]
+    named = sorted((item for item in items if name(item) in wanted), key=lambda item: wanted.index(name(item)))
+    result: list[Any] = []
+    waiting = iter(named)
+    for item in items:
+        result.append(next(waiting) if name(item) in wanted else item)
+    return result

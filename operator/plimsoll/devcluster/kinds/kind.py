@@ -8,17 +8,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plimsoll.devcluster import fields
+from plimsoll.devcluster.kinds.metadata import subdomain_faults
+from plimsoll.devcluster.schemas import MismatchError, Node, Struct
+from plimsoll.devcluster.statuses import bad_request
+
 if TYPE_CHECKING:
+    import datetime as dt
+
     from plimsoll.devcluster.api import Api
     from plimsoll.devcluster.resources import Obj, Resource
     from plimsoll.devcluster.statuses import Cause
 
+#: What a kind without a schema is: any fields, with metadata as everywhere.
+_OPEN = Struct("object", {"metadata": fields.struct("V1ObjectMeta")}, is_open=True)
+
 
 class Kind:
-    """How objects of one resource behave. The members do nothing; a kind overrides what it needs.
+    """How objects of one resource behave; a kind overrides what it needs.
 
-    Objects passed as ``obj`` and ``new`` are the caller's own and may be changed; ``old`` is shared and may
-    not.
+    Objects passed as ``obj`` and ``new`` are the caller's own and may be changed; ``old`` is shared and may not.
     """
 
     #: Whether ``metadata.generation`` is kept: 1 at creation, one more whenever ``spec`` changes.
@@ -27,26 +36,44 @@ class Kind:
     creates_on_update = False
     #: Whether PUT without a resourceVersion overwrites whatever is there.
     unconditional_update = True
+    #: Whether DELETE answers with the object that went, not with a Status.
+    returns_deleted = False
+    #: What becomes of dependents where a DELETE does not say.
+    default_propagation = ""
 
-    def decode(self, obj: Obj, resource: Resource) -> list[str]:
-        """Check types, drop fields that the schema does not know, and say which.
+    def schema(self, resource: Resource) -> Node:
+        """The types of the fields, and how lists merge."""
+        return fields.schema_of(resource.group, resource.version, resource.kind) or _OPEN
+
+    def decode(self, obj: Obj, resource: Resource) -> tuple[Obj, list[str]]:
+        """Check types and drop fields that the schema does not know.
 
         Returns:
-            a sentence for each dropped field, as in ``unknown field "spec.replica"``.
+            the object as it is to be stored, and the paths of the fields that were dropped.
 
         Raises:
             StatusError: 400, where a value cannot be of the field's type.
         """
-        del obj, resource
-        return []
+        strays: list[str] = []
+        try:
+            taken: Obj = self.schema(resource).taken(obj, strays)
+        except MismatchError as error:
+            raise bad_request(
+                f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+                f"json: {error}"
+            ) from error
+        taken.setdefault("metadata", {})
+        return taken, strays
+
+    def name_faults(self, name: str) -> list[str]:
+        """What keeps a string from being the name of such an object."""
+        return subdomain_faults(name)
 
     def default(self, obj: Obj) -> None:
-        """Fill in what was left out; also applied to the result of a patch."""
-        del obj
+        """Fill in what was left out; also applied to the result of an update."""
 
     def prepare_create(self, obj: Obj) -> None:
         """Reset what a client may not set, such as status."""
-        del obj
 
     def admit_create(self, obj: Obj, api: Api) -> None:
         """Complete or refuse an object by what else is in the cluster (priority classes, budgets).
@@ -54,7 +81,6 @@ class Kind:
         Raises:
             StatusError: 403, where admission refuses.
         """
-        del obj, api
 
     def validate_create(self, obj: Obj) -> list[Cause]:
         """What is wrong with a new object."""
@@ -63,11 +89,9 @@ class Kind:
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
         """Take back what the main resource may not change, such as status."""
-        del new, old
 
     def admit_update(self, new: Obj, old: Obj, api: Api) -> None:
         """As ``admit_create``, for an update."""
-        del new, old, api
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
         """What is wrong with an update."""
@@ -75,7 +99,7 @@ class Kind:
         return []
 
     def prepare_status(self, new: Obj, old: Obj) -> None:
-        """Take back what the status subresource may not change: all but status and some metadata."""
+        """Take back what the status subresource may not change: all but status and metadata."""
         for key in [key for key in new if key not in ("status", "metadata", "kind", "apiVersion")]:
             del new[key]
         for key, value in old.items():
@@ -91,10 +115,24 @@ class Kind:
         """Whether an update counts as a new generation."""
         return bool(new.get("spec") != old.get("spec"))
 
+    def begin_deletion(self, old: Obj, now: dt.datetime) -> Obj | None:
+        """The object to write instead of deleting, where a kind ends in its own way (namespaces, definitions).
+
+        None means that the object is deleted as all others are.
+
+        Raises:
+            StatusError: 403, where it may not be deleted.
+        """
+        del old, now
+
+    def may_end(self, obj: Obj) -> bool:
+        """Whether an object without finalizers that is being deleted may go."""
+        del obj
+        return True
+
     def grace_seconds(self, obj: Obj, requested: int | None) -> int | None:
         """Seconds an object is given to end; None where the kind is deleted at once."""
         del obj, requested
-        return None
 
     def deletion_finalizers(self, obj: Obj) -> tuple[str, ...]:
         """Finalizers that an object is given when its deletion begins."""
@@ -118,7 +156,7 @@ class StatusKind(Kind):
 
     def prepare_create(self, obj: Obj) -> None:
         """A new object has no status yet."""
-        obj.pop("status", None)
+        obj["status"] = {}
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
         """The main resource does not change status."""

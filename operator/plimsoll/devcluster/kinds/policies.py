@@ -1,0 +1,52 @@
+"""PodDisruptionBudgets.
+
+Source: Kubernetes v1.36 ``pkg/registry/policy/poddisruptionbudget``, ``pkg/apis/policy/validation``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.devcluster.kinds.checks import invalid, label_selector, not_negative, one_of, percentage_or_number
+from plimsoll.devcluster.kinds.kind import StatusKind
+
+if TYPE_CHECKING:
+    from plimsoll.devcluster.resources import Obj
+    from plimsoll.devcluster.statuses import Cause
+
+
+class PodDisruptionBudgets(StatusKind):
+    """PodDisruptionBudgets."""
+
+    def prepare_create(self, obj: Obj) -> None:
+        """A new budget lets nothing go until its status was computed."""
+        obj["status"] = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
+
+    def validate_create(self, obj: Obj) -> list[Cause]:
+        """One limit at most, and a selector that is one."""
+        spec = obj.setdefault("spec", {})
+        causes: list[Cause] = []
+        if "minAvailable" in spec and "maxUnavailable" in spec:
+            told = "minAvailable and maxUnavailable cannot be both set"
+            causes.append(invalid("spec", spec, told))
+        for field in ("minAvailable", "maxUnavailable"):
+            if field in spec:
+                causes += percentage_or_number(f"spec.{field}", spec[field])
+        policy = spec.get("unhealthyPodEvictionPolicy")
+        if policy is not None:
+            causes += one_of("spec.unhealthyPodEvictionPolicy", policy, ("AlwaysAllow", "IfHealthyBudget"))
+        return causes + label_selector(spec.get("selector"), "spec.selector")
+
+    def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
+        """As at creation."""
+        del old
+        return self.validate_create(new)
+
+    def validate_status(self, new: Obj, old: Obj) -> list[Cause]:
+        """Counts must not be below zero."""
+        del old
+        status = new.get("status") or {}
+        causes: list[Cause] = []
+        for field in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
+            causes += not_negative(f"status.{field}", status.get(field))
+        return causes

@@ -1,0 +1,214 @@
+"""ConfigMaps, Secrets, claims, volumes, storage classes: what holds data.
+
+Source: Kubernetes v1.36 ``pkg/registry/{core,storage}``, ``pkg/apis/{core,storage}/validation``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from plimsoll.devcluster import quantity_forms
+from plimsoll.devcluster.kinds.checks import forbidden, immutable, invalid, one_of, required
+from plimsoll.devcluster.kinds.kind import Kind, StatusKind
+from plimsoll.devcluster.kinds.pod_spec import node_selector_causes
+
+if TYPE_CHECKING:
+    from plimsoll.devcluster.resources import Obj
+    from plimsoll.devcluster.statuses import Cause
+
+_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_KEY_FAULT = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
+    "or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+
+
+class KeyedData(Kind):
+    """ConfigMaps and Secrets: data by keys, which can be made immutable."""
+
+    maps = ("data", "binaryData")
+
+    def validate_create(self, obj: Obj) -> list[Cause]:
+        """Keys must be keys."""
+        return [
+            invalid(f"{field}[{key}]", key, _KEY_FAULT)
+            for field in self.maps
+            for key in obj.get(field) or ()
+            if not _KEY.fullmatch(key) or len(key) > 253 or key in (".", "..")
+        ]
+
+    def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
+        """An immutable one keeps its data and stays immutable."""
+        causes = self.validate_create(new)
+        if old.get("immutable"):
+            if not new.get("immutable"):
+                causes.append(forbidden("immutable", "field is immutable when `immutable` is set"))
+            causes += [
+                forbidden(field, "field is immutable when `immutable` is set")
+                for field in self.maps
+                if new.get(field) != old.get(field)
+            ]
+        return causes
+
+
+class Secrets(KeyedData):
+    """Secrets."""
+
+    maps = ("data",)
+
+    def default(self, obj: Obj) -> None:
+        """Plain text becomes data; the type is Opaque."""
+        import_ = obj.pop("stringData", None) or {}
+        if import_:
+            encoded = {key: _base64(value) for key, value in import_.items()}
+            obj["data"] = {**(obj.get("data") or {}), **encoded}
+        obj.setdefault("type", "Opaque")
+
+    def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
+        """The type stays."""
+        return super().validate_update(new, old) + immutable("type", new.get("type"), old.get("type"))
+
+    def field_labels(self) -> frozenset[str]:
+        """As upstream."""
+        return frozenset(("type",))
+
+    def fields(self, obj: Obj) -> dict[str, str]:
+        """As upstream."""
+        return {"type": obj.get("type", "")}
+
+
+def _base64(text: str) -> str:
+    import base64
+
+    return base64.b64encode(text.encode()).decode()
+
+
+_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
+
+
+class PersistentVolumeClaims(StatusKind):
+    """Claims: protected by a finalizer, hardly anything of their spec may change."""
+
+    counts_generation = False
+    returns_deleted = True
+
+    def default(self, obj: Obj) -> None:
+        """File systems unless said otherwise."""
+        obj.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+
+    def prepare_create(self, obj: Obj) -> None:
+        """Pending and protected."""
+        obj["status"] = {"phase": "Pending"}
+        finalizers = obj["metadata"].setdefault("finalizers", [])
+        if "kubernetes.io/pvc-protection" not in finalizers:
+            finalizers.append("kubernetes.io/pvc-protection")
+
+    def validate_create(self, obj: Obj) -> list[Cause]:
+        """Modes and a size are needed."""
+        spec = obj["spec"]
+        causes: list[Cause] = []
+        if not spec.get("accessModes"):
+            causes.append(required("spec.accessModes", "at least 1 access mode is required"))
+        for mode in spec.get("accessModes") or ():
+            causes += one_of("spec.accessModes", mode, _MODES)
+        size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+        if size is None:
+            causes.append(required("spec.resources[storage]"))
+        elif quantity_forms.value(size) <= 0:
+            causes.append(invalid("spec.resources[storage]", size, "must be greater than zero"))
+        return causes
+
+    def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
+        """Only the size may grow, and the volume's name be set once."""
+
+        def fixed(spec: Obj) -> Obj:
+            left = {key: value for key, value in spec.items() if key not in ("resources", "volumeAttributesClassName")}
+            if not old["spec"].get("volumeName"):
+                left.pop("volumeName", None)
+            return left
+
+        if fixed(new["spec"]) != fixed(old["spec"]):
+            told = (
+                "spec is immutable after creation except resources.requests and volumeAttributesClassName "
+                "for bound claims"
+            )
+            return [forbidden("spec", told)]
+        bound = (old.get("status") or {}).get("phase") == "Bound"
+        if new["spec"].get("resources") != old["spec"].get("resources") and not bound:
+            told = "spec is immutable after creation except resources.requests for bound claims"
+            return [forbidden("spec", told)]
+        return self.validate_create(new)
+
+
+class PersistentVolumes(StatusKind):
+    """Volumes."""
+
+    counts_generation = False
+    returns_deleted = True
+
+    def default(self, obj: Obj) -> None:
+        """Kept when released, file systems."""
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+        spec.setdefault("volumeMode", "Filesystem")
+
+    def prepare_create(self, obj: Obj) -> None:
+        """Pending and protected."""
+        obj["status"] = {"phase": "Pending"}
+        finalizers = obj["metadata"].setdefault("finalizers", [])
+        if "kubernetes.io/pv-protection" not in finalizers:
+            finalizers.append("kubernetes.io/pv-protection")
+
+    def validate_create(self, obj: Obj) -> list[Cause]:
+        """Modes, a size, and an affinity that is one."""
+        spec = obj["spec"]
+        causes: list[Cause] = []
+        if not spec.get("accessModes"):
+            causes.append(required("spec.accessModes"))
+        for mode in spec.get("accessModes") or ():
+            causes += one_of("spec.accessModes", mode, _MODES)
+        if not (spec.get("capacity") or {}).get("storage"):
+            causes.append(required("spec.capacity"))
+        policies = ("Delete", "Recycle", "Retain")
+        causes += one_of("spec.persistentVolumeReclaimPolicy", spec["persistentVolumeReclaimPolicy"], policies)
+        affinity = (spec.get("nodeAffinity") or {}).get("required")
+        if affinity is not None:
+            causes += node_selector_causes(affinity, "spec.nodeAffinity.required")
+        return causes
+
+    def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
+        """The source and the mode stay."""
+        causes = self.validate_create(new)
+        causes += immutable("spec.volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
+        sources = ("csi", "hostPath", "local", "nfs")
+        if any(new["spec"].get(name) != old["spec"].get(name) for name in sources):
+            causes.append(forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation"))
+        return causes
+
+
+class StorageClasses(Kind):
+    """Storage classes."""
+
+    returns_deleted = True
+
+    def default(self, obj: Obj) -> None:
+        """Deleted with their claim, bound at once."""
+        obj.setdefault("reclaimPolicy", "Delete")
+        obj.setdefault("volumeBindingMode", "Immediate")
+
+    def validate_create(self, obj: Obj) -> list[Cause]:
+        """A provisioner is needed."""
+        causes = [] if obj.get("provisioner") else [required("provisioner")]
+        causes += one_of("reclaimPolicy", obj["reclaimPolicy"], ("Delete", "Retain"))
+        return causes + one_of("volumeBindingMode", obj["volumeBindingMode"], ("Immediate", "WaitForFirstConsumer"))
+
+    def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
+        """Hardly anything may change."""
+        causes = []
+        if new.get("parameters") != old.get("parameters"):
+            causes.append(forbidden("parameters", "updates to parameters are forbidden."))
+        for field in ("provisioner", "reclaimPolicy"):
+            if new.get(field) != old.get(field):
+                causes.append(forbidden(field, f"updates to {field} are forbidden."))
+        return causes + immutable("volumeBindingMode", new.get("volumeBindingMode"), old.get("volumeBindingMode"))
