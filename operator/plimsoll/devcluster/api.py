@@ -6,18 +6,22 @@ handed out are shared: copy before changing (``copying.copied``).
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import random
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from plimsoll.devcluster import patching
 from plimsoll.devcluster.copying import copied
 from plimsoll.devcluster.deleting import DeleteOptions, deletion, ends_with_update, wire_time
+from plimsoll.devcluster.kinds import events
 from plimsoll.devcluster.kinds.kind import Kind
-from plimsoll.devcluster.kinds.metadata import metadata_causes, metadata_update_causes, subdomain_faults
+from plimsoll.devcluster.kinds.metadata import metadata_causes, metadata_update_causes
+from plimsoll.devcluster.kinds.table import built_in_kinds
+from plimsoll.devcluster.managers import Manager, Managers, created, updated
 from plimsoll.devcluster.resources import Obj, Registry, Resource, built_in_registry
 from plimsoll.devcluster.selectors import FieldTerm, matches_labels, parse_fields, parse_labels
 from plimsoll.devcluster.statuses import (
@@ -62,14 +66,29 @@ class Write:
         dry_run: decide and answer, but change nothing.
         manager: the field manager.
         subresource: "" for the main resource, else "status" and so on.
+        managers: who manages the fields afterwards, where that is known already (server-side apply).
     """
 
     dry_run: bool = False
     manager: str = "plimsoll-devcluster"
     subresource: str = ""
+    managers: Managers | None = None
 
 
 _PLAIN = Write()
+
+
+class Virtual(Protocol):
+    """A resource that is computed when it is asked for."""
+
+    def list(self, namespace: str | None) -> list[Obj]:
+        """The objects of a namespace, or of all."""
+        ...
+
+
+def _node_of(pod: Obj) -> list[str]:
+    """The index of pods by node; unbound ones are under the empty name."""
+    return [(pod.get("spec") or {}).get("nodeName", "")]
 
 
 class Api:
@@ -89,12 +108,15 @@ class Api:
         clock: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
     ) -> None:
         self.registry = registry if registry is not None else built_in_registry()
-        self.kinds: dict[str, Kind] = dict(kinds or {})
+        self.kinds: dict[str, Kind] = dict(built_in_kinds() if kinds is None else kinds)
         self.store = Store()
         self.clock = clock
         #: How stored objects become those of another version, by collection; the default changes apiVersion.
-        self.converters: dict[str, Converter] = {}
+        self.converters: dict[str, Converter] = {"events": events.converted}
+        #: Resources that are computed when they are asked for, by key (metrics.k8s.io).
+        self.virtual: dict[str, Virtual] = {}
         self._plain_kind = Kind()
+        self.store.collection("pods").add_index("spec.nodeName", _node_of)
 
     # -- what there is ---------------------------------------------------------------------------------------
 
@@ -155,9 +177,8 @@ class Api:
             entry.converted = {}
         found = entry.converted.get(wanted)
         if found is None:
-            found = entry.converted[wanted] = Entry(
-                self._convert(resource, entry.obj, wanted), entry.revision
-            )
+            obj = self._convert(resource, entry.obj, wanted)
+            found = entry.converted[wanted] = Entry(obj, entry.revision, entry.managers)
         return found
 
     def _convert(self, resource: Resource, obj: Obj, api_version: str) -> Obj:
@@ -279,19 +300,28 @@ class Api:
         if kind.counts_generation:
             meta["generation"] = 1
         kind.admit_create(obj, self)
-        causes = metadata_causes(
-            obj, namespaced=resource.namespaced, name_faults=getattr(kind, "name_faults", subdomain_faults)
-        )
+        causes = metadata_causes(obj, namespaced=resource.namespaced, name_faults=kind.name_faults)
         causes += kind.validate_create(obj)
         if causes:
             raise invalid(resource, meta.get("name", ""), causes)
         key: Key = (meta.get("namespace", ""), meta["name"])
-        if key in self.store.collection(resource.collection).entries:
-            raise already_exists(resource, meta["name"])
+        existing = self.store.collection(resource.collection).entries.get(key)
+        if existing is not None:
+            raise already_exists(
+                resource, meta["name"], ending="deletionTimestamp" in existing.obj["metadata"]
+            )
+        managers = how.managers
+        if managers is None:
+            has_status = resource.subresource("status") is not None
+            managers = created(obj, kind.schema(resource), self.manager(resource, how), has_status=has_status)
         if how.dry_run:
-            return Entry(obj, 0)
+            return Entry(obj, 0, managers)
         stored = self._convert(resource, obj, resource.stored_api_version)
-        return self.served(resource, self.store.commit(resource.collection, "ADDED", key, stored))
+        return self.served(resource, self.store.commit(resource.collection, "ADDED", key, stored, managers))
+
+    def manager(self, resource: Resource, how: Write, operation: str = "Update") -> Manager:
+        """Who writes, as an entry of managedFields without fields."""
+        return Manager(how.manager, operation, resource.api_version, self.now(), how.subresource, {})
 
     def _generated(self, prefix: str) -> str:
         return prefix[:58] + "".join(random.choices(_SUFFIX_SIGNS, k=5))  # noqa: S311 - names, not secrets
@@ -341,18 +371,7 @@ class Api:
         if entry is None:
             raise not_found(resource, name)
         old = self.served(resource, entry).obj
-        if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
-            why = (
-                f"Precondition failed: UID in precondition: {meta['uid']}, "
-                f"UID in object meta: {old['metadata']['uid']}"
-            )
-            raise conflict(resource, name, why)
-        version = meta.get("resourceVersion")
-        if version and version != old["metadata"]["resourceVersion"]:
-            raise conflict(resource, name, MODIFIED)
-        if not version and not kind.unconditional_update:
-            told = "Invalid value: 0: must be specified for an update"
-            raise invalid(resource, name, [Cause("metadata.resourceVersion", told)])
+        self._check_preconditions(resource, meta, old, kind)
         self._carry_over(obj, old)
         kind.default(obj)
         if how.subresource == "status":
@@ -369,28 +388,71 @@ class Api:
         )
         if causes:
             raise invalid(resource, name, causes)
-        return self._replace(resource, key, obj, old, how)
+        if how.managers is None:
+            who = self.manager(resource, how)
+            how = dataclasses.replace(
+                how, managers=updated(entry.managers, old, obj, kind.schema(resource), who)
+            )
+        return self.replace(resource, key, obj, entry, how)
 
-    def _replace(self, resource: Resource, key: Key, obj: Obj, old: Obj, how: Write) -> Entry:
-        """Commit an update that was let through; an update that changes nothing is no write."""
+    @staticmethod
+    def _check_preconditions(resource: Resource, meta: Obj, old: Obj, kind: Kind) -> None:
+        """Compare the uid and the version that an update carries with those of the object.
+
+        Raises:
+            StatusError: 409; 422, where the kind wants a version and there is none.
+        """
+        name, uid = old["metadata"]["name"], old["metadata"]["uid"]
+        if meta.get("uid") and meta["uid"] != uid:
+            why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {uid}"
+            raise conflict(resource, name, why)
+        version = meta.get("resourceVersion")
+        if version and version != old["metadata"]["resourceVersion"]:
+            raise conflict(resource, name, MODIFIED)
+        if not version and not kind.unconditional_update:
+            told = "Invalid value: 0: must be specified for an update"
+            # Upstream names the resource here, not the kind.
+            named = dataclasses.replace(resource, kind=resource.plural)
+            raise invalid(named, name, [Cause("metadata.resourceVersion", told)])
+
+    def replace(self, resource: Resource, key: Key, obj: Obj, entry: Entry, how: Write) -> Entry:
+        """Commit an update that was let through; an update that changes nothing is no write.
+
+        Args:
+            resource: in the version of ``obj``.
+            key: of the object.
+            obj: the new state, owned by the store from now on.
+            entry: the present state, as stored.
+            how: with the managers of the new state; None keeps them.
+        """
+        old = self.served(resource, entry).obj
+        managers = entry.managers if how.managers is None else how.managers
         obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-        removed = ends_with_update(obj, old)
-        if obj == old and not removed:
-            return self.entry(resource, key[0], key[1])
+        removed = ends_with_update(obj, old) and self.kind(resource).may_end(obj)
+        if obj == old and not removed and managers == entry.managers:
+            return self.served(resource, entry)
         if how.dry_run:
-            return Entry(obj, 0)
+            return Entry(obj, 0, managers)
+        if removed:
+            # The event shows the last stored state, the answer the one that was asked for; as upstream.
+            self._drop(resource, key, entry)
+            return Entry(obj, entry.revision, managers)
         stored = self._convert(resource, obj, resource.stored_api_version)
-        committed = self.store.commit(resource.collection, "DELETED" if removed else "MODIFIED", key, stored)
-        return self.served(resource, committed)
+        return self.served(
+            resource, self.store.commit(resource.collection, "MODIFIED", key, stored, managers)
+        )
+
+    def _drop(self, resource: Resource, key: Key, entry: Entry) -> Entry:
+        """Commit the end of an object, in its last state."""
+        last = {**entry.obj, "metadata": dict(entry.obj["metadata"])}
+        return self.store.commit(resource.collection, "DELETED", key, last, entry.managers)
 
     @staticmethod
     def _carry_over(obj: Obj, old: Obj) -> None:
         """Metadata that an update need not repeat and cannot change."""
         meta, before = obj["metadata"], old["metadata"]
         obj["apiVersion"], obj["kind"] = old["apiVersion"], old["kind"]
-        for name in ("uid", "creationTimestamp"):
-            if not meta.get(name):
-                meta[name] = before[name]
+        meta["uid"], meta["creationTimestamp"] = before["uid"], before["creationTimestamp"]
         for name in ("generation", "deletionTimestamp", "deletionGracePeriodSeconds"):
             if name in before:
                 meta[name] = before[name]
@@ -442,26 +504,41 @@ class Api:
             why = (
                 f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {meta['uid']}"
             )
-            raise conflict(resource, name, why)
+            raise _precondition(resource, name, why)
         if options.resource_version and options.resource_version != meta["resourceVersion"]:
             why = (
                 f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
                 f"ResourceVersion in object meta: {meta['resourceVersion']}"
             )
-            raise conflict(resource, name, why)
-        step = deletion(entry.obj, self.kind(resource), options, self.clock())
+            raise _precondition(resource, name, why)
         key = (namespace or "", name)
-        if step.marked is not None:
-            entry = self._replace(
-                resource, key, step.marked, entry.obj, Write(dry_run=options.dry_run, subresource="delete")
-            )
+        kind = self.kind(resource)
+        stored = self.store.collection(resource.collection).entries[key]
+        special = kind.begin_deletion(entry.obj, self.clock())
+        how = Write(dry_run=options.dry_run)
+        if special is not None:
+            return self.replace(resource, key, special, stored, how), False
+        if not options.propagation and kind.default_propagation:
+            options = dataclasses.replace(options, propagation=kind.default_propagation)
+        step = deletion(entry.obj, kind, options, self.clock())
+        if step.marked is not None and step.marked != entry.obj:
+            if options.dry_run:
+                return Entry(step.marked, 0, stored.managers), step.removed
+            marked = self._convert(resource, step.marked, resource.stored_api_version)
+            stored = self.store.commit(resource.collection, "MODIFIED", key, marked, stored.managers)
+            entry = self.served(resource, stored)
         if not step.removed or options.dry_run:
             return entry, step.removed
         if key not in self.store.collection(resource.collection).entries:
             return entry, True
-        last = {**entry.obj, "metadata": dict(entry.obj["metadata"])}
-        stored = self._convert(resource, last, resource.stored_api_version)
-        return self.served(resource, self.store.commit(resource.collection, "DELETED", key, stored)), True
+        return self.served(resource, self._drop(resource, key, stored)), True
+
+
+def _precondition(resource: Resource, name: str, why: str) -> StatusError:
+    """A conflict as the store tells it, which names the kind and not the resource."""
+    refused = conflict(resource, name, why)
+    refused.details["kind"] = resource.kind
+    return refused
 
 
 def key_of(obj: Obj) -> Key:

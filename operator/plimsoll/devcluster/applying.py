@@ -159,7 +159,9 @@ def apply(
     """
     check(config, schema)
     if who.subresource == "status":
-        config = {key: value for key, value in config.items() if key in ("apiVersion", "kind", "metadata", "status")}
+        config = {
+            key: value for key, value in config.items() if key in ("apiVersion", "kind", "metadata", "status")
+        }
     wanted = owned(applied(config, schema), who.subresource)
     last: Fields = next((one.fields for one in managers if one.key == who.key), {})
     kept = wanted
@@ -174,14 +176,18 @@ def apply(
     if conflicts and not force:
         raise _conflict(conflicts)
     result = []
-    for one in others:
-        fields = difference(difference(one.fields, changed), removed)
+    for one in managers:
+        if one.key == who.key:
+            fields = wanted
+            kept_one = one if fields == one.fields else replace(who, fields=fields)
+        else:
+            fields = difference(difference(one.fields, changed), removed)
+            kept_one = one if fields == one.fields else replace(one, fields=fields)
         if fields:
-            result.append(replace(one, fields=fields) if fields != one.fields else one)
-    if wanted:
-        before = next((one for one in managers if one.key == who.key), None)
-        result.append(before if before and before.fields == wanted else replace(who, fields=wanted))
-    return new, tuple(sorted(result, key=lambda one: (one.operation, one.time, one.name)))
+            result.append(kept_one)
+    if wanted and all(one.key != who.key for one in managers):
+        result.append(replace(who, fields=wanted))
+    return new, tuple(result)
 
 
 def _name(manager: Manager) -> str:
@@ -202,7 +208,8 @@ def _conflict(conflicts: list[tuple[Manager, tuple[str, ...]]]) -> StatusError:
             lines += [f"- {path}" for other, path in pairs if other == name]
         message = f"Apply failed with {len(pairs)} conflicts: " + "\n".join(lines)
     causes = [
-        {"reason": "FieldManagerConflict", "message": f"conflict with {name}", "field": path} for name, path in pairs
+        {"reason": "FieldManagerConflict", "message": f"conflict with {name}", "field": path}
+        for name, path in pairs
     ]
     return StatusError(409, "Conflict", message, {"causes": causes})
 

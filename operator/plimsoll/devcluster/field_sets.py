@@ -1,7 +1,7 @@
 """Sets of fields, as ``fieldsV1`` of managedFields writes them, and what makes them.
 
-A set is a tree of dicts. A step is ``f:name`` (a field), ``k:{"name":"main"}`` (a list element by its keys) or
-``v:"x"`` (an element of a set of values). A step is a member where its tree is empty or contains ``"."``.
+A set is a tree of dicts. A step is ``f:name`` (a field), ``k:{"name":"main"}`` (a list element by its keys)
+or ``v:"x"`` (an element of a set of values). A step is a member where its tree is empty or contains ``"."``.
 
 Source: sigs.k8s.io/structured-merge-diff v6 (``typed/tofieldset.go``, ``typed/compare.go``, ``fieldpath``).
 """
@@ -16,7 +16,7 @@ from plimsoll.devcluster.schemas import ANY, Array, Mapping, Node, Struct
 
 Fields = dict[str, Any]
 
-#: What a field of unknown type is: an object whose fields are owned one by one, a list that is owned as a whole.
+#: What an object of unknown type is: its fields are owned one by one (and its lists as a whole).
 _LOOSE = Mapping(ANY)
 
 
@@ -190,7 +190,9 @@ def told(path: tuple[str, ...]) -> str:
             text += "." + step[2:]
         elif step.startswith("k:"):
             keys = orjson.loads(step[2:])
-            text += "[" + ",".join(f"{key}={orjson.dumps(value).decode()}" for key, value in keys.items()) + "]"
+            text += (
+                "[" + ",".join(f"{key}={orjson.dumps(value).decode()}" for key, value in keys.items()) + "]"
+            )
         else:
             text += f"[={step[2:]}]"
     return text

@@ -1,7 +1,7 @@
 """The schemas of built-in kinds.
 
-Types come from the models of the generated client (they follow the OpenAPI document of the same release); what
-that does not say (how lists merge, quantities, which zeros are omitted) stands in the tables below.
+Types come from the models of the generated client (they follow the OpenAPI document of the same release);
+what that does not say (how lists merge, quantities, which zeros are omitted) stands in the tables below.
 
 Source of the tables: ``api/openapi-spec`` and the Go types of Kubernetes v1.36.
 """
@@ -99,7 +99,15 @@ _QUANTITY_MAPS = {
     "defaultRequest",
     "maxLimitRequestRatio",
 }
-_QUANTITY_MODELS = ("V1Resource", "V1Volume", "V1Node", "V1PodSpec", "V1LimitRange", "V1Persistent", "V1Container")
+_QUANTITY_MODELS = (
+    "V1Resource",
+    "V1Volume",
+    "V1Node",
+    "V1PodSpec",
+    "V1LimitRange",
+    "V1Persistent",
+    "V1Container",
+)
 _QUANTITIES = {
     ("V1EmptyDirVolumeSource", "sizeLimit"),
     ("V1ResourceFieldSelector", "divisor"),
@@ -219,6 +227,8 @@ def _array(model: str, name: str, item: str) -> Array:
 def _scalar(model: str, name: str, kind: str) -> Node:
     at = (model, name)
     match kind:
+        case "str" if model == "V1Condition":
+            return KEPT_STRING
         case "str":
             return QUANTITY if at in _QUANTITIES else KEPT_STRING if name in _EMPTY_KEPT else STRING
         case "int":

@@ -110,13 +110,11 @@ def _option_causes(options: ListOptions, *, watch: bool) -> list[Cause]:
     if watch:
         if initial is not None:
             if match != "NotOlderThan":
-                reason = forbidden if not match else "FieldValueNotSupported"
-                told = (
-                    "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-                    if not match
-                    else f'Unsupported value: "{match}": supported values: "NotOlderThan"'
-                )
-                causes.append(Cause("resourceVersionMatch", told, reason))
+                told = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+                causes.append(Cause("resourceVersionMatch", f"Forbidden: {told}", forbidden))
+                if match:
+                    told = f'Unsupported value: "{match}": supported values: "NotOlderThan"'
+                    causes.append(Cause("resourceVersionMatch", told, "FieldValueNotSupported"))
         elif match:
             causes.append(
                 Cause(

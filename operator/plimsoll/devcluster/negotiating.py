@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -55,6 +56,37 @@ def accepted(header: str) -> Form:
         "NotAcceptable",
         "only the following media types are accepted: application/json, application/yaml",
     )
+
+
+def repeated_keys(body: bytes) -> list[str]:
+    """Paths of keys that occur twice in one object of a JSON body; none where it is no JSON."""
+    found: list[str] = []
+
+    def collected(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in result:
+                result.setdefault(_TWICE, []).append(key)
+            result[key] = value
+        return result
+
+    def walk(value: Any, at: str) -> None:
+        if isinstance(value, dict):
+            found.extend(f"{at}{key}" for key in value.pop(_TWICE, ()))
+            for key, item in value.items():
+                walk(item, f"{at}{key}.")
+        elif isinstance(value, list):
+            for index, item in enumerate(value):
+                walk(item, f"{at.removesuffix('.')}[{index}].")
+
+    try:
+        walk(json.loads(body, object_pairs_hook=collected), "")
+    except ValueError:
+        return []
+    return found
+
+
+_TWICE = "\0twice"
 
 
 def content_type(header: str) -> str:

@@ -23,11 +23,13 @@ def merge(target: Any, patch: Any) -> Any:
     return target
 
 
-# -- JSON patch ------------------------------------------------------------------------------------------------
+# -- JSON patch ----------------------------------------------------------------------------------------------
 
 
 def _unprocessable(message: str) -> StatusError:
-    return StatusError(422, "Invalid", f"the server rejected our request due to an error in our request: {message}")
+    return StatusError(
+        422, "Invalid", f"the server rejected our request due to an error in our request: {message}"
+    )
 
 
 def json_patch(target: Any, patch: Any) -> Any:
@@ -46,7 +48,7 @@ def json_patch(target: Any, patch: Any) -> Any:
 def _operate(target: Any, operation: dict[str, Any]) -> Any:
     name, path = operation.get("op"), operation.get("path")
     if name not in ("add", "remove", "replace", "move", "copy", "test") or not isinstance(path, str):
-        raise bad_request(f"Unexpected kind: {name}" if isinstance(path, str) else "an operation needs a path")
+        raise _unprocessable(f"Unexpected kind: {name}")
     steps = _steps(path)
     if name in ("move", "copy"):
         source = _steps(str(operation.get("from", "")))
@@ -63,9 +65,9 @@ def _operate(target: Any, operation: dict[str, Any]) -> Any:
     if "value" not in operation:
         raise _unprocessable("the operation needs a value")
     if name == "replace":
-        _read(target, steps)
         if not steps:
             return operation["value"]
+        # A key that is not there is added, as upstream's library does.
         parent = _read(target, steps[:-1])
         parent[_index(parent, steps[-1]) if isinstance(parent, list) else steps[-1]] = operation["value"]
         return target
@@ -127,9 +129,14 @@ def _remove(target: Any, steps: list[str]) -> Any:
     return target
 
 
-# -- strategic merge patch -------------------------------------------------------------------------------------
+# -- strategic merge patch -----------------------------------------------------------------------------------
 
-_DIRECTIVE, _ORDER, _DELETE, _RETAIN = "$patch", "$setElementOrder/", "$deleteFromPrimitiveList/", "$retainKeys"
+_DIRECTIVE, _ORDER, _DELETE, _RETAIN = (
+    "$patch",
+    "$setElementOrder/",
+    "$deleteFromPrimitiveList/",
+    "$retainKeys",
+)
 
 
 def strategic(target: Any, patch: Any, schema: Node) -> Any:
@@ -174,7 +181,7 @@ def strategic(target: Any, patch: Any, schema: Node) -> Any:
             name = key.removeprefix(_ORDER)
             node = _field(schema, name)
             if isinstance(node, Array) and isinstance(target.get(name), list):
-                target[name] = _ordered(target[name], order, node)
+                target[name] = _ordered(target[name], order, target[name], node)
     return target
 
 
@@ -187,35 +194,46 @@ def _field(schema: Node, key: str) -> Node:
 def _merge_list(current: list[Any], patch: list[Any], node: Array, order: list[Any] | None) -> list[Any]:
     if not node.merge_key:
         merged = [*current, *(item for item in patch if item not in current)]
-        return _ordered(merged, order, node) if order is not None else merged
+        return _ordered(merged, patch if order is None else order, current, node)
     key = node.merge_key
     if any(isinstance(item, dict) and item == {_DIRECTIVE: "replace"} for item in patch):
         return [item for item in patch if item != {_DIRECTIVE: "replace"}]
     merged = list(current)
+    named = []
     for item in patch:
         if not isinstance(item, dict) or key not in item:
             raise bad_request(f"map: {item} does not contain declared merge key: {key}")
         at = next((index for index, one in enumerate(merged) if one.get(key) == item[key]), None)
         if item.get(_DIRECTIVE) == "delete":
             merged = [one for one in merged if one.get(key) != item[key]]
-        elif at is None:
+            continue
+        named.append(item)
+        if at is None:
             merged.append(strategic({}, item, node.items))
         else:
             merged[at] = strategic(merged[at], item, node.items)
-    return _ordered(merged, order, node) if order is not None else merged
+    return _ordered(merged, named if order is None else order, current, node)
 
 
-def _ordered(items: list[Any], order: list[Any], node: Array) -> list[Any]:
-    """Elements that the order names in its order; the others keep their place after those before them."""
+def _ordered(items: list[Any], order: list[Any], current: list[Any], node: Array) -> list[Any]:
+    """Elements that the order names in its order, between the others as the present list has them.
+
+    Source: apimachinery ``util/strategicpatch/patch.go``, normalizeElementOrder and mergeSortedSlice.
+    """
     key = node.merge_key
 
     def name(item: Any) -> Any:
         return item.get(key) if key and isinstance(item, dict) else item
 
     wanted = [name(one) for one in order]
-    named = sorted((item for item in items if name(item) in wanted), key=lambda item: wanted.index(name(item)))
+    before = [name(one) for one in current]
+    named = sorted(
+        (item for item in items if name(item) in wanted), key=lambda item: wanted.index(name(item))
+    )
+    others = [item for item in items if name(item) not in wanted]
     result: list[Any] = []
-    waiting = iter(named)
-    for item in items:
-        result.append(next(waiting) if name(item) in wanted else item)
-    return result
+    while named and others:
+        left, right = name(others[0]), name(named[0])
+        first = left in before and right in before and before.index(left) < before.index(right)
+        result.append(others.pop(0) if first else named.pop(0))
+    return result + others + named

@@ -87,6 +87,16 @@ class Resource:
         return f"{self.group}/{version}" if self.group else version
 
     @property
+    def told_group(self) -> str:
+        """The group that errors name: that of the stored kind."""
+        return "" if self.storage_key else self.group
+
+    @property
+    def told_key(self) -> str:
+        """The key that errors name."""
+        return self.plural if self.storage_key else self.key
+
+    @property
     def group_kind(self) -> str:
         """As messages name it: "Deployment.apps", "Pod"."""
         return f"{self.kind}.{self.group}" if self.group else self.kind

@@ -6,10 +6,12 @@ server-side apply walk them, and ``taken`` turns what a client sent into what is
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.devcluster import quantity_forms, time_forms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Absent:

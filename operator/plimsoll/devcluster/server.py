@@ -18,7 +18,7 @@ import yaml
 from aiohttp import web
 
 from plimsoll.devcluster import writing
-from plimsoll.devcluster.listing import flag, list_options, page, too_large
+from plimsoll.devcluster.listing import Page, flag, list_options, page, too_large
 from plimsoll.devcluster.negotiating import JSON, Form, accepted
 from plimsoll.devcluster.paths import Target, target
 from plimsoll.devcluster.statuses import StatusError, bad_request, method_not_allowed
@@ -172,7 +172,7 @@ class Server:
                 return await self._watch(request, found, query, form)
             return self._list(found, query, form)
         body = await request.read()
-        change = writing.write(self.api, found, verb, writing.Sent(query, body, request.headers))
+        change = writing.write(self.api, found, verb, writing.Sent(query, body, request.headers), self._token)
         return self._written(change, form, query)
 
     @staticmethod
@@ -193,7 +193,7 @@ class Server:
                     status=document.status,
                     headers={"Content-Type": document.content_type},
                 )
-        raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
+        return web.Response(status=404, text="404 page not found\n")
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -234,7 +234,12 @@ class Server:
     def _list(self, found: Target, query: dict[str, str], form: Form) -> web.StreamResponse:
         resource = found.resource
         options = list_options(query, watch=False)
-        part = page(self.api, resource, found.namespace, options)
+        virtual = self.api.virtual.get(resource.key)
+        if virtual is not None:
+            entries = [Entry(obj, 0) for obj in virtual.list(found.namespace)]
+            part = Page(entries, self.api.store.revision)
+        else:
+            part = page(self.api, resource, found.namespace, options)
         metadata: Obj = {"resourceVersion": str(part.revision)}
         if part.token:
             metadata["continue"] = part.token
@@ -318,7 +323,7 @@ class Server:
     # -- writing ---------------------------------------------------------------------------------------------
 
     def _written(self, change: writing.Written, form: Form, query: dict[str, str]) -> web.StreamResponse:
-        headers = [("Warning", f'299 - "{warning}"') for warning in change.warnings]
+        headers = [("Warning", f"299 - {orjson.dumps(warning).decode()}") for warning in change.warnings]
         if change.resource is not None and isinstance(change.body, Entry):
             response = self._entry(change.resource, change.body, form, query, change.status)
         else:

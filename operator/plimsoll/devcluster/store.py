@@ -12,7 +12,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from typing import TYPE_CHECKING, Any, Literal
 
-import orjson
+from plimsoll.devcluster.managers import Managers, rendered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,19 +32,20 @@ HISTORY = 50_000
 class Entry:
     """A version of an object, its bytes made on first use."""
 
-    __slots__ = ("_raw", "converted", "obj", "revision")
+    __slots__ = ("_raw", "converted", "managers", "obj", "revision")
 
-    def __init__(self, obj: Obj, revision: int) -> None:
+    def __init__(self, obj: Obj, revision: int, managers: Managers = ()) -> None:
         self.obj = obj
         self.revision = revision
+        self.managers = managers
         self._raw: bytes | None = None
         self.converted: dict[str, Entry] | None = None  # by apiVersion, where served in other versions
 
     @property
     def raw(self) -> bytes:
-        """The object as JSON."""
+        """The object as JSON, with its managedFields."""
         if self._raw is None:
-            self._raw = orjson.dumps(self.obj)
+            self._raw = rendered(self.obj, self.managers)
         return self._raw
 
 
@@ -208,7 +209,7 @@ class Store:
         """Drop a collection, as when its definition is deleted."""
         self._collections.pop(name, None)
 
-    def commit(self, name: str, kind: EventType, key: Key, obj: Obj) -> Entry:
+    def commit(self, name: str, kind: EventType, key: Key, obj: Obj, managers: Managers = ()) -> Entry:
         """Write an object and tell the subscribers.
 
         Args:
@@ -216,12 +217,13 @@ class Store:
             kind: what happens to the object.
             key: its namespace and name.
             obj: the object, owned by the store from now on; it is given its resourceVersion here.
+            managers: who manages its fields.
         """
         self.revision += 1
         revision = self.revision
         obj["metadata"]["resourceVersion"] = str(revision)
         collection = self.collection(name)
-        entry = Entry(obj, revision)
+        entry = Entry(obj, revision, managers)
         previous = collection.drop(key) if kind == "DELETED" else collection.put(key, entry)
         change = Change(kind, entry, previous)
         collection.note(change)

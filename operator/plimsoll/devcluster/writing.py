@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.devcluster import patching
+from plimsoll.devcluster import applying, managers, patching, subresources
 from plimsoll.devcluster.api import Api, Write, key_of
 from plimsoll.devcluster.copying import copied
 from plimsoll.devcluster.deleting import DeleteOptions
-from plimsoll.devcluster.negotiating import content_type, decoded, unsupported
-from plimsoll.devcluster.statuses import StatusError, bad_request, method_not_allowed
+from plimsoll.devcluster.negotiating import content_type, decoded, repeated_keys, unsupported
+from plimsoll.devcluster.reviews import review
+from plimsoll.devcluster.statuses import (
+    MODIFIED,
+    Cause,
+    StatusError,
+    bad_request,
+    conflict,
+    invalid,
+    method_not_allowed,
+    not_found,
+)
+from plimsoll.devcluster.store import Entry
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from plimsoll.devcluster.paths import Target
     from plimsoll.devcluster.resources import Obj, Resource
-    from plimsoll.devcluster.store import Entry
 
-Headers = Mapping[str, str]
-Query = Mapping[str, str]
+_APPLY = "application/apply-patch+yaml"
+_STRATEGIC = "application/strategic-merge-patch+json"
+_JSON_PATCH = "application/json-patch+json"
+_PATCHES = (_JSON_PATCH, "application/merge-patch+json", _STRATEGIC, _APPLY)
+_OPTIONS = {
+    "create": "CreateOptions",
+    "update": "UpdateOptions",
+    "patch": "PatchOptions",
+    "delete": "DeleteOptions",
+    "deletecollection": "DeleteOptions",
+}
 
 
 @dataclass(slots=True)
@@ -32,48 +53,68 @@ class Written:
     warnings: list[str] = field(default_factory=list)
 
 
-def read(api: Api, target: Target) -> Entry:
-    """The object, or its subresource, that a GET names."""
-    return api.entry(target.resource, target.namespace, target.name)
-
-
 @dataclass(frozen=True, slots=True)
 class Sent:
     """What came with a request beside its path."""
 
-    query: Query
+    query: Mapping[str, str]
     body: bytes
-    headers: Headers
+    headers: Mapping[str, str]
+
+    @property
+    def media(self) -> str:
+        """The media type of the body."""
+        return content_type(self.headers.get("Content-Type", ""))
 
 
-def write(api: Api, target: Target, method: str, sent: Sent) -> Written:
+def success(code: int) -> Obj:
+    """A Status that reports success."""
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code}
+
+
+def read(api: Api, target: Target) -> Entry:
+    """The object, or its subresource, that a GET names.
+
+    Raises:
+        StatusError: 404.
+    """
+    resource = target.resource
+    virtual = api.virtual.get(resource.key)
+    if virtual is not None:
+        for obj in virtual.list(target.namespace):
+            if obj["metadata"]["name"] == target.name:
+                return Entry(obj, 0)
+        raise not_found(resource, target.name)
+    entry = api.entry(resource, target.namespace, target.name)
+    if target.subresource == "scale":
+        return Entry(
+            subresources.scale_of(entry.obj, api.kind(resource).scale_paths(resource)), entry.revision
+        )
+    return entry
+
+
+def write(api: Api, target: Target, method: str, sent: Sent, token: str) -> Written:
     """Carry out a write.
+
+    Args:
+        api: where.
+        target: what the path names.
+        method: of the request.
+        sent: its parameters, body and headers.
+        token: the one that is right, for reviews.
 
     Raises:
         StatusError: where it is refused.
     """
-    resource, query, body, headers = target.resource, sent.query, sent.body, sent.headers
     verb = _verb(target, method)
-    media = content_type(headers.get("Content-Type", ""))
-    how = Write(dry_run="dryRun" in query, manager=_manager(query, headers), subresource=target.subresource)
-    if verb == "delete":
-        return _delete(api, target, query, body, media)
-    if verb == "deletecollection":
-        return _delete_collection(api, target, query, body, media)
+    how = _how(verb, target, sent)
+    if verb in ("delete", "deletecollection"):
+        return (_delete if verb == "delete" else _delete_collection)(api, target, sent)
+    if target.resource.ephemeral or target.subresource in ("binding", "eviction", "scale", "finalize"):
+        return _special(api, target, sent, how, patch=verb == "patch", token=token)
     if verb == "patch":
-        return _patch(api, target, body, media, how)
-    obj = _object(decoded(body, media), resource)
-    _settle_namespace(obj, target)
-    warnings = api.kind(resource).decode(obj, resource)
-    if verb == "create":
-        return Written(api.create_owned(resource, obj, how), 201, resource, warnings)
-    if obj["metadata"].get("name", target.name) != target.name:
-        raise bad_request(
-            f"the name of the object ({obj['metadata'].get('name')}) does not match the name on the URL "
-            f"({target.name})"
-        )
-    obj["metadata"]["name"] = target.name
-    return Written(api.update_owned(resource, obj, how), 200, resource, warnings)
+        return _apply(api, target, sent, how) if sent.media == _APPLY else _patch(api, target, sent, how)
+    return _create_or_update(api, target, verb, sent, how)
 
 
 def _verb(target: Target, method: str) -> str:
@@ -92,16 +133,73 @@ def _verb(target: Target, method: str) -> str:
         verb = named.get(method, "create" if method == "POST" and target.subresource else "")
     else:
         verb = {"POST": "create", "DELETE": "deletecollection"}.get(method, "")
-        if resource.namespaced and target.namespace is None:
+        if verb == "create" and resource.namespaced and target.namespace is None:
             verb = ""
     if not verb or verb not in verbs:
         raise method_not_allowed(resource, method.lower())
     return verb
 
 
-def _manager(query: Query, headers: Headers) -> str:
-    given = query.get("fieldManager", "")
-    return given or headers.get("User-Agent", "unknown").partition("/")[0]
+def _bad_option(kind: str, causes: list[Cause]) -> StatusError:
+    """422: parameters that are not as they must be."""
+    told = ", ".join(f"{cause.field}: {cause.message}" for cause in causes)
+    details = {
+        "group": "meta.k8s.io",
+        "kind": kind,
+        "causes": [{"reason": one.reason, "message": one.message, "field": one.field} for one in causes],
+    }
+    return StatusError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {told}', details)
+
+
+def _how(verb: str, target: Target, sent: Sent) -> Write:
+    """Who writes and how.
+
+    Raises:
+        StatusError: 422, where a parameter is not as it must be.
+    """
+    query = sent.query
+    causes = []
+    dry = query.get("dryRun", "")
+    if dry and dry != "All":
+        told = f'Unsupported value: ["{dry}"]: supported values: "All"'
+        causes.append(Cause("dryRun", told, "FieldValueNotSupported"))
+    validation = query.get("fieldValidation", "")
+    if validation not in ("", "Ignore", "Warn", "Strict"):
+        told = f'Unsupported value: "{validation}": supported values: "Ignore", "Warn", "Strict"'
+        causes.append(Cause("fieldValidation", told, "FieldValueNotSupported"))
+    if verb == "patch":
+        if sent.media == _APPLY and not query.get("fieldManager"):
+            causes.append(
+                Cause("fieldManager", "Required value: is required for apply patch", "FieldValueRequired")
+            )
+        if sent.media != _APPLY and query.get("force"):
+            causes.append(
+                Cause("force", "Forbidden: may not be specified for non-apply patch", "FieldValueForbidden")
+            )
+    if causes:
+        raise _bad_option(_OPTIONS[verb], causes)
+    manager = query.get("fieldManager", "") or sent.headers.get("User-Agent", "unknown").partition("/")[0]
+    return Write(dry_run=bool(dry), manager=manager, subresource=target.subresource)
+
+
+def _stray_fields(sent: Sent, strays: list[str], resource: Resource) -> list[str]:
+    """Warnings of unknown and repeated fields.
+
+    Raises:
+        StatusError: 400, where they are refused.
+    """
+    asked = sent.query.get("fieldValidation", "")
+    if asked == "Ignore":
+        return []
+    told = [f'unknown field "{stray}"' for stray in strays]
+    if asked and sent.media != _STRATEGIC:
+        told = [f'duplicate field "{key}"' for key in repeated_keys(sent.body)] + told
+    if told and asked == "Strict":
+        raise bad_request(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+            f"strict decoding error: {', '.join(told)}"
+        )
+    return told
 
 
 def _object(value: Any, resource: Resource) -> Obj:
@@ -112,7 +210,7 @@ def _object(value: Any, resource: Resource) -> Obj:
     """
     if not isinstance(value, dict):
         raise bad_request("the body of the request must be an object")
-    given = (value.get("apiVersion", resource.api_version), value.get("kind", resource.kind))
+    given = (value.get("apiVersion") or resource.api_version, value.get("kind") or resource.kind)
     if given != (resource.api_version, resource.kind):
         raise bad_request(
             f'{given[1]} in version "{given[0]}" cannot be handled as a {resource.kind}: '
@@ -134,79 +232,263 @@ def _settle_namespace(obj: Obj, target: Target) -> None:
     meta["namespace"] = target.namespace
 
 
-_PATCHES = (
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-)
+def _create_or_update(api: Api, target: Target, verb: str, sent: Sent, how: Write) -> Written:
+    resource = target.resource
+    kind = api.kind(resource)
+    obj = _object(decoded(sent.body, sent.media), resource)
+    obj, strays = kind.decode(obj, resource)
+    warnings = _stray_fields(sent, strays, resource)
+    _settle_namespace(obj, target)
+    meta = obj["metadata"]
+    given = meta.pop("managedFields", None)
+    warnings += kind.warnings(obj)
+    if verb == "create":
+        if meta.get("resourceVersion"):
+            raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
+        return Written(api.create_owned(resource, obj, how), 201, resource, warnings)
+    if not meta.get("name"):
+        why = f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
+        raise bad_request(why)
+    _check_name(obj, target)
+    entry = api.store.collection(resource.collection).entries.get(key_of(obj))
+    if entry is None and kind.creates_on_update and not target.subresource:
+        return Written(api.create_owned(resource, obj, how), 201, resource, warnings)
+    how = _with_managers(api, resource, obj, given, how)
+    return Written(api.update_owned(resource, obj, how), 200, resource, warnings)
 
 
-def _patch(api: Api, target: Target, body: bytes, media: str, how: Write) -> Written:
-    if media not in _PATCHES:
-        raise unsupported(media, _PATCHES)
-    patch = decoded(body, "application/yaml" if media.endswith("yaml") else "")
-    old = api.entry(target.resource, target.namespace, target.name).obj
+def _with_managers(api: Api, resource: Resource, new: Obj, given: Any, how: Write) -> Write:
+    """Let a client reset managedFields: an empty list drops all, other entries replace those there are."""
+    entry = api.store.collection(resource.collection).entries.get(key_of(new))
+    if given is None or entry is None:
+        return how
+    wanted = managers.read(given)
+    if [one.entry for one in wanted] == [one.entry for one in entry.managers] or (given and not wanted):
+        return how
+    old = api.served(resource, entry).obj
+    schema, who = api.kind(resource).schema(resource), api.manager(resource, how)
+    return dataclasses.replace(how, managers=managers.updated(wanted, old, new, schema, who))
+
+
+def _check_name(obj: Obj, target: Target) -> None:
+    name = obj["metadata"].get("name")
+    if name != target.name:
+        raise bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({target.name})"
+        )
+
+
+# -- patches -------------------------------------------------------------------------------------------------
+
+
+def _patch(api: Api, target: Target, sent: Sent, how: Write) -> Written:
+    resource, media = target.resource, sent.media
+    kind = api.kind(resource)
+    supported = tuple(one for one in _PATCHES if not (resource.custom and one == _STRATEGIC))
+    if media not in supported:
+        raise unsupported(media, supported)
+    patch = decoded(sent.body, "")
+    stored = api.store.collection(resource.collection).entries.get((target.namespace or "", target.name))
+    if stored is None:
+        raise not_found(resource, target.name)
+    new = copied(api.served(resource, stored).obj)
+    if b"managedFields" in sent.body:
+        new["metadata"]["managedFields"] = copied([one.entry for one in stored.managers])
+    new = _patched(new, patch, media, kind.schema(resource))
+    obj, strays = _decoded_patch(api, target, new)
+    try:
+        warnings = _stray_fields(sent, strays, resource)
+    except StatusError as error:
+        raise _bad_patch(error.message.partition(": ")[2]) from error
+    _settle_namespace(obj, target)
+    _check_name(obj, target)
+    meta, uid = obj["metadata"], stored.obj["metadata"]["uid"]
+    if meta.get("uid", uid) != uid:
+        told = f'Invalid value: "{meta["uid"]}": field is immutable'
+        raise invalid(resource, target.name, [Cause("metadata.uid", told)])
+    how = _with_managers(api, resource, obj, meta.pop("managedFields", None), how)
+    return Written(api.update_owned(resource, obj, how), 200, resource, warnings + kind.warnings(obj))
+
+
+def _patched(obj: Obj, patch: Any, media: str, schema: Any) -> Any:
+    """The object after a patch.
+
+    Raises:
+        StatusError: 400, 422.
+    """
+    if media == _JSON_PATCH:
+        return patching.json_patch(obj, patch)
     if not isinstance(patch, dict):
         raise bad_request("the patch must be an object")
-    new = patching.merge(copied(old), patch)
-    return Written(api.update_owned(target.resource, new, how), 200, target.resource)
+    return patching.strategic(obj, patch, schema) if media == _STRATEGIC else patching.merge(obj, patch)
 
 
-def _delete_options(query: Query, body: bytes, media: str) -> DeleteOptions:
-    given = decoded(body, media) if body.strip() else {}
+def _bad_patch(why: str) -> StatusError:
+    told = f"Invalid value: {why}"
+    causes = [{"reason": "FieldValueInvalid", "message": told, "field": "patch"}]
+    return StatusError(422, "Invalid", f' "" is invalid: patch: {told}', {"causes": causes})
+
+
+def _decoded_patch(api: Api, target: Target, new: Any) -> tuple[Obj, list[str]]:
+    """The result of a patch as an object of the resource.
+
+    Raises:
+        StatusError: 422.
+    """
+    resource = target.resource
+    if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
+        raise _bad_patch("the result is no object")
+    given = (new.get("apiVersion"), new.get("kind"))
+    if given != (resource.api_version, resource.kind):
+        wrong = "kind" if given[1] != resource.kind else "apiVersion"
+        right = resource.kind if wrong == "kind" else resource.api_version
+        told = f'Invalid value: "{new.get(wrong, "")}": must be {right}'
+        named = dataclasses.replace(resource, kind=str(given[1] or ""))
+        raise invalid(named, target.name, [Cause(wrong, told)])
+    try:
+        return api.kind(resource).decode(new, resource)
+    except StatusError as error:
+        raise _bad_patch(error.message) from error
+
+
+def _apply(api: Api, target: Target, sent: Sent, how: Write) -> Written:
+    resource = target.resource
+    kind = api.kind(resource)
+    config = _object(applying.checked_config(decoded(sent.body, _APPLY)), resource)
+    config, strays = kind.decode(config, resource)
+    if strays:
+        where = f"{target.namespace}/{target.name}" if target.namespace else target.name
+        what = f"{where}; {resource.api_version}, Kind={resource.kind}"
+        why = f".{strays[0]}: field not declared in schema"
+        raise StatusError(500, "", f"failed to create typed patch object ({what}): {why}")
+    _settle_namespace(config, target)
+    meta = config["metadata"]
+    meta.setdefault("name", target.name)
+    _check_name(config, target)
+    who = api.manager(resource, how, "Apply")
+    schema = kind.schema(resource)
+    force = sent.query.get("force", "") == "true"
+    stored = api.store.collection(resource.collection).entries.get((target.namespace or "", target.name))
+    if stored is None:
+        if target.subresource:
+            raise not_found(resource, target.name)
+        if meta.get("uid") or meta.get("resourceVersion"):
+            given = f"the provided object specified uid {meta.get('uid', '')}"
+            why = f"uid mismatch: {given}, and no existing object was found"
+            raise conflict(resource, target.name, why)
+        live: Obj = {key: config[key] for key in ("apiVersion", "kind") if key in config}
+        live["metadata"] = {key: meta[key] for key in ("name", "namespace") if key in meta}
+        new, owners = applying.apply(live, (), config, schema, who, force=force)
+        made = api.create_owned(resource, new, dataclasses.replace(how, managers=owners))
+        return Written(made, 201, resource)
+    live = api.served(resource, stored).obj
+    version = meta.pop("resourceVersion", None)
+    if version and version != live["metadata"]["resourceVersion"]:
+        raise conflict(resource, target.name, MODIFIED)
+    new, owners = applying.apply(live, stored.managers, config, schema, who, force=force)
+    return Written(
+        api.update_owned(resource, copied(new), dataclasses.replace(how, managers=owners)), 200, resource
+    )
+
+
+# -- subresources that do something of their own -------------------------------------------------------------
+
+
+def _special(api: Api, target: Target, sent: Sent, how: Write, *, patch: bool, token: str) -> Written:
+    resource, namespace = target.resource, target.namespace or ""
+    if patch:
+        shown = read(api, target).obj
+        schema = api.kind(resource).schema(resource)
+        obj = _patched(copied(shown), decoded(sent.body, ""), sent.media, schema)
+    else:
+        obj = decoded(sent.body, sent.media)
+    if not isinstance(obj, dict):
+        raise bad_request("the body of the request must be an object")
+    if resource.key == "bindings" or target.subresource == "binding":
+        name = target.name or (obj.get("metadata") or {}).get("name", "")
+        subresources.bind(api, (namespace, name), obj, how, labelled=bool(target.subresource))
+        return Written(success(201), 201)
+    if resource.ephemeral:
+        return Written(review(resource, obj, token), 201)
+    if target.subresource == "eviction":
+        options = _delete_options({}, obj.get("deleteOptions") or {})
+        how = dataclasses.replace(how, dry_run=how.dry_run or options.dry_run)
+        subresources.evict(api, (namespace, target.name), obj, how, options)
+        return Written(success(201), 201)
+    if target.subresource == "finalize":
+        return Written(subresources.finalize(api, target.name, obj, how), 200, resource)
+    stored = api.store.collection(resource.collection).entries.get((namespace, target.name))
+    if stored is None:
+        raise not_found(resource, target.name)
+    how = dataclasses.replace(how, subresource="")
+    return Written(subresources.rescale(api, resource, stored, obj, how))
+
+
+# -- deletions -----------------------------------------------------------------------------------------------
+
+
+def _delete_options(query: Mapping[str, str], given: Any) -> DeleteOptions:
+    """Options of a deletion, from its body and its parameters.
+
+    Raises:
+        StatusError: 400, 422.
+    """
     if not isinstance(given, dict):
         raise bad_request("the body of the request must be DeleteOptions")
     grace = given.get("gracePeriodSeconds")
     if grace is None and query.get("gracePeriodSeconds"):
-        grace = int(query["gracePeriodSeconds"])
+        try:
+            grace = int(query["gracePeriodSeconds"])
+        except ValueError:
+            raise bad_request("gracePeriodSeconds must be a number") from None
     preconditions = given.get("preconditions") or {}
     propagation = given.get("propagationPolicy") or query.get("propagationPolicy") or ""
     orphan = given.get("orphanDependents")
+    dry = given.get("dryRun") or ([query["dryRun"]] if query.get("dryRun") else [])
+    causes = []
+    if propagation not in ("", "Background", "Foreground", "Orphan"):
+        words = '"Background", "Foreground", "Orphan", "nil"'
+        told = f'Unsupported value: "{propagation}": supported values: {words}'
+        causes.append(Cause("propagationPolicy", told, "FieldValueNotSupported"))
+    if orphan is not None and propagation:
+        told = f'Invalid value: "{propagation}": orphanDependents and deletionPropagation cannot be both set'
+        causes.append(Cause("propagationPolicy", told))
+    if any(one != "All" for one in dry):
+        causes.append(Cause("dryRun", 'Unsupported value: supported values: "All"', "FieldValueNotSupported"))
+    if causes:
+        raise _bad_option("DeleteOptions", causes)
     if orphan is not None:
         propagation = "Orphan" if orphan else "Background"
-    return DeleteOptions(
-        grace,
-        propagation,
-        preconditions.get("uid") or "",
-        preconditions.get("resourceVersion") or "",
-        "dryRun" in query or bool(given.get("dryRun")),
+    uid, version = preconditions.get("uid") or "", preconditions.get("resourceVersion") or ""
+    return DeleteOptions(grace, propagation, uid, version, bool(dry))
+
+
+def _sent_options(sent: Sent) -> DeleteOptions:
+    return _delete_options(sent.query, decoded(sent.body, sent.media) if sent.body.strip() else {})
+
+
+def _delete(api: Api, target: Target, sent: Sent) -> Written:
+    resource = target.resource
+    entry, removed = api.remove(resource, target.namespace, target.name, _sent_options(sent))
+    if not removed or api.kind(resource).returns_deleted:
+        return Written(entry, 200, resource)
+    details = {"name": target.name, "kind": resource.plural, "uid": entry.obj["metadata"]["uid"]}
+    if resource.group and not resource.storage_key:
+        details["group"] = resource.group
+    return Written(
+        {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
     )
 
 
-def _delete(api: Api, target: Target, query: Query, body: bytes, media: str) -> Written:
-    resource = target.resource
-    options = _delete_options(query, body, media)
-    entry, removed = api.remove(resource, target.namespace, target.name, options)
-    if removed and resource.key != "pods":
-        details = {"name": target.name, "kind": resource.plural, "uid": entry.obj["metadata"]["uid"]}
-        if resource.group:
-            details["group"] = resource.group
-        status = {
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Success",
-            "details": details,
-        }
-        return Written(status)
-    return Written(entry, 200, resource)
-
-
-def _delete_collection(api: Api, target: Target, query: Query, body: bytes, media: str) -> Written:
-    resource = target.resource
-    options = _delete_options(query, body, media)
-    chosen = api.list(
-        resource,
-        target.namespace,
-        labels=query.get("labelSelector", ""),
-        fields=query.get("fieldSelector", ""),
-    )
-    gone = []
+def _delete_collection(api: Api, target: Target, sent: Sent) -> Written:
+    resource, query = target.resource, sent.query
+    options = _sent_options(sent)
+    labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
+    chosen = api.list(resource, target.namespace, labels=labels, fields=fields)
     for obj in chosen:
         namespace, name = key_of(obj)
         try:
-            gone.append(api.remove(resource, namespace, name, options)[0].obj)
+            api.remove(resource, namespace, name, options)
         except StatusError as error:
             if error.code != 404:
                 raise
@@ -215,4 +497,5 @@ def _delete_collection(api: Api, target: Target, query: Query, body: bytes, medi
         "apiVersion": resource.api_version,
         "metadata": {"resourceVersion": str(api.store.revision)},
     }
-    return Written({**head, "items": gone})
+    # As upstream: the objects as they were before.
+    return Written({**head, "items": chosen})

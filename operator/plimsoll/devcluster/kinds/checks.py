@@ -88,9 +88,14 @@ def label_selector(selector: Obj | None, at: str) -> list[Cause]:
             causes.append(required(f"{here}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
         elif operator in ("Exists", "DoesNotExist") and values:
             causes.append(
-                forbidden(f"{here}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+                forbidden(
+                    f"{here}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                )
             )
-        causes += [invalid(f"{here}.key", one.get("key", ""), fault) for fault in qualified_name_faults(one.get("key", ""))]
+        causes += [
+            invalid(f"{here}.key", one.get("key", ""), fault)
+            for fault in qualified_name_faults(one.get("key", ""))
+        ]
     return causes
 
 

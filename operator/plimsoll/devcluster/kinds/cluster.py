@@ -1,6 +1,7 @@
 """Namespaces, Nodes and PriorityClasses.
 
-Source: Kubernetes v1.36 ``pkg/registry/core/{namespace,node}``, ``pkg/registry/scheduling``, ``pkg/apis/*/validation``.
+Source: Kubernetes v1.36 ``pkg/registry/core/{namespace,node}``, ``pkg/registry/scheduling``,
+``pkg/apis/*/validation``.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class Nodes(StatusKind):
     def default(self, obj: Obj) -> None:
         """Allocatable is capacity where nothing else is said."""
         spec = obj.setdefault("spec", {})
-        if spec.get("podCIDR") and not spec.get("podCIDRs"):
+        if spec.get("podCIDR") and (spec.get("podCIDRs") or [""])[0] != spec["podCIDR"]:
             spec["podCIDRs"] = [spec["podCIDR"]]
         status = obj.setdefault("status", {})
         if status.get("capacity") and not status.get("allocatable"):
@@ -110,9 +111,13 @@ class Nodes(StatusKind):
         """Ranges of addresses and the provider's name are set once."""
         causes = _taint_causes(new["spec"].get("taints") or [])
         if old["spec"].get("podCIDRs") and new["spec"].get("podCIDRs") != old["spec"]["podCIDRs"]:
-            causes.append(forbidden("spec.podCIDRs", "node updates may not change podCIDR except from \"\" to valid"))
+            causes.append(
+                forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid')
+            )
         if old["spec"].get("providerID") and new["spec"].get("providerID") != old["spec"]["providerID"]:
-            causes.append(forbidden("spec.providerID", "node updates may not change providerID except from \"\" to valid"))
+            causes.append(
+                forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid')
+            )
         return causes
 
     def field_labels(self) -> frozenset[str]:
@@ -131,7 +136,10 @@ def _taint_causes(taints: list[Obj]) -> list[Cause]:
         at = f"metadata.taints[{index}]"  # upstream says metadata, although it is spec
         key, effect = taint.get("key", ""), taint.get("effect", "")
         causes += [invalid(f"{at}.key", key, fault) for fault in qualified_name_faults(key)]
-        causes += [invalid(f"{at}.value", taint.get("value"), fault) for fault in label_value_faults(taint.get("value", ""))]
+        causes += [
+            invalid(f"{at}.value", taint.get("value"), fault)
+            for fault in label_value_faults(taint.get("value", ""))
+        ]
         if not effect:
             causes.append(required(f"{at}.effect"))
         else:
@@ -162,7 +170,7 @@ class PriorityClasses(Kind):
         name, value = obj["metadata"].get("name", ""), obj["value"]
         if name.startswith(_SYSTEM_PREFIX):
             if _SYSTEM.get(name) != value:
-                told = "priority class names with 'system-' prefix are reserved for system use only. error: not a known one"
+                told = "priority class names with 'system-' prefix are reserved for system use only"
                 return [forbidden("metadata.name", told)]
         elif value > _HIGHEST_USER_PRIORITY:
             told = f"maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}"
@@ -174,7 +182,9 @@ class PriorityClasses(Kind):
         causes = []
         if new.get("value") != old.get("value"):
             causes.append(forbidden("value", "may not be changed in an update."))
-        return causes + immutable("preemptionPolicy", new.get("preemptionPolicy"), old.get("preemptionPolicy"))
+        return causes + immutable(
+            "preemptionPolicy", new.get("preemptionPolicy"), old.get("preemptionPolicy")
+        )
 
     def spec_changed(self, new: Obj, old: Obj) -> bool:
         """A PriorityClass has no spec, and stays at generation 1."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.devcluster.kinds.checks import immutable, invalid, required
 from plimsoll.devcluster.kinds.kind import Kind
+from plimsoll.devcluster.kinds.metadata import path_segment_faults
 
 if TYPE_CHECKING:
     from plimsoll.devcluster.resources import Obj
@@ -45,6 +46,10 @@ class Events(Kind):
     def __init__(self, *, new: bool = False) -> None:
         self._new = new
         self._about = "regarding" if new else "involvedObject"
+
+    def name_faults(self, name: str) -> list[str]:
+        """Anything that can be in a path; recorders put the time in."""
+        return path_segment_faults(name)
 
     def default(self, obj: Obj) -> None:
         """The object it is about is in the event's namespace, of v1 where nothing is said."""
@@ -114,5 +119,7 @@ class Events(Kind):
 
 
 _ABOUT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-_OLD_LABELS = frozenset([f"involvedObject.{key}" for key in _ABOUT] + ["reason", "source", "type", "reportingComponent"])
+_OLD_LABELS = frozenset(
+    [f"involvedObject.{key}" for key in _ABOUT] + ["reason", "source", "type", "reportingComponent"]
+)
 _NEW_LABELS = frozenset([f"regarding.{key}" for key in _ABOUT] + ["reason", "type", "reportingController"])

@@ -6,6 +6,7 @@ schema is applied in ``decode`` (types, pruning), ``default`` and ``validate_cre
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plimsoll.devcluster import fields
@@ -24,10 +25,20 @@ if TYPE_CHECKING:
 _OPEN = Struct("object", {"metadata": fields.struct("V1ObjectMeta")}, is_open=True)
 
 
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """Where a kind keeps what ``scale`` shows; ``.spec.replicas`` is ("spec", "replicas")."""
+
+    spec: tuple[str, ...] = ("spec", "replicas")
+    status: tuple[str, ...] = ("status", "replicas")
+    selector: tuple[str, ...] = ("spec", "selector")
+
+
 class Kind:
     """How objects of one resource behave; a kind overrides what it needs.
 
-    Objects passed as ``obj`` and ``new`` are the caller's own and may be changed; ``old`` is shared and may not.
+    Objects passed as ``obj`` and ``new`` are the caller's own and may be changed; ``old`` is shared and may
+    not.
     """
 
     #: Whether ``metadata.generation`` is kept: 1 at creation, one more whenever ``spec`` changes.
@@ -64,6 +75,16 @@ class Kind:
             ) from error
         taken.setdefault("metadata", {})
         return taken, strays
+
+    def warnings(self, obj: Obj) -> list[str]:
+        """What a client is warned about, although the write is let through."""
+        del obj
+        return []
+
+    def scale_paths(self, resource: Resource) -> ScalePaths:
+        """Where the kind keeps what its scale subresource shows."""
+        del resource
+        return ScalePaths()
 
     def name_faults(self, name: str) -> list[str]:
         """What keeps a string from being the name of such an object."""
@@ -116,7 +137,7 @@ class Kind:
         return bool(new.get("spec") != old.get("spec"))
 
     def begin_deletion(self, old: Obj, now: dt.datetime) -> Obj | None:
-        """The object to write instead of deleting, where a kind ends in its own way (namespaces, definitions).
+        """The object to write instead of deleting, where a kind ends in its own way.
 
         None means that the object is deleted as all others are.
 
@@ -124,6 +145,7 @@ class Kind:
             StatusError: 403, where it may not be deleted.
         """
         del old, now
+        return None
 
     def may_end(self, obj: Obj) -> bool:
         """Whether an object without finalizers that is being deleted may go."""
@@ -133,6 +155,7 @@ class Kind:
     def grace_seconds(self, obj: Obj, requested: int | None) -> int | None:
         """Seconds an object is given to end; None where the kind is deleted at once."""
         del obj, requested
+        return None
 
     def deletion_finalizers(self, obj: Obj) -> tuple[str, ...]:
         """Finalizers that an object is given when its deletion begins."""

@@ -14,7 +14,6 @@ from plimsoll.devcluster.kinds.checks import (
     invalid,
     label_selector,
     missing,
-    not_negative,
     one_of,
     required,
 )
@@ -31,7 +30,12 @@ if TYPE_CHECKING:
     from plimsoll.devcluster.statuses import Cause
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_MODES = {"secret": "defaultMode", "configMap": "defaultMode", "projected": "defaultMode", "downwardAPI": "defaultMode"}
+_MODES = {
+    "secret": "defaultMode",
+    "configMap": "defaultMode",
+    "projected": "defaultMode",
+    "downwardAPI": "defaultMode",
+}
 _FILE_MODE = 0o644
 
 
@@ -102,7 +106,7 @@ def _limits_to_requests(resources: Obj) -> None:
         resources["requests"] = {**limits, **(resources.get("requests") or {})}
 
 
-# -- checks ----------------------------------------------------------------------------------------------------
+# -- checks --------------------------------------------------------------------------------------------------
 
 _NATIVE = ("cpu", "memory", "ephemeral-storage", "storage")
 
@@ -130,10 +134,14 @@ def spec_causes(spec: Obj, at: str = "spec") -> list[Cause]:
     causes += _gate_causes(spec, at)
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline < 2**31:
-        causes.append(invalid(f"{at}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive"))
+        causes.append(
+            invalid(f"{at}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
+        )
     for field in ("nodeName", "schedulerName", "priorityClassName", "runtimeClassName"):
         if spec.get(field):
-            causes += [invalid(f"{at}.{field}", spec[field], fault) for fault in subdomain_faults(spec[field])]
+            causes += [
+                invalid(f"{at}.{field}", spec[field], fault) for fault in subdomain_faults(spec[field])
+            ]
     for field in ("hostname", "subdomain"):
         if spec.get(field):
             causes += [invalid(f"{at}.{field}", spec[field], fault) for fault in label_faults(spec[field])]
@@ -157,7 +165,9 @@ def _volume_causes(spec: Obj, at: str) -> list[Cause]:
         seen.add(name)
         sources = [key for key in volume if key != "name"]
         if len(sources) > 1:
-            causes.append(forbidden(f"{here}.{sorted(sources)[1]}", "may not specify more than 1 volume type"))
+            causes.append(
+                forbidden(f"{here}.{sorted(sources)[1]}", "may not specify more than 1 volume type")
+            )
         claim = volume.get("persistentVolumeClaim")
         if claim is not None and not claim.get("claimName"):
             causes.append(required(f"{here}.persistentVolumeClaim.claimName"))
@@ -179,7 +189,9 @@ def _container_causes(container: Obj, at: str, names: set[str], volumes: set[Any
         causes.append(required(f"{at}.image"))
     elif image != image.strip():
         causes.append(invalid(f"{at}.image", image, "must not have leading or trailing whitespace"))
-    causes += one_of(f"{at}.imagePullPolicy", container.get("imagePullPolicy"), ("Always", "IfNotPresent", "Never"))
+    causes += one_of(
+        f"{at}.imagePullPolicy", container.get("imagePullPolicy"), ("Always", "IfNotPresent", "Never")
+    )
     causes += resource_causes(container.get("resources") or {}, f"{at}.resources")
     for index, port in enumerate(container.get("ports") or ()):
         causes += _port_causes(port, f"{at}.ports[{index}]")
@@ -259,13 +271,16 @@ def toleration_causes(tolerations: list[Obj], at: str) -> list[Cause]:
         if key:
             causes += [invalid(f"{here}.key", key, fault) for fault in qualified_name_faults(key)]
         elif operator != "Exists":
-            told = "operator must be Exists when `key` is empty, which means \"match all values and all keys\""
+            told = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
             causes.append(invalid(f"{here}.operator", operator, told))
         if "tolerationSeconds" in one and one.get("effect") != "NoExecute":
             told = "effect must be 'NoExecute' when `tolerationSeconds` is set"
             causes.append(invalid(f"{here}.effect", one.get("effect", ""), told))
         if operator in ("", "Equal"):
-            causes += [invalid(f"{here}.operator", one.get("value", ""), fault) for fault in label_value_faults(one.get("value", ""))]
+            causes += [
+                invalid(f"{here}.operator", one.get("value", ""), fault)
+                for fault in label_value_faults(one.get("value", ""))
+            ]
         elif operator == "Exists":
             if one.get("value"):
                 told = "value must be empty when `operator` is 'Exists'"
@@ -321,7 +336,9 @@ def node_selector_causes(selector: Obj, at: str) -> list[Cause]:
     if not terms:
         return [required(f"{at}.nodeSelectorTerms", "must have at least one node selector term")]
     return [
-        cause for index, term in enumerate(terms) for cause in _term_causes(term, f"{at}.nodeSelectorTerms[{index}]")
+        cause
+        for index, term in enumerate(terms)
+        for cause in _term_causes(term, f"{at}.nodeSelectorTerms[{index}]")
     ]
 
 
@@ -334,7 +351,9 @@ def _term_causes(term: Obj, at: str) -> list[Cause]:
             if operator not in _NODE_OPERATORS:
                 causes.append(invalid(f"{here}.operator", operator, "not a valid selector operator"))
             elif operator in ("In", "NotIn") and not values:
-                causes.append(required(f"{here}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+                causes.append(
+                    required(f"{here}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+                )
             elif operator in ("Exists", "DoesNotExist") and values:
                 told = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
                 causes.append(forbidden(f"{here}.values", told))
@@ -366,7 +385,9 @@ def _affinity_causes(affinity: Obj, at: str) -> list[Cause]:
             causes += _pod_term_causes(term, f"{here}.{_REQUIRED}[{index}]")
         for index, one in enumerate(pods.get(_PREFERRED) or ()):
             causes += _weight_causes(one, f"{here}.{_PREFERRED}[{index}]")
-            causes += _pod_term_causes(one.get("podAffinityTerm") or {}, f"{here}.{_PREFERRED}[{index}].podAffinityTerm")
+            causes += _pod_term_causes(
+                one.get("podAffinityTerm") or {}, f"{here}.{_PREFERRED}[{index}].podAffinityTerm"
+            )
     return causes
 
 
@@ -389,10 +410,14 @@ def _gate_causes(spec: Obj, at: str) -> list[Cause]:
     seen: set[str] = set()
     for index, gate in enumerate(spec.get("schedulingGates") or ()):
         name = gate.get("name", "")
-        causes += [invalid(f"{at}.schedulingGates[{index}]", name, fault) for fault in qualified_name_faults(name)]
+        causes += [
+            invalid(f"{at}.schedulingGates[{index}]", name, fault) for fault in qualified_name_faults(name)
+        ]
         if name in seen:
             causes.append(duplicate(f"{at}.schedulingGates[{index}]", name))
         seen.add(name)
     if seen and spec.get("nodeName"):
-        causes.append(forbidden(f"{at}.nodeName", "cannot be set until all schedulingGates have been cleared"))
+        causes.append(
+            forbidden(f"{at}.nodeName", "cannot be set until all schedulingGates have been cleared")
+        )
     return causes

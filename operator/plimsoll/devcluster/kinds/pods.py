@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.devcluster import quantity_forms
 from plimsoll.devcluster.copying import copied
-from plimsoll.devcluster.kinds.checks import forbidden, invalid, one_of, required
+from plimsoll.devcluster.kinds.checks import forbidden, invalid, required
 from plimsoll.devcluster.kinds.kind import StatusKind
 from plimsoll.devcluster.kinds.pod_spec import default_requests, default_spec, spec_causes
 from plimsoll.devcluster.statuses import forbidden as refused
@@ -31,7 +31,6 @@ GATED = {
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
-_PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 _UPDATABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -62,7 +61,8 @@ def quality_of_service(spec: Obj) -> str:
     if not any(requests) and not any(limits):
         return "BestEffort"
     guaranteed = all(
-        set(limit) == set(_COMPUTE) and request == limit for request, limit in zip(requests, limits, strict=True)
+        set(limit) == set(_COMPUTE) and request == limit
+        for request, limit in zip(requests, limits, strict=True)
     )
     return "Guaranteed" if guaranteed else "Burstable"
 
@@ -110,17 +110,8 @@ class Pods(StatusKind):
         return causes
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
-        """Status is kept, but for what the last gate's removal says."""
+        """Status is kept, also what it says of gates."""
         new["status"] = old.get("status", {})
-        if old["spec"].get("schedulingGates") and not new["spec"].get("schedulingGates"):
-            conditions = [
-                one
-                for one in new["status"].get("conditions") or ()
-                if not (one.get("type") == "PodScheduled" and one.get("reason") == "SchedulingGated")
-            ]
-            new["status"] = {key: value for key, value in new["status"].items() if key != "conditions"}
-            if conditions:
-                new["status"]["conditions"] = conditions
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
         """Of a pod's spec hardly anything may change."""
@@ -138,7 +129,11 @@ class Pods(StatusKind):
             ]
         deadline, was = after.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
         if deadline is None and was is not None:
-            causes.append(invalid("spec.activeDeadlineSeconds", None, "must not update from a positive integer to nil value"))
+            causes.append(
+                invalid(
+                    "spec.activeDeadlineSeconds", None, "must not update from a positive integer to nil value"
+                )
+            )
         elif deadline is not None and not 1 <= deadline < 2**31:
             causes.append(
                 invalid("spec.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
@@ -172,8 +167,6 @@ class Pods(StatusKind):
         del old
         causes: list[Cause] = []
         status = new.get("status") or {}
-        if status.get("phase"):
-            causes += one_of("status.phase", status["phase"], _PHASES)
         causes += [
             required(f"status.conditions[{index}].type")
             for index, one in enumerate(status.get("conditions") or ())
@@ -226,7 +219,9 @@ _FIELDS = frozenset(
 def _tolerates(toleration: Obj, key: str) -> bool:
     if toleration.get("effect") not in (None, "", "NoExecute"):
         return False
-    return toleration.get("key") == key or (not toleration.get("key") and toleration.get("operator") == "Exists")
+    return toleration.get("key") == key or (
+        not toleration.get("key") and toleration.get("operator") == "Exists"
+    )
 
 
 def _admit_priority(pod: Obj, api: Api) -> None:
@@ -242,7 +237,9 @@ def _admit_priority(pod: Obj, api: Api) -> None:
     if name:
         found = api.find("priorityclasses.scheduling.k8s.io", None, name)
         if found is None:
-            raise refused(resource, pod["metadata"].get("name", ""), f"no PriorityClass with name {name} was found")
+            raise refused(
+                resource, pod["metadata"].get("name", ""), f"no PriorityClass with name {name} was found"
+            )
         value, policy = found.get("value", 0), found.get("preemptionPolicy", policy)
     else:
         defaults = [one for one in api.list("priorityclasses.scheduling.k8s.io") if one.get("globalDefault")]
@@ -276,10 +273,15 @@ def _toleration_changes(after: Obj, before: Obj) -> list[Cause]:
     lost = [
         one
         for one in before.get("tolerations") or ()
-        if (without_seconds(one) if one.get("effect") == "NoExecute" else one) not in [*kept, *(after.get("tolerations") or ())]
+        if (without_seconds(one) if one.get("effect") == "NoExecute" else one)
+        not in [*kept, *(after.get("tolerations") or ())]
     ]
     if lost:
-        return [forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")]
+        return [
+            forbidden(
+                "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
+            )
+        ]
     return []
 
 
@@ -289,7 +291,11 @@ def _gate_changes(after: Obj, before: Obj) -> list[Cause]:
     added = [name for name in new if name not in old]
     if added:
         listed = ", ".join(str(name) for name in added)
-        return [forbidden("spec.schedulingGates", f"only deletion is allowed, but found new scheduling gates '{listed}'")]
+        return [
+            forbidden(
+                "spec.schedulingGates", f"only deletion is allowed, but found new scheduling gates '{listed}'"
+            )
+        ]
     if not old:
         return []
     wanted = after.get("nodeSelector") or {}

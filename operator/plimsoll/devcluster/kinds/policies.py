@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.devcluster.kinds.checks import invalid, label_selector, not_negative, one_of, percentage_or_number
+from plimsoll.devcluster.kinds.checks import (
+    invalid,
+    label_selector,
+    not_negative,
+    one_of,
+    percentage_or_number,
+)
 from plimsoll.devcluster.kinds.kind import StatusKind
 
 if TYPE_CHECKING:

@@ -79,7 +79,9 @@ class Services(StatusKind):
         for index, port in enumerate(spec.get("ports") or ()):
             number = port.get("port", 0)
             if not 0 < number < 65536:
-                causes.append(invalid(f"spec.ports[{index}].port", number, "must be between 1 and 65535, inclusive"))
+                causes.append(
+                    invalid(f"spec.ports[{index}].port", number, "must be between 1 and 65535, inclusive")
+                )
             if len(spec["ports"]) > 1 and not port.get("name"):
                 causes.append(required(f"spec.ports[{index}].name"))
         return causes

@@ -5,6 +5,7 @@ Source: Kubernetes v1.36 ``pkg/registry/{core,storage}``, ``pkg/apis/{core,stora
 
 from __future__ import annotations
 
+import base64
 import re
 from typing import TYPE_CHECKING
 
@@ -19,15 +20,15 @@ if TYPE_CHECKING:
 
 _KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _KEY_FAULT = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
-    "or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
+    "'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
 
 
 class KeyedData(Kind):
     """ConfigMaps and Secrets: data by keys, which can be made immutable."""
 
-    maps = ("data", "binaryData")
+    maps: tuple[str, ...] = ("data", "binaryData")
 
     def validate_create(self, obj: Obj) -> list[Cause]:
         """Keys must be keys."""
@@ -79,8 +80,6 @@ class Secrets(KeyedData):
 
 
 def _base64(text: str) -> str:
-    import base64
-
     return base64.b64encode(text.encode()).decode()
 
 
@@ -123,7 +122,8 @@ class PersistentVolumeClaims(StatusKind):
         """Only the size may grow, and the volume's name be set once."""
 
         def fixed(spec: Obj) -> Obj:
-            left = {key: value for key, value in spec.items() if key not in ("resources", "volumeAttributesClassName")}
+            changeable = ("resources", "volumeAttributesClassName")
+            left = {key: value for key, value in spec.items() if key not in changeable}
             if not old["spec"].get("volumeName"):
                 left.pop("volumeName", None)
             return left
@@ -171,7 +171,9 @@ class PersistentVolumes(StatusKind):
         if not (spec.get("capacity") or {}).get("storage"):
             causes.append(required("spec.capacity"))
         policies = ("Delete", "Recycle", "Retain")
-        causes += one_of("spec.persistentVolumeReclaimPolicy", spec["persistentVolumeReclaimPolicy"], policies)
+        causes += one_of(
+            "spec.persistentVolumeReclaimPolicy", spec["persistentVolumeReclaimPolicy"], policies
+        )
         affinity = (spec.get("nodeAffinity") or {}).get("required")
         if affinity is not None:
             causes += node_selector_causes(affinity, "spec.nodeAffinity.required")
@@ -183,7 +185,11 @@ class PersistentVolumes(StatusKind):
         causes += immutable("spec.volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
         sources = ("csi", "hostPath", "local", "nfs")
         if any(new["spec"].get(name) != old["spec"].get(name) for name in sources):
-            causes.append(forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation"))
+            causes.append(
+                forbidden(
+                    "spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation"
+                )
+            )
         return causes
 
 
@@ -201,14 +207,17 @@ class StorageClasses(Kind):
         """A provisioner is needed."""
         causes = [] if obj.get("provisioner") else [required("provisioner")]
         causes += one_of("reclaimPolicy", obj["reclaimPolicy"], ("Delete", "Retain"))
-        return causes + one_of("volumeBindingMode", obj["volumeBindingMode"], ("Immediate", "WaitForFirstConsumer"))
+        return causes + one_of(
+            "volumeBindingMode", obj["volumeBindingMode"], ("Immediate", "WaitForFirstConsumer")
+        )
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
         """Hardly anything may change."""
-        causes = []
-        if new.get("parameters") != old.get("parameters"):
-            causes.append(forbidden("parameters", "updates to parameters are forbidden."))
-        for field in ("provisioner", "reclaimPolicy"):
-            if new.get(field) != old.get(field):
-                causes.append(forbidden(field, f"updates to {field} are forbidden."))
-        return causes + immutable("volumeBindingMode", new.get("volumeBindingMode"), old.get("volumeBindingMode"))
+        causes = [
+            forbidden(field, f"updates to {field} are forbidden.")
+            for field in ("parameters", "provisioner", "reclaimPolicy")
+            if new.get(field) != old.get(field)
+        ]
+        return causes + immutable(
+            "volumeBindingMode", new.get("volumeBindingMode"), old.get("volumeBindingMode")
+        )

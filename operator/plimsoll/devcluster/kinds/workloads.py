@@ -1,6 +1,7 @@
 """Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and their like: defaults, checks, generations.
 
-Source: Kubernetes v1.36 ``pkg/apis/{apps,batch}``: ``v1/defaults.go``, ``validation``; ``pkg/registry/{apps,batch}``.
+Source: Kubernetes v1.36 ``pkg/apis/{apps,batch}``: ``v1/defaults.go``, ``validation``;
+``pkg/registry/{apps,batch}``.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class Workload(StatusKind):
         """The selector must be given and choose the template."""
         selector = spec.get("selector")
         labels = (spec["template"].get("metadata") or {}).get("labels") or {}
-        mismatch = invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+        mismatch = invalid(
+            "spec.template.metadata.labels", labels, "`selector` does not match template `labels`"
+        )
         if selector is None:
             return [required("spec.selector"), mismatch]
         causes = label_selector(selector, "spec.selector")
@@ -120,7 +123,9 @@ class Deployments(Workload):
                 causes.append(invalid(f"{at}.maxUnavailable", rolling["maxUnavailable"], told))
         deadline, ready = spec.get("progressDeadlineSeconds"), spec.get("minReadySeconds", 0)
         if deadline is not None and deadline <= ready:
-            causes.append(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
+            causes.append(
+                invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+            )
         return causes
 
 
@@ -238,7 +243,9 @@ class Jobs(Workload):
         spec.setdefault("completionMode", "NonIndexed")
         spec.setdefault("suspend", False)
         spec.setdefault("manualSelector", False)
-        spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
+        spec.setdefault(
+            "podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
+        )
 
     def prepare_create(self, obj: Obj) -> None:
         """The selector names the job."""
@@ -256,7 +263,13 @@ class Jobs(Workload):
     def spec_causes(self, spec: Obj) -> list[Cause]:
         """What is wrong with a spec."""
         causes: list[Cause] = []
-        for field in ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"):
+        for field in (
+            "parallelism",
+            "completions",
+            "activeDeadlineSeconds",
+            "backoffLimit",
+            "ttlSecondsAfterFinished",
+        ):
             causes += not_negative(f"spec.{field}", spec.get(field))
         causes += one_of("spec.completionMode", spec["completionMode"], ("NonIndexed", "Indexed"))
         return [*causes, *self.selector_causes(spec), *self.template_causes(spec)]
