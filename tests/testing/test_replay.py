@@ -217,3 +217,11 @@ def test_the_command_ends_with_the_count(folder):
     assert result.exit_code == 1
     assert "differing host: expected ['little'], got 'big'" in result.output
     assert result.output.splitlines()[-1].endswith(" failed")
+
+
+def test_the_command_says_when_there_is_nothing_to_decide(tmp_path):
+    """One sentence, and not the exit status of a mismatch."""
+    result = CliRunner().invoke(replay.app, [str(tmp_path)])
+
+    assert result.exit_code == 2
+    assert "holds no *.jsonl.gz; name a folder of recordings" in result.output

@@ -83,14 +83,14 @@ def existing(pod: Pod) -> dict[str, int]:
 def nonzero_existing(pod: Pod) -> dict[str, int]:
     """Cpu and memory of a pod on a node, with the defaults for containers that name none.
 
+    With pod-level requests, the default of a resource applies only if nothing at all names it.
+
     Raises:
         QuantityError: a quantity cannot be read.
     """
     least = dict(_LEAST)
     if _pod_level(pod.spec.resources):
-        named = set(pod.spec.resources.requests if pod.spec.resources else ())
-        for container in (*pod.spec.containers, *pod.spec.init_containers):
-            named.update(container.resources.requests)
+        named = _total(pod, observed=True)
         least = {name: value for name, value in least.items() if name not in named}
     total = _integers(_total(pod, observed=True, least=least))
     return {name: total.get(name, 0) for name in (CPU, MEMORY)}
