@@ -2,13 +2,14 @@
 
 import copy
 import gzip
+from pathlib import Path
 
 import orjson
 import pytest
 from typer.testing import CliRunner
 
 from plimsoll.framework import FilterPlugin, Reads, Registry, ScorePlugin, unschedulable
-from plimsoll.plugins import DEFAULT_PLUGINS
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.plugins.default_binder import DefaultBinder
 from plimsoll.plugins.node_name import NodeName
 from plimsoll.plugins.node_resources_fit import NodeResourcesFit
@@ -225,3 +226,78 @@ def test_the_command_says_when_there_is_nothing_to_decide(tmp_path):
 
     assert result.exit_code == 2
     assert "holds no *.jsonl.gz; name a folder of recordings" in result.output
+
+
+def a_preemption(**changes):
+    """A full node of two small pods, of which the less important one has to go."""
+
+    def small(name, priority):
+        return {
+            "metadata": {"name": name, "namespace": "a", "uid": name},
+            "spec": {
+                "nodeName": "little",
+                "priority": priority,
+                "containers": [{"resources": {"requests": {"cpu": "250m"}}}],
+            },
+            "status": {"startTime": "2026-01-01T00:00:00Z"},
+        }
+
+    given = {
+        "nodes": [a_node("little", "500m")],
+        "pods": [small("low", -1), small("high", 1)],
+        "pod": {
+            "metadata": {"name": "pod", "namespace": "a", "uid": "u3"},
+            "spec": {"priority": 5, "containers": [{"resources": {"requests": {"cpu": "200m"}}}]},
+        },
+    }
+    expected = {
+        "result": "unschedulable",
+        "filter": {
+            "little": {"plugin": "NodeResourcesFit", "code": "Unschedulable", "reasons": ["Insufficient cpu"]}
+        },
+        "feasible": [],
+        "message": "0/1 nodes are available: 1 Insufficient cpu.",
+        "unschedulablePlugins": ["NodeResourcesFit"],
+        "nominating": "little",
+        "preemption": {
+            "eligible": True,
+            "candidates": {"little": {"victims": ["a/low"]}},
+            "selected": ["little"],
+            **changes,
+        },
+    }
+    case = Case("small", "x", given, expected)
+    return list(replay.compare(case, situation(case, Registry(IN_TREE), DEFAULT_PLUGINS)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "different"),
+    [
+        ({}, []),
+        ({"eligible": False}, ["eligible"]),
+        ({"candidates": {"little": {"victims": ["a/high"]}}}, ["victims"]),
+        ({"candidates": {"little": {"victims": ["a/low"], "pdbViolations": 1}}}, ["victims"]),
+        ({"candidates": {}}, ["candidates"]),
+        ({"selected": ["other"]}, ["selected"]),
+        ({"clearNominated": {"little": ["a/x"]}}, ["clearNominated"]),
+        ({"statuses": {"other": {}}}, ["preemption status"]),
+        ({"candidates": {"little": {"orderDependent": True}}, "orderDependent": True}, []),
+    ],
+)
+def test_preemption_is_compared_node_by_node(changes, different):
+    """Candidates, victims in their order, budgets, the choice and whose nomination it clears."""
+    assert [each.what for each in a_preemption(**changes)] == different
+
+
+RECORDINGS = Path(__file__).parents[3] / "shared" / "vectors" / "scheduler"
+FAMILIES = sorted(file.name.removesuffix(".jsonl.gz") for file in RECORDINGS.glob("*.jsonl.gz")) or ["none"]
+
+
+@pytest.mark.skipif(not RECORDINGS.is_dir(), reason="recordings not beside the checkout")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_recorded_decisions_are_reproduced(family):
+    """Feasible nodes, first refusals, scores, messages and victims of kube-scheduler 1.36."""
+    passed, mismatches, _ = replay.replay(RECORDINGS, family)
+
+    assert [str(mismatch) for mismatch in mismatches] == []
+    assert passed > 0

@@ -15,10 +15,12 @@ from typing import Any, Protocol, runtime_checkable
 import typer
 
 from plimsoll.engine.cycle import Decision, Evaluation, Outcome
-from plimsoll.framework import CycleState, PluginError, Registry, Snapshot, Status
+from plimsoll.framework import CycleState, Nomination, PluginError, Registry, Snapshot, Status, VictimSearch
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing import descheduler_replay
 from plimsoll.testing.recordings import Case, Situation, read_cases, situation
+
+PREEMPTION = "DefaultPreemption"
 
 
 @runtime_checkable
@@ -150,27 +152,49 @@ def _decision(case: Case, got: Decision) -> Iterator[Mismatch]:
 
 
 def _preemption(case: Case, got: Decision) -> Iterator[Mismatch]:
+    """The nomination, and what preemption found node by node; ties are compared as sets."""
     recorded: Mapping[str, Any] = case.expected.get("preemption", {})
-    nomination = got.nomination
-    node = None if nomination is None else nomination.node
-    wanted = case.expected.get("nominating")
-    acceptable = [wanted]
-    if wanted == "*" or (wanted and recorded.get("orderDependent")):
+    nomination = got.nomination or Nomination()
+    node, search = nomination.node, nomination.search
+    acceptable = [case.expected.get("nominating")]
+    if acceptable[0] and (acceptable[0] == "*" or recorded.get("orderDependent")):
         acceptable = recorded.get("selected") or sorted(recorded.get("candidates", {}))
     if node not in acceptable:
-        yield Mismatch(case.id, "nominating", acceptable, node, plugin="DefaultPreemption")
-    candidate = recorded.get("candidates", {}).get(node)
-    if candidate is None or nomination is None or node is None:
+        yield Mismatch(case.id, "nominating", acceptable, node, plugin=PREEMPTION)
+    if search is None:
+        expected = {name for name in ("candidates", "statuses") if name in recorded}
+        yield from _differ(case, "preemption", expected, set(), plugin=PREEMPTION)
         return
-    if "victims" in candidate:
-        victims = [victim.key for victim in nomination.victims]
-        yield from _differ(
-            case, "victims", candidate["victims"], victims, node=node, plugin="DefaultPreemption"
-        )
+    yield from _differ(case, "eligible", recorded.get("eligible", False), True, plugin=PREEMPTION)  # noqa: FBT003
+    yield from _candidates(case, search)
     if "selected" in recorded:
+        yield from _differ(
+            case, "selected", recorded["selected"], sorted(search.selected()), plugin=PREEMPTION
+        )
+    if "selected" in recorded and node:
         outranked = sorted(pod.key for pod in nomination.outranked)
         cleared = sorted(recorded.get("clearNominated", {}).get(node, []))
-        yield from _differ(case, "clearNominated", cleared, outranked, node=node, plugin="DefaultPreemption")
+        yield from _differ(case, "clearNominated", cleared, outranked, node=node, plugin=PREEMPTION)
+
+
+def _candidates(case: Case, search: VictimSearch) -> Iterator[Mismatch]:
+    recorded: Mapping[str, Any] = case.expected.get("preemption", {})
+    theirs, ours = recorded.get("candidates", {}), search.candidates()
+    yield from _differ(case, "candidates", sorted(theirs), sorted(ours), plugin=PREEMPTION)
+    for node in sorted({*theirs} & {*ours}):
+        if "victims" not in theirs[node]:
+            continue
+        found = {
+            "victims": [victim.key for victim in ours[node].victims],
+            "pdbViolations": ours[node].violations,
+        }
+        yield from _differ(
+            case, "victims", {"pdbViolations": 0, **theirs[node]}, found, node=node, plugin=PREEMPTION
+        )
+    refused, statuses = recorded.get("statuses", {}), search.statuses()
+    for node in sorted({*refused, *statuses}):
+        status = _status(statuses[node]) if node in statuses else None
+        yield from _differ(case, "preemption status", refused.get(node), status, node=node, plugin=PREEMPTION)
 
 
 def _status(status: Status) -> dict[str, object]:
