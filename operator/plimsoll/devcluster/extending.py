@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.devcluster.crds import Definitions
 from plimsoll.devcluster.discovery import Discovery
+from plimsoll.devcluster.openapi import OpenApi
 from plimsoll.devcluster.server import Server
 from plimsoll.devcluster.tables import Tables
 
@@ -19,4 +20,4 @@ if TYPE_CHECKING:
 def extended_server(api: Api, token: str) -> Server:
     """A server of an ``Api`` that knows no definitions yet."""
     Definitions(api)
-    return Server(api, token, tables=Tables(api), documents=[Discovery(api.registry)])
+    return Server(api, token, tables=Tables(api), documents=[Discovery(api.registry), OpenApi(api)])
