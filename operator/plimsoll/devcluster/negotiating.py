@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import yaml
 
+from plimsoll.devcluster.protobuf_bodies import MEDIA_TYPE, decoded_protobuf
 from plimsoll.devcluster.statuses import StatusError, bad_request
 
 JSON = "application/json"
@@ -124,4 +125,6 @@ def decoded(body: bytes, media: str) -> Any:
             return yaml.safe_load(body)
         except yaml.YAMLError as error:
             raise bad_request(f"error decoding YAML: {error}") from error
-    raise unsupported(media, (JSON, "application/yaml"))
+    if media == MEDIA_TYPE:
+        return decoded_protobuf(body)
+    raise unsupported(media, (JSON, "application/yaml", MEDIA_TYPE))

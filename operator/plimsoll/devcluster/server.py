@@ -164,16 +164,19 @@ class Server:
         query = dict(parse_qsl(request.query_string, keep_blank_values=True)) if request.query_string else {}
         form = accepted(request.headers.get("Accept", ""))
         verb = request.method
+        response: web.StreamResponse
         if verb == "GET":
-            if found.name:
-                return self._one(found, query, form)
-            self._require(found, "list", verb)
-            if flag(query.get("watch", "false")):
+            if not found.name and flag(query.get("watch", "false")):
+                self._require(found, "list", verb)
                 return await self._watch(request, found, query, form)
-            return self._list(found, query, form)
-        body = await request.read()
-        change = writing.write(self.api, found, verb, writing.Sent(query, body, request.headers), self._token)
-        return self._written(change, form, query)
+            response = self._one(found, query, form) if found.name else self._list(found, query, form)
+        else:
+            sent = writing.Sent(query, await request.read(), request.headers)
+            change = writing.write(self.api, found, verb, sent, self._token)
+            response = self._written(change, form, query)
+        if found.resource.warning:
+            response.headers.add("Warning", f'299 - "{found.resource.warning}"')
+        return response
 
     @staticmethod
     def _require(found: Target, verb: str, method: str) -> None:
@@ -233,6 +236,7 @@ class Server:
 
     def _list(self, found: Target, query: dict[str, str], form: Form) -> web.StreamResponse:
         resource = found.resource
+        self._require(found, "list", "GET")
         options = list_options(query, watch=False)
         virtual = self.api.virtual.get(resource.key)
         if virtual is not None:

@@ -134,6 +134,8 @@ def _verb(target: Target, method: str) -> str:
     else:
         verb = {"POST": "create", "DELETE": "deletecollection"}.get(method, "")
         if verb == "create" and resource.namespaced and target.namespace is None:
+            if resource.custom:
+                raise StatusError(404, "NotFound", "the server could not find the requested resource")
             verb = ""
     if not verb or verb not in verbs:
         raise method_not_allowed(resource, method.lower())
@@ -212,6 +214,11 @@ def _object(value: Any, resource: Resource) -> Obj:
         raise bad_request("the body of the request must be an object")
     given = (value.get("apiVersion") or resource.api_version, value.get("kind") or resource.kind)
     if given != (resource.api_version, resource.kind):
+        if resource.custom and given[0] == resource.api_version:
+            name = str((value.get("metadata") or {}).get("name", ""))
+            named = dataclasses.replace(resource, kind=str(given[1]))
+            told = f'Invalid value: "{given[1]}": must be {resource.kind}'
+            raise invalid(named, name, [Cause("kind", told)])
         raise bad_request(
             f'{given[1]} in version "{given[0]}" cannot be handled as a {resource.kind}: '
             f"expected {resource.api_version}, Kind={resource.kind}"
@@ -224,6 +231,7 @@ def _object(value: Any, resource: Resource) -> Obj:
 def _settle_namespace(obj: Obj, target: Target) -> None:
     meta = obj["metadata"]
     if not target.resource.namespaced:
+        meta.pop("namespace", None)
         return
     if meta.get("namespace") and meta["namespace"] != target.namespace:
         raise bad_request(

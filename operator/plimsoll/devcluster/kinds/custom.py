@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.devcluster import json_paths, structural
+from plimsoll.devcluster import fields, json_paths, structural
 from plimsoll.devcluster.field_errors import NOWHERE
-from plimsoll.devcluster.kinds.kind import Kind
-from plimsoll.devcluster.rules import Compiler, Rules
+from plimsoll.devcluster.kinds.kind import Kind, ScalePaths
+from plimsoll.devcluster.rules import Compiler, Rules, path_steps
 from plimsoll.devcluster.schema_values import list_causes, value_causes
-from plimsoll.devcluster.statuses import Cause
+from plimsoll.devcluster.schemas import ANY, Array, Mapping, MismatchError, Node, Struct
+from plimsoll.devcluster.statuses import Cause, bad_request
 
 if TYPE_CHECKING:
     from plimsoll.devcluster.resources import Obj, Resource
@@ -30,12 +31,6 @@ _UNCHECKED = (
     "Invalid value: null: some validation rules were not checked because the object was invalid; correct the "
     "existing errors to complete validation"
 )
-#: The fields of metadata; others are dropped.
-_METADATA = frozenset(
-    {"annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers"}
-    | {"generateName", "generation", "labels", "managedFields", "name", "namespace", "ownerReferences"}
-    | {"resourceVersion", "selfLink", "uid"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +40,13 @@ class Version:
     Attributes:
         given: the version as it stands in the definition.
         schema: of the resource, without its metadata.
+        node: the same as patches and apply walk it.
         rules: of the schema, None where it has none.
     """
 
     given: Obj
     schema: Obj
+    node: Node
     rules: Rules | None
     has_status: bool
     scale: Obj | None
@@ -63,11 +60,43 @@ def made_version(given: Obj) -> Version:
     return Version(
         given,
         structural.without_metadata(schema),
+        Struct(
+            "resource",
+            {
+                **{key: merged_node(inner) for key, inner in (schema.get("properties") or {}).items()},
+                "metadata": fields.struct("V1ObjectMeta"),
+            },
+            is_open=bool(schema.get(structural.PRESERVE)),
+        ),
         Compiler(schema).rules,
         subresources.get("status") is not None,
         subresources.get("scale"),
         given.get("additionalPrinterColumns") or [],
     )
+
+
+def merged_node(schema: Obj) -> Node:
+    """How values of a schema merge in server-side apply."""
+    atomic = schema.get("x-kubernetes-map-type") == "atomic"
+    kind = schema.get("type")
+    if kind == "object":
+        values = structural.values_schema(schema)
+        if values is not None:
+            return Mapping(merged_node(values), atomic=atomic)
+        properties = schema.get("properties") or {}
+        inner = {key: merged_node(each) for key, each in properties.items()}
+        return Struct("object", inner, atomic=atomic, is_open=bool(schema.get(structural.PRESERVE)))
+    if kind == "array":
+        items = schema.get("items") or {}
+        keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+        given = items.get("properties") or {}
+        return Array(
+            merged_node(items),
+            keys=keys,
+            is_set=schema.get("x-kubernetes-list-type") == "set",
+            defaults={key: given[key]["default"] for key in keys if "default" in given.get(key, {})},
+        )
+    return ANY
 
 
 class CustomKind(Kind):
@@ -98,16 +127,33 @@ class CustomKind(Kind):
         """The version that an object is in."""
         return self.versions.get(obj["apiVersion"]) or self.versions[self.storage]
 
-    def decode(self, obj: Obj, resource: Resource) -> list[str]:
+    def schema(self, resource: Resource) -> Node:
+        """The types of the fields, and how lists merge."""
+        return self.versions[resource.api_version].node
+
+    def decode(self, obj: Obj, resource: Resource) -> tuple[Obj, list[str]]:
         """Drop what the schema does not know."""
         unknown = structural.prune(obj, self.versions[resource.api_version].schema)
-        metadata = obj.get("metadata")
-        if isinstance(metadata, dict):
-            strays = sorted(set(metadata) - _METADATA)
-            unknown += [f"metadata.{name}" for name in strays]
-            for name in strays:
-                del metadata[name]
-        return [f'unknown field "{path}"' for path in unknown]
+        strays: list[str] = []
+        try:
+            metadata = fields.struct("V1ObjectMeta").taken(obj.get("metadata") or {}, strays)
+        except MismatchError as error:
+            raise bad_request(
+                f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+                f"json: {error}"
+            ) from error
+        obj["metadata"] = metadata
+        return obj, unknown + [f"metadata.{stray}" for stray in strays]
+
+    def scale_paths(self, resource: Resource) -> ScalePaths:
+        """As the definition says."""
+        scale = self.versions[resource.api_version].scale or {}
+        return ScalePaths(
+            *(
+                tuple(path_steps(scale.get(key, "")) or ())
+                for key in ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+            )
+        )
 
     def default(self, obj: Obj) -> None:
         """Drop unknown fields and nulls, fill in defaults."""
