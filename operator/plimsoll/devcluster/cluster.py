@@ -20,6 +20,7 @@ from plimsoll.devcluster.controllers import make_context, start_controllers
 from plimsoll.devcluster.controllers.work_queue import WorkQueue
 from plimsoll.devcluster.extending import extended_server
 from plimsoll.devcluster.kubelets import Kubelets, KubeletSettings
+from plimsoll.devcluster.metrics_api import MetricsApi
 from plimsoll.devcluster.node_making import make_node
 from plimsoll.devcluster.starting import seed
 
@@ -124,6 +125,7 @@ class DevCluster:
             start_controllers(context)
         if self._kubelet_settings is not None:
             Kubelets(context, self._kubelet_settings).start()
+            MetricsApi(context).start()
         for node in self._nodes:
             self.api.create("nodes", node)
         self._queue.run_due()

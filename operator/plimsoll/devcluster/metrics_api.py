@@ -1,0 +1,141 @@
+"""metrics.k8s.io: what nodes and pods use, as metrics-server would tell it.
+
+Nothing is measured. A pod uses what its annotation ``devcluster.plimsoll.dev/usage`` says, such as
+``cpu=250m,memory=1Gi``, and what it requests where it says nothing; a node uses what its pods do. The
+group is served while there is a node with a simulated kubelet: without one there is nobody to ask, and
+``kubectl top`` says so.
+
+Source: k8s.io/metrics v1.36 ``pkg/apis/metrics/v1beta1/types.go``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.devcluster.controllers.pod_state import phase_of
+from plimsoll.devcluster.node_making import kubelet_of
+from plimsoll.devcluster.quantities import Amounts, amounts, pod_requests
+from plimsoll.devcluster.resources import Resource
+from plimsoll.devcluster.timestamps import to_timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from plimsoll.devcluster.controllers.context import Context
+    from plimsoll.devcluster.resources import Obj
+    from plimsoll.devcluster.store import EventType
+
+USAGE = "devcluster.plimsoll.dev/usage"
+WINDOW_S = 15
+IDLE: Amounts = {"cpu": 1, "memory": 16 * 2**20 * 1000}
+"""What a pod uses that requests nothing, in thousandths: a milli-core and 16 MiB."""
+
+_GROUP, _VERSION, _READ = "metrics.k8s.io", "v1beta1", ("get", "list")
+NODE_METRICS = Resource(
+    _GROUP, _VERSION, "NodeMetrics", "nodes", "", namespaced=False, verbs=_READ, list_kind="NodeMetricsList"
+)
+POD_METRICS = Resource(
+    _GROUP, _VERSION, "PodMetrics", "pods", "", namespaced=True, verbs=_READ, list_kind="PodMetricsList"
+)
+
+
+class MetricsApi:
+    """Serves the usage of simulated nodes and of their pods."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._nodes: dict[str, None] = {}
+
+    def start(self) -> None:
+        """Follow nodes, and serve the group while one of them is simulated."""
+        self._context.api.subscribe("nodes", self._node_changed)
+        for node in self._context.api.list("nodes"):
+            self._node_changed("ADDED", node, None)
+
+    def node_metrics(self, _namespace: str | None) -> list[Obj]:
+        """The usage of each simulated node."""
+        found = (self._context.find("nodes", name) for name in self._nodes)
+        return [self._of_node(node) for node in found if node]
+
+    def pod_metrics(self, namespace: str | None) -> list[Obj]:
+        """The usage of each pod that runs on a simulated node."""
+        pods = (pod for name in self._nodes for pod in self._context.pods_on(name))
+        return [
+            self._of_pod(pod)
+            for pod in pods
+            if phase_of(pod) == "Running" and namespace in (None, pod["metadata"]["namespace"])
+        ]
+
+    def _node_changed(self, kind: EventType, node: Obj, _old: Obj | None) -> None:
+        name, api = node["metadata"]["name"], self._context.api
+        if kind != "DELETED" and kubelet_of(node):
+            self._nodes[name] = None
+        else:
+            self._nodes.pop(name, None)
+        served = api.registry.keyed(NODE_METRICS.key) is not None
+        if self._nodes and not served:
+            for resource, listed in self._served().items():
+                api.registry.add(resource)
+                api.computed[resource.collection] = listed
+        elif served and not self._nodes:
+            for resource in self._served():
+                api.registry.remove(resource.key)
+                del api.computed[resource.collection]
+
+    def _served(self) -> dict[Resource, Callable[[str | None], list[Obj]]]:
+        return {NODE_METRICS: self.node_metrics, POD_METRICS: self.pod_metrics}
+
+    def _of_node(self, node: Obj) -> Obj:
+        running = [
+            pod for pod in self._context.pods_on(node["metadata"]["name"]) if phase_of(pod) == "Running"
+        ]
+        used = _sum(pod_usage(pod) for pod in running)
+        return {**self._head(NODE_METRICS, node), "usage": _written(used)}
+
+    def _of_pod(self, pod: Obj) -> Obj:
+        used = pod_usage(pod)
+        containers = pod["spec"]["containers"]
+        shares = [{name: amount // len(containers) for name, amount in used.items()} for _ in containers]
+        told = [
+            {"name": one["name"], "usage": _written(share)}
+            for one, share in zip(containers, shares, strict=True)
+        ]
+        return {**self._head(POD_METRICS, pod), "containers": told}
+
+    def _head(self, resource: Resource, obj: Obj) -> Obj:
+        now = to_timestamp(self._context.now)
+        kept = ("name", "namespace", "labels")
+        metadata = {key: obj["metadata"][key] for key in kept if obj["metadata"].get(key)}
+        return {
+            "kind": resource.kind,
+            "apiVersion": resource.api_version,
+            "metadata": {**metadata, "creationTimestamp": now},
+            "timestamp": now,
+            "window": f"{WINDOW_S}s",
+        }
+
+
+def pod_usage(pod: Obj) -> Amounts:
+    """What a pod uses, in thousandths of a core and of a byte; an unreadable annotation counts as absent."""
+    requested = pod_requests(pod)
+    used = {name: requested.get(name) or idle for name, idle in IDLE.items()}
+    told = (pod["metadata"].get("annotations") or {}).get(USAGE, "")
+    pairs = (part.partition("=") for part in told.split(",") if part)
+    try:
+        used |= amounts({name.strip(): quantity.strip() for name, _, quantity in pairs})
+    except ValueError:
+        return used
+    return {name: used[name] for name in IDLE}
+
+
+def _sum(usages: Iterable[Amounts]) -> Amounts:
+    total = dict.fromkeys(IDLE, 0)
+    for usage in usages:
+        for name in total:
+            total[name] += usage[name]
+    return total
+
+
+def _written(used: Amounts) -> dict[str, str]:
+    """As metrics-server writes it: nano-cores, and kibibytes."""
+    return {"cpu": f"{used['cpu'] * 10**6}n", "memory": f"{used['memory'] // 1000 // 1024}Ki"}
