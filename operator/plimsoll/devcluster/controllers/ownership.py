@@ -128,9 +128,9 @@ class Ownership:
         An owner that is being deleted keeps what it has and adopts nothing.
         """
         mine = self.dependents(resource, owner)
-        if is_terminating(owner):
-            return mine
         selector = owner["spec"].get("selector")
+        if selector is None or is_terminating(owner):
+            return mine
         strangers = [obj for obj in mine if not selects(selector, obj["metadata"].get("labels"))]
         for obj in strangers:
             if not is_terminating(obj):

@@ -5,6 +5,7 @@ Source: kubernetes v1.36 ``pkg/controller/tainteviction/taint_eviction.go``.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plimsoll.devcluster.controllers.ownership import key_of
@@ -20,12 +21,26 @@ if TYPE_CHECKING:
 COMPONENT = "taint-eviction-controller"
 
 
+@dataclass(frozen=True, slots=True)
+class Driving:
+    """A NoExecute taint, and when it began: as it says, or when it was first seen."""
+
+    taint: Obj
+    seen_s: float
+
+    @property
+    def since_s(self) -> float:
+        """Seconds since the epoch."""
+        told = self.taint.get("timeAdded")
+        return to_seconds(told) if told else self.seen_s
+
+
 class TaintEvictionController:
     """Deletes pods that a NoExecute taint drives out."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._tainted: dict[str, list[Obj]] = {}
+        self._tainted: dict[str, list[Driving]] = {}
 
     def start(self) -> None:
         """Follow nodes and pods."""
@@ -70,9 +85,13 @@ class TaintEvictionController:
         taints = [one for one in (node.get("spec") or {}).get("taints") or () if one["effect"] == "NoExecute"]
         if kind == "DELETED":
             taints = []
-        if taints == self._tainted.get(name, []):
+        before = self._tainted.get(name, [])
+        if taints == [one.taint for one in before]:
             return
-        self._tainted[name] = taints
+        self._tainted[name] = [
+            next((one for one in before if one.taint == taint), Driving(taint, self._context.now))
+            for taint in taints
+        ]
         if not taints:
             del self._tainted[name]
             return
@@ -86,15 +105,14 @@ class TaintEvictionController:
             self._context.queue.add(self.reconcile, key_of(pod))
 
 
-def _stay_s(pod: Obj, taints: list[Obj], now: float) -> float | None:
+def _stay_s(pod: Obj, taints: list[Driving], now: float) -> float | None:
     """Seconds until a pod must leave: None never, 0 or less now."""
     stays: list[float] = []
     for taint in taints:
-        toleration = tolerates(pod["spec"].get("tolerations"), taint)
+        toleration = tolerates(pod["spec"].get("tolerations"), taint.taint)
         if toleration is None:
             return 0.0
         seconds = toleration.get("tolerationSeconds")
         if seconds is not None:
-            since = to_seconds(taint["timeAdded"]) if taint.get("timeAdded") else now
-            stays.append(since + max(0, seconds) - now)
+            stays.append(taint.since_s + max(0, seconds) - now)
     return min(stays, default=None)

@@ -1,0 +1,120 @@
+"""The garbage collector: dependents of owners that are gone, and owners that wait."""
+
+import pytest
+
+LEASE = "leases.coordination.k8s.io"
+NOBODY = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.fixture
+def cluster(simulation):
+    return simulation.with_controllers()
+
+
+def reference(owner, *, block=False, **changed):
+    told = {"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"]}
+    told["uid"] = owner["metadata"]["uid"]
+    return {**told, **({"blockOwnerDeletion": True} if block else {}), **changed}
+
+
+def owner(cluster, name="owner", **metadata):
+    return cluster.api.create("configmaps", {"metadata": {"name": name, "namespace": "default", **metadata}})
+
+
+def dependent(cluster, *references, name="dependent", namespace="default", **metadata):
+    told = {"name": name, "namespace": namespace, "ownerReferences": list(references), **metadata}
+    return cluster.api.create(LEASE, {"metadata": told, "spec": {}})
+
+
+def delete(cluster, name="owner", propagation=None):
+    cluster.api.delete("configmaps", "default", name, propagation=propagation)
+    cluster.settle()
+
+
+def test_background_takes_the_dependents(cluster):
+    """The owner goes at once, its dependents and theirs after it."""
+    dependent(cluster, reference(owner(cluster)))
+    middle = cluster.get(LEASE, "dependent")
+    below = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+    dependent(cluster, reference(middle, **below), name="below")
+    cluster.settle()
+
+    delete(cluster, propagation="Background")
+
+    assert cluster.get(LEASE, "dependent") is None
+    assert cluster.get(LEASE, "below") is None
+
+
+def test_foreground_waits_for_those_that_block(cluster):
+    """The owner stays, being deleted, until the dependent with a finalizer is gone."""
+    dependent(cluster, reference(owner(cluster), block=True), finalizers=["example.com/keep"])
+
+    delete(cluster, propagation="Foreground")
+    assert cluster.get("configmaps", "owner")["metadata"]["finalizers"] == ["foregroundDeletion"]
+    assert "deletionTimestamp" in cluster.get(LEASE, "dependent")["metadata"]
+    cluster.api.patch(LEASE, "default", "dependent", {"metadata": {"finalizers": None}})
+    cluster.settle()
+
+    assert cluster.get(LEASE, "dependent") is None
+    assert cluster.get("configmaps", "owner") is None
+
+
+def test_foreground_does_not_wait_for_those_that_do_not_block(cluster):
+    """Without blockOwnerDeletion a dependent's finalizer keeps only itself."""
+    dependent(cluster, reference(owner(cluster)), finalizers=["example.com/keep"])
+
+    delete(cluster, propagation="Foreground")
+
+    assert cluster.get("configmaps", "owner") is None
+    assert "deletionTimestamp" in cluster.get(LEASE, "dependent")["metadata"]
+
+
+def test_orphans_stay_and_forget_their_owner(cluster):
+    """The dependent loses its reference, then the owner goes."""
+    dependent(cluster, reference(owner(cluster)))
+
+    delete(cluster, propagation="Orphan")
+
+    assert cluster.get("configmaps", "owner") is None
+    assert "ownerReferences" not in cluster.get(LEASE, "dependent")["metadata"]
+
+
+def test_one_living_owner_is_enough(cluster):
+    """References to owners that are gone are taken off; with the last owner the dependent goes."""
+    one, two = owner(cluster, "one"), owner(cluster, "two")
+    dependent(cluster, reference(one), reference(two))
+
+    delete(cluster, "one")
+    assert cluster.get(LEASE, "dependent")["metadata"]["ownerReferences"] == [reference(two)]
+    delete(cluster, "two")
+
+    assert cluster.get(LEASE, "dependent") is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "namespace", "stays"),
+    [
+        pytest.param({"uid": NOBODY}, "default", False, id="an-owner-that-never-was"),
+        pytest.param({}, "kube-system", False, id="an-owner-in-another-namespace"),
+        pytest.param({"uid": NOBODY, "kind": "Unheard"}, "default", True, id="a-kind-that-is-not-served"),
+        pytest.param({}, "default", True, id="an-owner-that-is-there"),
+    ],
+)
+def test_owners_that_cannot_be_found(cluster, changed, namespace, stays):
+    """An absent owner takes its dependents, an unknown kind does not."""
+    dependent(cluster, reference(owner(cluster), **changed), namespace=namespace)
+
+    cluster.settle()
+
+    assert (cluster.get(LEASE, "dependent", namespace) is not None) is stays
+
+
+def test_collects_what_was_orphaned_before_it_started(simulation):
+    """At its start it looks at everything that is there."""
+    gone = owner(simulation)
+    dependent(simulation, reference(gone))
+    simulation.api.delete("configmaps", "default", "owner")
+
+    simulation.with_controllers().settle()
+
+    assert simulation.get(LEASE, "dependent") is None
