@@ -213,7 +213,9 @@ class DeploymentController:
         if annotations != before or new["spec"].get("minReadySeconds", 0) != min_ready_s:
             changed = copied(new)
             changed["metadata"]["annotations"] = annotations
-            changed["spec"]["minReadySeconds"] = min_ready_s
+            changed["spec"].pop("minReadySeconds", None)
+            if min_ready_s:
+                changed["spec"]["minReadySeconds"] = min_ready_s
             new = self._context.api.update(REPLICA_SETS, changed)
         if _annotations(deployment).get(REVISION) != annotations.get(REVISION):
             # The annotation goes with the status: written with the object, it would be a new generation.
