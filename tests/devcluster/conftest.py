@@ -9,14 +9,13 @@ import pytest
 from plimsoll.devcluster.api import Api, Write
 from plimsoll.devcluster.controllers import make_context, start_controllers
 from plimsoll.devcluster.controllers.work_queue import WorkQueue
-from plimsoll.devcluster.kinds.kind import StatusKind  # TEMP
 from plimsoll.devcluster.kubelets import Kubelets, KubeletSettings
 from plimsoll.devcluster.metrics_api import MetricsApi
 from plimsoll.devcluster.node_making import make_node
 from plimsoll.devcluster.starting import seed
+from plimsoll.devcluster.subresources import bind
 from plimsoll.devcluster.timestamps import to_timestamp
 
-WORKLOADS = ["deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps", "jobs.batch", "poddisruptionbudgets.policy"]  # TEMP
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 
@@ -42,8 +41,8 @@ class Simulation:
 
     def __init__(self):
         self.now = START
-        kinds = {key: StatusKind() for key in WORKLOADS}  # TEMP
-        self.api = Api(kinds=kinds, clock=lambda: self.now)
+
+        self.api = Api(clock=lambda: self.now)
         seed(self.api)
         self.queue = WorkQueue(lambda: self.api.clock().timestamp())
         self.context = make_context(self.api, self.queue)
@@ -81,7 +80,13 @@ class Simulation:
 
     def pod(self, name, node="", requests=None, annotations=None, **spec):
         """Create a pod, bound to a node if one is named."""
-        container = {"name": "main", "image": "app:1", "resources": {"requests": requests or {}}}
+        requests = requests or {}
+        limits = {name: quantity for name, quantity in requests.items() if "/" in name}
+        container = {
+            "name": "main",
+            "image": "app:1",
+            "resources": {"requests": requests, "limits": limits},
+        }
         metadata = {"name": name, "namespace": "default", "annotations": annotations or {}}
         spec = {"containers": [container], "restartPolicy": "Always", **spec}
         created = self.api.create("pods", {"metadata": metadata, "spec": spec})
@@ -91,8 +96,9 @@ class Simulation:
 
     def bind(self, pod, node):
         """Bind a pod, as the binding subresource does."""
-        bound = {**pod, "spec": {**pod["spec"], "nodeName": node}}
-        self.api.update("pods", bound, Write(subresource="binding"))
+        name = pod["metadata"]["name"]
+        target = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
+        bind(self.api, (pod["metadata"]["namespace"], name), target, Write(), labelled=True)
 
     def bind_all(self, node):
         """Bind all pods that are not bound, and let what follows happen."""

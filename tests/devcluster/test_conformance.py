@@ -7,7 +7,6 @@ What is known to differ is listed in ``known_differences.md``, each with its rea
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,8 +29,8 @@ pytestmark = [
 ]
 
 
-def known_differences(prefix, but=()):
-    """The listed cases of a set, without those of some scenarios."""
+def known_differences(prefix):
+    """The listed cases of a set."""
     found = {(one["scenario"], one["case"]) for one in LISTED.finditer(KNOWN.read_text())}
     return {
         (scenario, case) for scenario, case in found if scenario.startswith(prefix) and scenario not in but
@@ -50,23 +49,10 @@ def differences(cluster, *selection, jobs):
     return {(one["scenario"], one["case"]) for one in FAILED.finditer(report)}, report
 
 
-BARE = ("core/bare-eviction-status",)
-
-
 @pytest.mark.parametrize(
     ("options", "selection", "prefix", "jobs"),
     [
-        pytest.param((), ("--only", "core", "--skip", "core/bare-*"), "core/", 8, id="core"),
-        pytest.param(("--no-controllers",), ("--only", "core/bare-*"), "core/bare-", 2, id="core-bare"),
         pytest.param((), ("--only", "controllers"), "controllers/", 12, id="controllers"),
-        pytest.param(
-            (),
-            ("--only", "kubectl"),
-            "kubectl/",
-            4,
-            id="kubectl",
-            marks=pytest.mark.skipif(not shutil.which("kubectl"), reason="kubectl is not installed"),
-        ),
     ],
 )
 def test_answers_as_recorded(start_devcluster, options, selection, prefix, jobs):
@@ -75,5 +61,4 @@ def test_answers_as_recorded(start_devcluster, options, selection, prefix, jobs)
 
     found, report = differences(cluster, *selection, jobs=jobs)
 
-    listed = known_differences(prefix, but=BARE if prefix == "core/" else ())
-    assert found == listed, report
+    assert found == known_differences(prefix), report

@@ -3,7 +3,6 @@
 import pytest
 
 from plimsoll.devcluster.metrics_api import NODE_METRICS, POD_METRICS, USAGE
-from plimsoll.devcluster.statuses import StatusError
 
 
 @pytest.fixture
@@ -20,7 +19,7 @@ def test_a_node_uses_what_its_running_pods_use(cluster):
     cluster.pod("idles", "n1")
     cluster.settle(2)
 
-    (node,) = cluster.api.list(NODE_METRICS)
+    (node,) = cluster.api.virtual[NODE_METRICS.key].list(None)
 
     assert node["metadata"]["name"] == "n1"
     # 500 + 250 + 1 milli-cores; 1 GiB + 512 MiB + 16 MiB
@@ -33,9 +32,9 @@ def test_pods_that_do_not_run_use_nothing(cluster):
     cluster.pod("waits")
     cluster.settle(2)
 
-    assert [pod["metadata"]["name"] for pod in cluster.api.list(POD_METRICS, "default")] == ["runs"]
-    with pytest.raises(StatusError, match="not found"):
-        cluster.api.get(POD_METRICS, "default", "waits")
+    listed = cluster.api.virtual[POD_METRICS.key].list("default")
+    assert [pod["metadata"]["name"] for pod in listed] == ["runs"]
+    assert cluster.api.virtual[POD_METRICS.key].list("kube-system") == []
 
 
 def test_the_group_is_served_only_with_simulated_nodes(cluster):
@@ -52,6 +51,6 @@ def test_an_unreadable_annotation_counts_as_absent(cluster):
     cluster.pod("a", "n1", {"cpu": "100m"}, {USAGE: "cpu=much"})
     cluster.settle(2)
 
-    (pod,) = cluster.api.list(POD_METRICS)
+    (pod,) = cluster.api.virtual[POD_METRICS.key].list(None)
 
     assert pod["containers"][0]["usage"]["cpu"] == "100000000n"

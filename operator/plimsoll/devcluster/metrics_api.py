@@ -19,8 +19,9 @@ from plimsoll.devcluster.resources import Resource
 from plimsoll.devcluster.timestamps import to_timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
+    from plimsoll.devcluster.api import Virtual
     from plimsoll.devcluster.controllers.context import Context
     from plimsoll.devcluster.resources import Obj
     from plimsoll.devcluster.store import EventType
@@ -52,20 +53,6 @@ class MetricsApi:
         for node in self._context.api.list("nodes"):
             self._node_changed("ADDED", node, None)
 
-    def node_metrics(self, _namespace: str | None) -> list[Obj]:
-        """The usage of each simulated node."""
-        found = (self._context.find("nodes", name) for name in self._nodes)
-        return [self._of_node(node) for node in found if node]
-
-    def pod_metrics(self, namespace: str | None) -> list[Obj]:
-        """The usage of each pod that runs on a simulated node."""
-        pods = (pod for name in self._nodes for pod in self._context.pods_on(name))
-        return [
-            self._of_pod(pod)
-            for pod in pods
-            if phase_of(pod) == "Running" and namespace in (None, pod["metadata"]["namespace"])
-        ]
-
     def _node_changed(self, kind: EventType, node: Obj, _old: Obj | None) -> None:
         name, api = node["metadata"]["name"], self._context.api
         if kind != "DELETED" and kubelet_of(node):
@@ -74,25 +61,58 @@ class MetricsApi:
             self._nodes.pop(name, None)
         served = api.registry.keyed(NODE_METRICS.key) is not None
         if self._nodes and not served:
-            for resource, listed in self._served().items():
+            for resource, usage in self._served().items():
                 api.registry.add(resource)
-                api.computed[resource.collection] = listed
+                api.virtual[resource.key] = usage
         elif served and not self._nodes:
             for resource in self._served():
                 api.registry.remove(resource.key)
-                del api.computed[resource.collection]
+                del api.virtual[resource.key]
 
-    def _served(self) -> dict[Resource, Callable[[str | None], list[Obj]]]:
-        return {NODE_METRICS: self.node_metrics, POD_METRICS: self.pod_metrics}
+    def _served(self) -> dict[Resource, Virtual]:
+        return {
+            NODE_METRICS: NodeUsage(self._context, self._nodes),
+            POD_METRICS: PodUsage(self._context, self._nodes),
+        }
 
-    def _of_node(self, node: Obj) -> Obj:
-        running = [
+
+class NodeUsage:
+    """The usage of each simulated node."""
+
+    def __init__(self, context: Context, nodes: Iterable[str]) -> None:
+        self._context = context
+        self._nodes = nodes
+
+    def list(self, _namespace: str | None) -> list[Obj]:
+        """A NodeMetrics for each node; they are in no namespace."""
+        found = (self._context.find("nodes", name) for name in self._nodes)
+        return [self._metrics(node) for node in found if node]
+
+    def _metrics(self, node: Obj) -> Obj:
+        running = (
             pod for pod in self._context.pods_on(node["metadata"]["name"]) if phase_of(pod) == "Running"
-        ]
-        used = _sum(pod_usage(pod) for pod in running)
-        return {**self._head(NODE_METRICS, node), "usage": _written(used)}
+        )
+        used = _sum(map(pod_usage, running))
+        return {**_head(NODE_METRICS, node, self._context.now), "usage": _written(used)}
 
-    def _of_pod(self, pod: Obj) -> Obj:
+
+class PodUsage:
+    """The usage of each pod that runs on a simulated node."""
+
+    def __init__(self, context: Context, nodes: Iterable[str]) -> None:
+        self._context = context
+        self._nodes = nodes
+
+    def list(self, namespace: str | None) -> list[Obj]:
+        """A PodMetrics for each running pod of a namespace, or of all."""
+        pods = (pod for name in self._nodes for pod in self._context.pods_on(name))
+        return [
+            self._metrics(pod)
+            for pod in pods
+            if phase_of(pod) == "Running" and namespace in (None, pod["metadata"]["namespace"])
+        ]
+
+    def _metrics(self, pod: Obj) -> Obj:
         used = pod_usage(pod)
         containers = pod["spec"]["containers"]
         shares = [{name: amount // len(containers) for name, amount in used.items()} for _ in containers]
@@ -100,19 +120,20 @@ class MetricsApi:
             {"name": one["name"], "usage": _written(share)}
             for one, share in zip(containers, shares, strict=True)
         ]
-        return {**self._head(POD_METRICS, pod), "containers": told}
+        return {**_head(POD_METRICS, pod, self._context.now), "containers": told}
 
-    def _head(self, resource: Resource, obj: Obj) -> Obj:
-        now = to_timestamp(self._context.now)
-        kept = ("name", "namespace", "labels")
-        metadata = {key: obj["metadata"][key] for key in kept if obj["metadata"].get(key)}
-        return {
-            "kind": resource.kind,
-            "apiVersion": resource.api_version,
-            "metadata": {**metadata, "creationTimestamp": now},
-            "timestamp": now,
-            "window": f"{WINDOW_S}s",
-        }
+
+def _head(resource: Resource, obj: Obj, now: float) -> Obj:
+    moment = to_timestamp(now)
+    kept = ("name", "namespace", "labels")
+    metadata = {key: obj["metadata"][key] for key in kept if obj["metadata"].get(key)}
+    return {
+        "kind": resource.kind,
+        "apiVersion": resource.api_version,
+        "metadata": {**metadata, "creationTimestamp": moment},
+        "timestamp": moment,
+        "window": f"{WINDOW_S}s",
+    }
 
 
 def pod_usage(pod: Obj) -> Amounts:

@@ -240,7 +240,9 @@ class Server:
         options = list_options(query, watch=False)
         virtual = self.api.virtual.get(resource.key)
         if virtual is not None:
-            entries = [Entry(obj, 0) for obj in virtual.list(found.namespace)]
+            chosen = self.api.matcher(resource, options.labels, options.fields)
+            computed = virtual.list(found.namespace)
+            entries = [Entry(obj, 0) for obj in computed if chosen is None or chosen(obj)]
             part = Page(entries, self.api.store.revision)
         else:
             part = page(self.api, resource, found.namespace, options)

@@ -31,19 +31,20 @@ def create(cluster, **template):
 
 def tied(cluster):
     """The nodes to which living pods are tied, sorted."""
-    found = []
-    for pod in cluster.pods():
-        if "deletionTimestamp" in pod["metadata"]:
-            continue
-        affinity = pod["spec"]["affinity"]["nodeAffinity"]
-        terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-        found += terms[0]["matchFields"][0]["values"]
-    return sorted(found)
+    return sorted(node_of(pod) for pod in cluster.pods() if "deletionTimestamp" not in pod["metadata"])
+
+
+def node_of(pod):
+    """The node to which a pod is tied."""
+    affinity = pod["spec"]["affinity"]["nodeAffinity"]
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    (name,) = terms[0]["matchFields"][0]["values"]
+    return name
 
 
 def run_all(cluster):
-    for pod, node in zip(cluster.pods(), tied(cluster), strict=True):
-        cluster.ready(pod["metadata"]["name"], node=node)
+    for pod in cluster.pods():
+        cluster.ready(pod["metadata"]["name"], node=node_of(pod))
 
 
 def status(cluster):

@@ -4,6 +4,7 @@ import pytest
 
 from plimsoll.devcluster.node_making import KUBELET
 
+TOLERATED = {"operator": "Exists", "effect": "NoExecute"}
 DRIVES_OUT = {"key": "maintenance", "effect": "NoExecute"}
 
 
@@ -65,8 +66,8 @@ def test_what_is_wrong_with_a_node_is_a_taint(cluster, kind, status, expected):
     ("tolerations", "stays_s"),
     [
         pytest.param([], 0, id="untolerated"),
-        pytest.param([{"operator": "Exists", "tolerationSeconds": 20}], 20, id="for-a-while"),
-        pytest.param([{"operator": "Exists"}], None, id="for-ever"),
+        pytest.param([{**TOLERATED, "tolerationSeconds": 20}], 20, id="for-a-while"),
+        pytest.param([TOLERATED], None, id="for-ever"),
     ],
 )
 def test_a_no_execute_taint_drives_pods_out(cluster, tolerations, stays_s):
@@ -85,7 +86,7 @@ def test_a_no_execute_taint_drives_pods_out(cluster, tolerations, stays_s):
 
 def test_a_taint_that_is_taken_back_drives_nobody_out(cluster):
     """The time a pod had left does not matter any more."""
-    cluster.pod("a", "n1", tolerations=[{"operator": "Exists", "tolerationSeconds": 20}])
+    cluster.pod("a", "n1", tolerations=[{**TOLERATED, "tolerationSeconds": 20}])
     cluster.api.patch("nodes", None, "n1", {"spec": {"taints": [DRIVES_OUT]}})
     cluster.settle(10)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from plimsoll.devcluster.api import Write
 from plimsoll.devcluster.controllers.pod_state import is_terminating, with_condition
 from plimsoll.devcluster.statuses import StatusError
+from plimsoll.devcluster.subresources import finalize
 
 if TYPE_CHECKING:
     from plimsoll.devcluster.controllers.context import Context
@@ -116,4 +117,4 @@ class NamespaceController:
         """Take the namespace's own finalizer off; with the last one it goes."""
         kept = [one for one in namespace["spec"]["finalizers"] if one != FINALIZER]
         changed = {**namespace, "spec": {**namespace["spec"], "finalizers": kept}}
-        self._context.api.update(RESOURCE, changed, Write(subresource="finalize"))
+        finalize(self._context.api, namespace["metadata"]["name"], changed, Write())
