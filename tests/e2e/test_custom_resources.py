@@ -99,6 +99,11 @@ async def test_every_malformed_policy_is_refused_with_the_field_named(speaker: S
     assert await accepted_ones(speaker, [policy for policy in MALFORMED if not policy.unknown]) == []
 
 
+async def test_fields_that_do_not_exist_are_refused_by_name(speaker: Speaker) -> None:
+    """A typo is an error, not a default."""
+    assert await accepted_ones(speaker, [policy for policy in MALFORMED if policy.unknown]) == []
+
+
 async def test_the_examples_are_accepted_as_they_are_meant(speaker: Speaker) -> None:
     """What the API server stores, with its defaults, means what the file means."""
     policies = [document for document in documents("examples") if document["kind"] == "SchedulingPolicy"]
