@@ -1,17 +1,21 @@
 """DynamicResources: pods without claims pass, the others are told."""
 
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import (
     SKIP,
     CycleState,
     Diagnosis,
+    Registry,
     Rejections,
     Status,
     error,
     unresolvable,
     unschedulable,
 )
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.plugins.dynamic_resources import NOT_SERVED, DynamicResources, DynamicResourcesArgs
-from plimsoll.testing.builders import a_node, a_pod, a_snapshot, the_info
+from plimsoll.testing.builders import a_cluster, a_node, a_pod, a_snapshot, the_info
 from plimsoll.testing.conformance import FilterPluginConformance, ScorePluginConformance
 
 PLUGIN = DynamicResources(DynamicResourcesArgs())
@@ -33,6 +37,23 @@ def test_pods_with_claims_are_refused_with_a_sentence():
     pod = the_info(a_pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}]))
 
     assert PLUGIN.pre_filter(CycleState(), pod, a_snapshot(a_node())) == unresolvable(NOT_SERVED)
+
+
+def test_the_message_of_a_pod_with_claims_says_so_and_promises_nothing():
+    """No node is emptied for a pod that no emptying helps."""
+    registry = Registry(IN_TREE)
+    profile = build_profile(
+        ProfileConfig("default-scheduler"), registry, [Enabled(name) for name in DEFAULT_PLUGINS]
+    )
+    cluster = a_cluster([a_node()])
+    pod = a_pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}])
+
+    decision = Scheduler(profile, cluster).schedule(cluster.templates.info(pod))
+
+    assert decision.message == (
+        f"0/1 nodes are available: {NOT_SERVED}. still not schedulable, preemption: "
+        "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    )
 
 
 def test_a_rejection_ahead_of_its_turn_ends_post_filter():

@@ -36,6 +36,7 @@ from plimsoll.framework import (
 )
 
 NOT_SERVED = "resource claims are not served by this scheduler; remove spec.resourceClaims or use another"
+STILL_NOT_SCHEDULABLE = "still not schedulable"
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 
 
@@ -78,6 +79,8 @@ class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, Normaliz
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rejections: Rejections
     ) -> Nomination:
         """Nothing to give back; leave the rest to preemption."""
+        if rejections.absent.plugin == self.name:
+            return Nomination(unschedulable(STILL_NOT_SCHEDULABLE))
         if state.find(_Asked) is None:
             return Nomination(error("not found"))
         return Nomination(unschedulable(NOTHING_TO_DEALLOCATE))
