@@ -7,6 +7,7 @@ from plimsoll.framework.errors import PluginError
 from plimsoll.framework.strategy_context import Measurements, Sample
 from plimsoll.strategies.low_node_utilization import LowNodeUtilization
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.strategy_conformance import StrategyConformance
 from strategies.driving import a_context, a_strategy, an_evictor, evicted, pods_on
 
 THRESHOLDS = {"thresholds": {"cpu": 30, "pods": 30}, "targetThresholds": {"cpu": 50, "pods": 50}}
@@ -117,3 +118,9 @@ def test_arguments_that_make_no_sense_are_refused(args, message):
     """With upstream's words where it has them."""
     with pytest.raises(ValidationError, match=message):
         a_strategy(LowNodeUtilization, **args)
+
+
+class TestConformance(StrategyConformance):
+    """The laws every strategy obeys."""
+
+    strategy = a_strategy(LowNodeUtilization, thresholds={"cpu": 20}, targetThresholds={"cpu": 50})

@@ -4,6 +4,7 @@ import pytest
 
 from plimsoll.strategies.remove_duplicates import RemoveDuplicates
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.strategy_conformance import StrategyConformance
 from strategies.driving import a_context, a_strategy, evicted, pods_on
 
 
@@ -77,3 +78,9 @@ def test_a_closed_node_does_not_end_the_others():
     names = evicted(a_strategy(RemoveDuplicates), context, per_node=1)
 
     assert [name[:2] for name in names] == ["n0", "n1"]
+
+
+class TestConformance(StrategyConformance):
+    """The laws every strategy obeys."""
+
+    strategy = a_strategy(RemoveDuplicates)

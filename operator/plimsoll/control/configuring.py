@@ -16,6 +16,7 @@ from plimsoll.framework import ConfigurationError
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.decoding import convert
 from plimsoll.model.objects import ClusterObjects
+from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.selectors import EVERYTHING, LabelSelector, Selector, SelectorError, compile_selector
 
 WHERE = "spec.rebalancing"
@@ -64,7 +65,7 @@ def rebalancing_of(
             per_workload=_ceiling(spec.limits.per_workload),
         ),
         nodes=_selector(policy.spec.scope.node_selector, "spec.scope.nodeSelector"),
-        targets=getattr(evictor.args, "targets", EVERYTHING) if hasattr(evictor, "args") else EVERYTHING,
+        targets=_targets(spec.evictor.node_selector),
     )
 
 
@@ -96,6 +97,13 @@ def _ceiling(amount: int | str) -> Ceiling:
     return (
         Ceiling(count=amount) if isinstance(amount, int) else Ceiling(percent=int(amount.removesuffix("%")))
     )
+
+
+def _targets(text: str | None) -> Selector:
+    try:
+        return parse_selector(text or "")
+    except SelectorError as exc:
+        raise ConfigurationError(f"{WHERE}.evictor.nodeSelector", str(exc)) from exc
 
 
 def _selector(given: LabelSelectorSpec | None, path: str) -> Selector:

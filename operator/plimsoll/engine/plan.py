@@ -25,6 +25,7 @@ from plimsoll.engine.budgets import BudgetLedger
 from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.limits import NO_CEILING, LimitLevel, Limits, Tally, Workload
 from plimsoll.engine.profile import Profile
+from plimsoll.engine.runtime import calling
 from plimsoll.engine.strategy_run import run_strategy
 from plimsoll.framework import Cluster, PluginError, PodInfo
 from plimsoll.framework.strategy import Candidate, Evictor, Refusal, Strategy, StrategyKind, Verdict
@@ -204,10 +205,7 @@ def revalidate(
         return Refusal("Gone", f"pod {move.pod.key} is gone already")
     for each in under_way:
         book.make(each)
-    try:
-        verdict = book.judge(Candidate(standing or move.pod, move.source, move.reason), move.strategy)
-    except PluginError as exc:
-        return Refusal("PluginError", str(exc))
+    verdict = book.judge(Candidate(standing or move.pod, move.source, move.reason), move.strategy)
     return book.moves[0] if verdict is Verdict.ACCEPTED else book.refused[0].refusal
 
 
@@ -264,27 +262,28 @@ class _Book:
     def judge(self, candidate: Candidate, strategy: str) -> Verdict | None:
         """Prove and book a candidate, or refuse it; None when the cycle's total is used up.
 
-        Raises:
-            PluginError: A scheduling plugin or an evictor raised.
+        A plugin or evictor that raises harms this candidate only.
         """
         pod = candidate.pod
         if pod.uid in self._moved:  # also replacements, which strategies see in their new places
             return Verdict.REFUSED
         workload = workload_of(pod)
-        limit = None
-        refusal = self._protection(candidate)
-        if refusal is None:
-            limit = self._tally.reached(candidate.node, pod.namespace, workload)
-            refusal = limit.refusal if limit else self._ledger.refusal(pod)
-        if refusal is None:
-            answer = self._prove(candidate, strategy, workload)
-            if isinstance(answer, Move):
-                self._tally.count(answer.source, pod.namespace, workload)
-                self.moves.append(replace(answer, budget=self._ledger.take(pod)))
-                self.make(answer)
-                return Verdict.ACCEPTED
-            refusal = answer
-        self.refused.append(Refused(pod, strategy, candidate.reason, refusal))
+        limit = self._tally.reached(candidate.node, pod.namespace, workload)
+        try:
+            answer = (
+                self._protection(candidate)
+                or (limit.refusal if limit else None)
+                or self._ledger.refusal(pod)
+                or self._prove(candidate, strategy, workload)
+            )
+        except PluginError as exc:
+            answer = Refusal("PluginError", str(exc))
+        if isinstance(answer, Move):
+            self._tally.count(answer.source, pod.namespace, workload)
+            self.moves.append(replace(answer, budget=self._ledger.take(pod)))
+            self.make(answer)
+            return Verdict.ACCEPTED
+        self.refused.append(Refused(pod, strategy, candidate.reason, answer))
         if limit is not None and limit.level is LimitLevel.TOTAL:
             return None
         if limit is not None and limit.level is LimitLevel.NODE:
@@ -311,7 +310,10 @@ class _Book:
     def _protection(self, candidate: Candidate) -> Refusal | None:
         pod = candidate.pod
         for evictor in self._rebalancing.evictors:
-            refusal = evictor.filter(pod, self.context) or evictor.pre_eviction_filter(pod, self.context)
+            with calling(evictor.name, "filter"):
+                refusal = evictor.filter(pod, self.context)
+            with calling(evictor.name, "preEvictionFilter"):
+                refusal = refusal or evictor.pre_eviction_filter(pod, self.context)
             if refusal is not None:
                 return refusal
         return None

@@ -1,0 +1,123 @@
+"""The laws that every strategy obeys, as tests that its own test file inherits.
+
+class TestConformance(StrategyConformance):
+    strategy = PodLifeTime(PodLifeTimeArgs(max_pod_life_time_seconds=3600))
+"""
+
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+from plimsoll.engine.strategy_run import run_strategy
+from plimsoll.framework.args import NoArgs
+from plimsoll.framework.strategy import Candidate, Evictor, Refusal, Strategy, Verdict
+from plimsoll.framework.strategy_context import (
+    Planner,
+    StrategyContext,
+    UnplacedPods,
+    considered_nodes,
+)
+from plimsoll.framework.strategy_registry import StrategyRegistry
+from plimsoll.model.node import Node
+from plimsoll.model.pod import Pod
+from plimsoll.model.pod_info import PodInfo
+from plimsoll.testing.builders import a_cluster
+from plimsoll.testing.conformance import LAWFUL, some_cluster
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class _Protects(Evictor):
+    """Protects the pods of one application, as such, and of another right before the eviction."""
+
+    name: ClassVar = "Protects"
+    args_model: ClassVar = NoArgs
+
+    def filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:  # noqa: ARG002 - the port
+        return Refusal("Protected", "as such") if pod.labels.get("app") == "db" else None
+
+    def pre_eviction_filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:  # noqa: ARG002 - the port
+        return Refusal("Protected", "right before") if pod.labels.get("app") == "batch" else None
+
+
+class StrategyConformance:
+    """The laws of every strategy; set ``strategy`` to an instance that finds something to do."""
+
+    strategy: ClassVar[Any]
+
+    def _proposed(
+        self, nodes: list[Node], pods: list[Pod], planner: Planner, verdict: Verdict = Verdict.ACCEPTED
+    ) -> list[Candidate]:
+        """What it proposes when everything gets that verdict; accepted pods leave."""
+        cluster = a_cluster(nodes, [pod for pod in pods if not pod.is_terminal])
+        ended = [cluster.templates.info(pod) for pod in pods if pod.is_terminal]
+        context = StrategyContext(
+            cluster=cluster,
+            nodes=considered_nodes(cluster),
+            now=NOW,
+            evictors=(_Protects(),),
+            planner=planner,
+            unplaced=UnplacedPods(ended),
+        )
+        proposed: list[Candidate] = []
+
+        def judge(candidate: Candidate) -> Verdict:
+            proposed.append(candidate)
+            if verdict is Verdict.ACCEPTED:
+                cluster.displace(candidate.pod.uid)
+                context.unplaced.discard(candidate.pod.uid)
+            return verdict
+
+        run_strategy(self.strategy, context, judge)
+        cluster.validate()
+        return proposed
+
+    def test_enters_the_registry(self) -> None:
+        """Its class has a name, a kind, arguments and candidates."""
+        strategy: Strategy = self.strategy
+
+        assert type(strategy).name in StrategyRegistry([type(strategy)])
+
+    @LAWFUL
+    @given(some_cluster(), st.sampled_from(Planner))
+    def test_candidates_are_pods_of_their_nodes_with_a_reason(
+        self, drawn: tuple[list[Node], list[Pod]], planner: Planner
+    ) -> None:
+        """Each names the node its pod runs on and says why it should go."""
+        for candidate in self._proposed(*drawn, planner):
+            assert candidate.node == candidate.pod.pod.node_name
+            assert candidate.reason
+
+    @LAWFUL
+    @given(some_cluster(), st.sampled_from(Planner))
+    def test_protected_pods_are_not_proposed(
+        self, drawn: tuple[list[Node], list[Pod]], planner: Planner
+    ) -> None:
+        """What an evictor protects, at either stage, is no candidate."""
+        assert {each.pod.labels["app"] for each in self._proposed(*drawn, planner)} <= {"web"}
+
+    @LAWFUL
+    @given(some_cluster(), st.sampled_from(Planner), st.randoms())
+    def test_the_order_of_arrival_does_not_matter(
+        self, drawn: tuple[list[Node], list[Pod]], planner: Planner, random: Any
+    ) -> None:
+        """The same cluster gets the same candidates in the same order, however it was built."""
+        nodes, pods = drawn
+        before = [(each.pod.key, each.node) for each in self._proposed(nodes, pods, planner)]
+        random.shuffle(nodes)
+        random.shuffle(pods)
+        after = [(each.pod.key, each.node) for each in self._proposed(nodes, pods, planner)]
+
+        assert before == after
+
+    @LAWFUL
+    @given(some_cluster(), st.sampled_from(Planner), st.sampled_from([Verdict.REFUSED, Verdict.NODE_CLOSED]))
+    def test_refusals_end(
+        self, drawn: tuple[list[Node], list[Pod]], planner: Planner, verdict: Verdict
+    ) -> None:
+        """A strategy that is always refused gives up: it asks at most twice for a pod."""
+        nodes, pods = drawn
+
+        assert len(self._proposed(nodes, pods, planner, verdict)) <= 2 * len(pods)

@@ -1,0 +1,136 @@
+"""The Upstream planner: order, limits and eviction modes are descheduler's."""
+
+from dataclasses import replace
+
+import pytest
+
+from engine.moving import NOW, Guard, Named
+from plimsoll.engine.limits import NO_CEILING, Ceiling, Limits
+from plimsoll.engine.upstream_cycle import EvictionMode, StrategyProfile, UpstreamPolicy, upstream_cycle
+from plimsoll.framework.strategy import Candidate, StrategyKind, Verdict
+from plimsoll.model.selector_text import parse_selector
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+
+NODES = [a_node("n1"), a_node("n2")]
+
+
+class Balancing(Named):
+    name = "Balancing"
+    kind = StrategyKind.BALANCE
+
+
+def three_pods(**kwargs):
+    return [a_pod(f"p{n}", node="n1", owner="ReplicaSet/web", **kwargs) for n in range(2)] + [
+        a_pod("q", node="n2", namespace="other", owner="ReplicaSet/web", **kwargs)
+    ]
+
+
+def run(*strategies, pods=None, nodes=NODES, limits=None, selector="", **kwargs):
+    cluster = a_cluster(nodes, three_pods() if pods is None else pods)
+    policy = UpstreamPolicy(
+        tuple(StrategyProfile(f"profile{n}", (Guard(),), (each,)) for n, each in enumerate(strategies)),
+        parse_selector(selector),
+        replace(Limits(per_workload=NO_CEILING), **(limits or {})),
+    )
+    return upstream_cycle(policy, cluster, NOW, **kwargs)
+
+
+def names(outcome):
+    return [each.pod.name for each in outcome.evictions]
+
+
+def test_deschedule_runs_before_balance_in_all_profiles():
+    """Whatever the order of the profiles; an evicted pod is gone for the rest of the cycle."""
+    outcome = run(Balancing(), Named("p1"))
+
+    assert [(each.profile, each.strategy, each.pod.name) for each in outcome.evictions] == [
+        ("profile1", "Named", "p1"),
+        ("profile0", "Balancing", "p0"),
+        ("profile0", "Balancing", "q"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        pytest.param({"total": Ceiling(count=1)}, ["p0"], id="total"),
+        pytest.param({"total": Ceiling(count=0)}, [], id="zero-is-a-limit"),
+        pytest.param({"per_node": Ceiling(count=1)}, ["p0", "q"], id="node"),
+        pytest.param({"per_namespace": Ceiling(count=1)}, ["p0", "q"], id="namespace"),
+    ],
+)
+def test_limits_are_common_to_all(limits, expected):
+    """A second strategy finds them used up."""
+    assert names(run(Named(), Balancing(), limits=limits)) == expected
+
+
+def test_refused_evictions_use_no_limit():
+    """The eviction API said no: the next pod goes, and the strategy is told."""
+    strategy = Named()
+    outcome = run(strategy, limits={"total": Ceiling(count=1)}, refusing={"default/p0": 429})
+
+    assert names(outcome) == ["p1"]
+    assert strategy.verdicts[0] == ("p0", Verdict.REFUSED)
+
+
+def test_an_evicted_pod_is_gone_or_terminating():
+    """In terminate mode evicting it again succeeds, and counts again."""
+    assert names(run(Named("q"), Balancing("q"))) == ["q"]
+    assert names(run(Named("q"), Balancing("q"), mode=EvictionMode.TERMINATE)) == ["q", "q"]
+
+
+def test_ended_pods_go_too():
+    """They hold no place, and are found by strategies that ask for all pods."""
+    ended = a_pod("done", node="n1", status={"phase": "Failed"})
+    cluster = a_cluster(NODES, [])
+    infos = [cluster.templates.info(ended)]
+
+    for mode, times in ((EvictionMode.DELETE, 1), (EvictionMode.TERMINATE, 2)):
+        outcome = run(Named(), Balancing(), pods=[], unplaced=infos, mode=mode)
+        assert names(outcome) == ["done"] * times
+
+
+def test_a_strategy_that_kept_its_list_finds_the_pod_gone():
+    """Not found: refused, and no limit is used."""
+
+    class Twice(Named):
+        def candidates(self, context):
+            pods = context.pods("n2")
+            for pod in [*pods, *pods]:
+                self.verdicts.append((yield Candidate(pod, "n2", "twice")))
+
+    strategy = Twice()
+
+    assert names(run(strategy)) == ["q"]
+    assert strategy.verdicts == [Verdict.ACCEPTED, Verdict.REFUSED]
+
+
+def test_fewer_than_two_nodes_and_nothing_runs():
+    """Unready nodes and those not selected do not count; a node without Ready condition does."""
+    unready = a_node("n2", status={"conditions": [{"type": "Ready", "status": "False"}]})
+    silent = a_node("n2", status={"conditions": []})
+
+    assert names(run(Named(), nodes=[NODES[0], unready])) == []
+    assert names(run(Named(), selector="kubernetes.io/hostname=n1")) == []
+    assert names(run(Named(), nodes=[NODES[0], silent])) == ["p0", "p1", "q"]
+
+
+def test_a_pod_without_uid_is_refused():
+    """As upstream's evictor does."""
+    nameless = a_pod("p", node="n1", owner="ReplicaSet/web", metadata={"uid": ""})
+
+    assert names(run(Named(), pods=[nameless])) == []
+
+
+def test_a_failure_is_reported_with_its_profile():
+    """The other strategies run."""
+
+    class Raises(Named):
+        def candidates(self, context):
+            raise LookupError("nothing to go by")
+
+    outcome = run(Raises(), Balancing("q"))
+
+    assert names(outcome) == ["q"]
+    assert [(each.profile, each.kind) for each in outcome.failures] == [("profile0", StrategyKind.DESCHEDULE)]
+    assert "nothing to go by" in str(outcome.failures[0].error)

@@ -1,0 +1,36 @@
+"""The registries of strategies and evictors: what is misregistered fails on entry."""
+
+import pytest
+
+from plimsoll.framework.errors import ConfigurationError
+from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
+from plimsoll.strategies import EVICTORS, IN_TREE
+from plimsoll.strategies.pod_life_time import PodLifeTime
+
+
+def test_a_name_is_taken_once():
+    """The second class is told by whom."""
+    with pytest.raises(ConfigurationError, match=r'"PodLifeTime" is taken by plimsoll\.strategies'):
+        StrategyRegistry([PodLifeTime, PodLifeTime])
+
+
+def test_members_are_needed():
+    """The missing ones are named."""
+
+    class Nothing:
+        name = "Nothing"
+
+    with pytest.raises(ConfigurationError, match="lacks kind, candidates"):
+        StrategyRegistry([Nothing])
+
+
+def test_building_names_the_field():
+    """An unknown name, an unknown field, a bad value."""
+    registry = StrategyRegistry(IN_TREE)
+
+    with pytest.raises(ConfigurationError, match='there is no strategy "Foo"'):
+        registry.build("Foo", {}, "here")
+    with pytest.raises(ConfigurationError, match=r"here\.nope"):
+        registry.build("RemoveFailedPods", {"nope": 1}, "here")
+    assert registry.build("RemoveFailedPods", None, "here").name == "RemoveFailedPods"
+    assert EvictorRegistry(EVICTORS).build("DefaultEvictor", {"kind": "x"}, "here").name == "DefaultEvictor"

@@ -1,0 +1,120 @@
+"""RemovePodsViolatingInterPodAntiAffinity, against the cases of upstream's own tests."""
+
+from plimsoll.strategies.remove_pods_violating_inter_pod_anti_affinity import (
+    RemovePodsViolatingInterPodAntiAffinity,
+)
+from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.strategy_conformance import StrategyConformance
+from strategies.driving import a_context, a_strategy, evicted
+
+REGION = "topology.kubernetes.io/region"
+
+
+def against(key="kubernetes.io/hostname", **labels):
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": labels}}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def a_replica(name, node="n1", **kwargs):
+    return a_pod(name, node=node, owner="ReplicaSet/web", **kwargs)
+
+
+def moved(pods, nodes=None, *, per_node=None, **args):
+    context = a_context(nodes or [a_node("n1"), a_node("n2")], pods)
+    return evicted(a_strategy(RemovePodsViolatingInterPodAntiAffinity, **args), context, per_node=per_node)
+
+
+def three_and_one():
+    return [
+        *(a_replica(name, affinity=against(foo="bar")) for name in ("p1", "p3", "p4")),
+        a_replica("p2", labels={"foo": "bar"}),
+    ]
+
+
+def test_those_who_declare_the_rule_go():
+    """The pod that they object to stays."""
+    assert moved(three_and_one()) == ["p1", "p3", "p4"]
+
+
+def test_a_closed_node_keeps_the_rest():
+    """The node limit ends the node."""
+    assert moved(three_and_one(), per_node=2) == ["p1", "p3"]
+
+
+def test_one_eviction_resolves_a_group():
+    """Those of the highest priority object to the lowest, which goes first and takes the conflict along."""
+    pods = [
+        a_replica("p5", priority=100, labels={"is": "high"}, affinity=against(**{"is": "low"})),
+        a_replica("p6", priority=50, labels={"is": "high"}, affinity=against(**{"is": "low"})),
+        a_replica("p7", priority=0, labels={"is": "low"}, affinity=against(**{"is": "high"})),
+    ]
+
+    assert moved(pods) == ["p7"]
+
+
+def test_a_domain_is_a_value_of_the_topology_key():
+    """Another node of the same region conflicts, one of another region or without the label does not."""
+    pods = [
+        a_replica("p1", affinity=against(REGION, foo="bar")),
+        a_replica("p2", "n2", labels={"foo": "bar"}),
+    ]
+
+    def nodes(one, other):
+        return [a_node("n1", labels=one), a_node("n2", labels=other)]
+
+    assert moved(pods, nodes({REGION: "a"}, {REGION: "a"})) == ["p1"]
+    assert moved(pods, nodes({REGION: "a"}, {REGION: "b"})) == []
+    assert moved(pods, nodes({}, {})) == []
+
+
+def test_the_same_node_needs_no_label():
+    """On one node the pods are near whatever the topology key."""
+    pods = [a_replica("p1", affinity=against(REGION, foo="bar")), a_replica("p2", labels={"foo": "bar"})]
+
+    assert moved(pods) == ["p1"]
+
+
+def test_namesakes_never_conflict():
+    """A pod of the same name in another namespace is taken for the pod itself."""
+    term = {
+        "topologyKey": REGION,
+        "namespaces": ["other", "default"],
+        "labelSelector": {"matchLabels": {"foo": "bar"}},
+    }
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    pods = [a_replica("p1", affinity=affinity), a_replica("p1", labels={"foo": "bar"}, namespace="other")]
+
+    assert moved(pods) == []
+
+
+def test_protected_pods_stay_and_their_rivals_too():
+    """A critical pod's rule is broken, and nobody is evicted for it."""
+    pods = [
+        a_replica("p1", priority=2_000_000_000, affinity=against(foo="bar")),
+        a_replica("p2", labels={"foo": "bar"}),
+    ]
+
+    assert moved(pods) == []
+
+
+def test_narrowing_hides_partners():
+    """A label selector hides the pods that others conflict with, too."""
+    assert moved(three_and_one(), labelSelector={"matchLabels": {"foo": "nobody"}}) == []
+    assert moved(three_and_one(), namespaces={"include": ["elsewhere"]}) == []
+
+
+def test_a_selector_that_means_nothing_is_no_rule():
+    """Upstream passes over a term whose selector cannot be parsed."""
+    term = {
+        "topologyKey": REGION,
+        "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Bogus"}]},
+    }
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+    assert moved([a_replica("p1", affinity=affinity), a_replica("p2")]) == []
+
+
+class TestConformance(StrategyConformance):
+    """The laws every strategy obeys."""
+
+    strategy = a_strategy(RemovePodsViolatingInterPodAntiAffinity)

@@ -1,0 +1,100 @@
+"""RemovePodsViolatingNodeAffinity, against the cases of upstream's own tests."""
+
+import pytest
+from pydantic import ValidationError
+
+from plimsoll.strategies.remove_pods_violating_node_affinity import (
+    PREFERRED,
+    REQUIRED,
+    RemovePodsViolatingNodeAffinity,
+)
+from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.strategy_conformance import StrategyConformance
+from strategies.driving import a_context, a_strategy, evicted
+
+SSD = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+MUST = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [SSD]}}}
+WOULD = {"nodeAffinity": {PREFERRED: [{"weight": 10, "preference": SSD}]}}
+
+
+def moved(kind, pod_args, nodes, *, exact=True):
+    context = a_context(nodes, [a_pod("p", node="n1", owner="ReplicaSet/web", **pod_args)], exact=exact)
+    names = evicted(a_strategy(RemovePodsViolatingNodeAffinity, nodeAffinityType=[kind]), context)
+    return bool(names)
+
+
+@pytest.mark.parametrize(
+    ("kind", "pod", "nodes", "goes"),
+    [
+        pytest.param(
+            REQUIRED,
+            {"affinity": MUST},
+            [a_node("n1"), a_node("n2", labels={"disk": "ssd"})],
+            True,
+            id="broken",
+        ),
+        pytest.param(
+            REQUIRED,
+            {"affinity": MUST},
+            [a_node("n1", labels={"disk": "ssd"}), a_node("n2")],
+            False,
+            id="kept",
+        ),
+        pytest.param(REQUIRED, {"affinity": MUST}, [a_node("n1"), a_node("n2")], False, id="no-node-fits"),
+        pytest.param(
+            REQUIRED,
+            {"affinity": MUST},
+            [a_node("n1"), a_node("n2", labels={"disk": "ssd"}, unschedulable=True)],
+            False,
+            id="the-only-fitting-node-is-cordoned",
+        ),
+        pytest.param(
+            REQUIRED,
+            {"node_selector": {"disk": "ssd"}},
+            [a_node("n1"), a_node("n2", labels={"disk": "ssd"})],
+            False,
+            id="a-node-selector-is-not-its-business",
+        ),
+        pytest.param(
+            PREFERRED,
+            {"affinity": WOULD},
+            [a_node("n1"), a_node("n2", labels={"disk": "ssd"})],
+            True,
+            id="better",
+        ),
+        pytest.param(
+            PREFERRED,
+            {"affinity": WOULD},
+            [a_node("n1", labels={"disk": "ssd"}), a_node("n2", labels={"disk": "ssd"})],
+            False,
+            id="as-good",
+        ),
+        pytest.param("soon", {"affinity": MUST}, [a_node("n1"), a_node("n2")], False, id="unknown-type"),
+    ],
+)
+def test_pods_go_where_their_affinity_is_satisfied(kind, pod, nodes, goes):
+    """Required affinity must be broken, preferred one improvable."""
+    assert moved(kind, pod, nodes) is goes
+
+
+def test_an_unreachable_best_node_moves_pods_upstream_only():
+    """Upstream evicts for a node that the pod can never reach (issues 1707, 1920); Proven does not."""
+    nodes = [a_node("n1"), a_node("n2", labels={"disk": "ssd"}, taints=["x:NoSchedule"])]
+
+    assert moved(PREFERRED, {"affinity": WOULD}, nodes)
+    assert not moved(PREFERRED, {"affinity": WOULD}, nodes, exact=False)
+    assert moved(
+        PREFERRED, {"affinity": WOULD}, [a_node("n1"), a_node("n2", labels={"disk": "ssd"})], exact=False
+    )
+
+
+def test_a_type_is_needed():
+    """An empty list is refused."""
+    with pytest.raises(ValidationError, match="nodeAffinityType"):
+        a_strategy(RemovePodsViolatingNodeAffinity)
+
+
+class TestConformance(StrategyConformance):
+    """The laws every strategy obeys."""
+
+    strategy = a_strategy(RemovePodsViolatingNodeAffinity, nodeAffinityType=[REQUIRED, PREFERRED])
