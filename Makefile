@@ -46,6 +46,9 @@ test: $(STAMP) ## the whole test suite
 vectors: $(STAMP) ## decide recorded cases again: VECTORS=<folder> [FAMILY=<name>]
 	$(BIN)/python -m plimsoll.testing.replay $(or $(VECTORS),../shared/vectors) $(if $(FAMILY),--family $(FAMILY))
 
+bench: $(STAMP) ## pods per second of the engine, by workload: ARGS="--nodes 5000 --families basic"
+	$(BIN)/python benchmarks/engine.py $(ARGS)
+
 lock: ## renew requirements.lock (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
 		--no-header --no-emit-index-url --quiet --upgrade -o requirements.lock

@@ -13,12 +13,10 @@ from plimsoll.engine.lane import Lane
 from plimsoll.engine.runtime import calling, checked
 from plimsoll.engine.trial import Trial
 from plimsoll.framework import (
-    SUCCESS,
     Code,
     IntArray,
     PodInfo,
     Reads,
-    Refusals,
     RowArray,
     Snapshot,
     Status,
@@ -75,34 +73,34 @@ class LaneWhatIf:
         """Rows with such pods."""
         return np.array(sorted(self._nominated), dtype=np.intp)
 
-    def refusals_if(self, rows: RowArray, requested: IntArray) -> Refusals:
-        """Judge many nodes at once."""
+    def refusals_if(self, rows: RowArray, requested: IntArray) -> IntArray:
+        """Judge many nodes at once: code times the number of filters, plus the filter's position."""
         assert self.is_additive
         snapshot = Snapshot(self._lane.cluster).at(rows).if_requested(requested)
-        first = np.full(len(rows), -1, dtype=np.int64)
-        code: IntArray = np.zeros(len(rows), dtype=np.int64)
-        for position in range(len(self._filters) - 1, -1, -1):
-            plugin = self._filters[position]
+        filters = self._lane.profile.filter
+        kinds: IntArray = np.zeros(len(rows), dtype=np.int64)
+        for position in range(len(filters) - 1, -1, -1):
+            plugin = filters[position]
+            if plugin.name in self._lane.skipped:
+                continue
             if plugin.reads is Reads.NODE:
                 codes = self._lane.codes(plugin.name)[rows]
             else:
-                with calling(plugin.name, "filter"):
+                with calling(plugin.name, "Filter"):
                     codes = checked(
-                        plugin.filter(self._lane.state, self._pod, snapshot), len(rows), plugin.name, "filter"
+                        plugin.filter(self._lane.state, self._pod, snapshot), len(rows), plugin.name, "Filter"
                     )
-            refused = codes != 0
-            first[refused] = position
-            code[refused] = codes[refused]
+            if codes.any():
+                kinds = np.where(codes != 0, codes * len(filters) + position, kinds)
+        return kinds
 
-        def status(position: int) -> Status:
-            if first[position] < 0:
-                return SUCCESS
-            plugin = self._filters[first[position]]
-            with calling(plugin.name, "filter"):
-                refusal: Status = plugin.refusal(int(code[position]), self._lane.state, self._pod)
-            return refusal.by(plugin.name)
-
-        return Refusals(first < 0, status)
+    def refusal(self, kind: int) -> Status:
+        """What a kind means."""
+        code, position = divmod(kind, len(self._lane.profile.filter))
+        plugin = self._lane.profile.filter[position]
+        with calling(plugin.name, "Filter"):
+            refusal: Status = plugin.refusal(code, self._lane.state, self._pod)
+        return refusal.by(plugin.name)
 
     def on(self, row: int) -> "RowTrial":
         """Try one node, pod by pod."""

@@ -3,6 +3,7 @@
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.binder import Binder, BinderPort
 from plimsoll.framework.cycle_state import CycleState
+from plimsoll.framework.disruption_budgets import DisruptionBudgets
 from plimsoll.framework.errors import ConfigurationError, PlimsollError, PluginError
 from plimsoll.framework.interface import (
     MAX_SCORE,
@@ -25,7 +26,6 @@ from plimsoll.framework.interface import (
     PreScorePlugin,
     QueueSortPlugin,
     Reads,
-    Refusals,
     Rejections,
     ReservePlugin,
     ScorePlugin,
@@ -53,6 +53,7 @@ from plimsoll.framework.status import (
     unresolvable,
     unschedulable,
 )
+from plimsoll.framework.victims import Found, KeptVictims, victims_by_trial
 from plimsoll.model.cluster import Cluster
 from plimsoll.model.columns import BoolArray, CountColumns, IdArray, IntArray, PodIndex, RowArray
 from plimsoll.model.domain_sums import DomainSums
@@ -69,7 +70,7 @@ from plimsoll.model.pod import (
 from plimsoll.model.pod_counts import PodClass, PodCounts
 from plimsoll.model.pod_info import PodInfo, PodTemplate
 from plimsoll.model.pod_terms import PodTerm, TermKind
-from plimsoll.model.pods_by_importance import PodsByImportance, importance, started
+from plimsoll.model.pods_by_importance import PodsByImportance
 from plimsoll.model.quantity import nanos, units
 from plimsoll.model.requests import is_extended, is_scalar
 from plimsoll.model.selectors import (
@@ -157,10 +158,13 @@ __all__ = [
     "CountColumns",
     "CycleState",
     "Diagnosis",
+    "DisruptionBudgets",
     "DomainSums",
     "FilterPlugin",
+    "Found",
     "IdArray",
     "IntArray",
+    "KeptVictims",
     "Narrowing",
     "NoArgs",
     "Node",
@@ -201,7 +205,6 @@ __all__ = [
     "PreferredSchedulingTerm",
     "QueueSortPlugin",
     "Reads",
-    "Refusals",
     "Registry",
     "Rejections",
     "ReplicaSet",
@@ -238,7 +241,6 @@ __all__ = [
     "compile_selector",
     "error",
     "has_volumes",
-    "importance",
     "in_tree_plugin",
     "is_bound",
     "is_extended",
@@ -252,7 +254,6 @@ __all__ = [
     "not_owned",
     "requirement_nodes",
     "selector_of_labels",
-    "started",
     "term_nodes",
     "tolerated_nodes",
     "tolerates",
@@ -260,5 +261,6 @@ __all__ = [
     "unresolvable",
     "unschedulable",
     "untolerated",
+    "victims_by_trial",
     "volume_class",
 ]

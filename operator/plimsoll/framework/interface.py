@@ -9,7 +9,7 @@ all nodes, or only those that changed: a plugin cannot tell, and need not.
 Source: kube-scheduler v1.36, ``framework/interface.go``; the vectorised shape is ours (docs/adr/0003).
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -19,7 +19,7 @@ import numpy as np
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.status import SUCCESS, Diagnosis, Status
-from plimsoll.model.columns import BoolArray, IntArray, RowArray
+from plimsoll.model.columns import IntArray, RowArray
 from plimsoll.model.pod_info import PodInfo
 from plimsoll.model.snapshot import Snapshot
 
@@ -188,24 +188,19 @@ class WhatIf(Protocol):
     def nominated_rows(self) -> RowArray:
         """Rows with such pods."""
 
-    def refusals_if(self, rows: RowArray, requested: IntArray) -> "Refusals":
-        """The filters' verdicts on ``rows`` if their pods requested that much, shape (len(rows), R)."""
+    def refusals_if(self, rows: RowArray, requested: IntArray) -> IntArray:
+        """The kind of refusal of each of ``rows`` if its pods requested that much, 0 where the pod fits.
+
+        Args:
+            rows: The nodes.
+            requested: Shape (len(rows), R).
+        """
+
+    def refusal(self, kind: int) -> Status:
+        """What a kind of refusal other than 0 means; kinds hold for all attempts of a template."""
 
     def on(self, row: int) -> NodeTrial:
         """Try one node, pod by pod."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refusals:
-    """Verdicts on some nodes.
-
-    Attributes:
-        fits: Shape (len(rows),): nodes that no filter refuses.
-        status: The status of the node at a position.
-    """
-
-    fits: BoolArray
-    status: Callable[[int], Status]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.model.columns import BoolArray, IntArray, RowArray, grown
+from plimsoll.model.columns import BoolArray, IntArray, RowArray
 from plimsoll.model.pod_counts import HasCapacity
 from plimsoll.model.pod_info import PodInfo
 from plimsoll.model.snapshot import Snapshot
@@ -34,10 +34,12 @@ def started(pod: PodInfo) -> float:
 class PodsByImportance:
     """Priorities, starts and requests of placed pods by row and place; a pod index.
 
+    Places come before nodes on the axes: sums over the few places of many nodes are quick that way.
+
     Attributes (of the rows asked for in ``refresh``):
-        priorities: Shape (capacity, K) int64; NOBODY where there is no pod.
-        starts: Shape (capacity, K) float64: seconds since the epoch.
-        requests: Shape (capacity, K, R) int64.
+        priorities: Shape (K, capacity) int64; NOBODY where there is no pod.
+        starts: Shape (K, capacity) float64: seconds since the epoch.
+        requests: Shape (K, capacity, R) int64.
         pods: The pods by row, in the same order.
     """
 
@@ -47,9 +49,9 @@ class PodsByImportance:
         self._reset(0, 0)
 
     def _reset(self, places: int, resources: int) -> None:
-        self.priorities: IntArray = np.full((self.capacity, places), NOBODY, dtype=np.int64)
-        self.starts: NDArray[np.float64] = np.zeros((self.capacity, places))
-        self.requests: IntArray = np.zeros((self.capacity, places, resources), dtype=np.int64)
+        self.priorities: IntArray = np.full((places, self.capacity), NOBODY, dtype=np.int64)
+        self.starts: NDArray[np.float64] = np.zeros((places, self.capacity))
+        self.requests: IntArray = np.zeros((places, self.capacity, resources), dtype=np.int64)
         self.pods: list[Sequence[PodInfo]] = [()] * self.capacity
         self._shared = False
 
@@ -65,27 +67,27 @@ class PodsByImportance:
         resources = len(whole.resources)
         places = max((len(pods) for pods in sorted_pods.values()), default=0)
         self._own()
-        if places > self.priorities.shape[1] or resources > self.requests.shape[2]:
-            self._widen(max(places, 2 * self.priorities.shape[1]), resources)
+        if places > len(self.priorities) or resources > self.requests.shape[2]:
+            self._widen(max(places, len(self.priorities)), resources)
         for row in self._dirty:
-            self.priorities[row] = NOBODY
+            self.priorities[:, row] = NOBODY
             self.pods[row] = ()
         for row, pods in sorted_pods.items():
             count = len(pods)
             if count:
                 self.pods[row] = pods
-                self.priorities[row, :count] = [pod.priority for pod in pods]
-                self.starts[row, :count] = [started(pod) for pod in pods]
+                self.priorities[:count, row] = [pod.priority for pod in pods]
+                self.starts[:count, row] = [started(pod) for pod in pods]
                 for place, pod in enumerate(pods):
                     vector = vectors[id(pod.requests)]
-                    self.requests[row, place, : len(vector)] = vector
+                    self.requests[place, row, : len(vector)] = vector
         self._dirty.clear()
 
-    def places(self, rows: RowArray, below: int) -> tuple[int, BoolArray]:
-        """How many places are in use by pods of a lower priority, and which, shape (len(rows), K)."""
-        lower: BoolArray = self.priorities[rows] < below
-        used = int(np.flatnonzero(lower.any(axis=0)).max(initial=-1)) + 1
-        return used, lower[:, :used]
+    def below(self, priority: int, rows: RowArray) -> BoolArray:
+        """Which places are taken by pods of a lower priority, shape (places in use, len(rows))."""
+        lower: BoolArray = self.priorities[:, rows] < priority
+        used = np.flatnonzero(lower.any(axis=1))
+        return lower[: used[-1] + 1 if len(used) else 0]
 
     def add(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - how indexes are told
         """A pod was placed."""
@@ -101,12 +103,12 @@ class PodsByImportance:
 
     def grow(self, capacity: int) -> None:
         """Make room for more nodes."""
-        self.priorities = grown(self.priorities, capacity, NOBODY)
-        self.starts = grown(self.starts, capacity)
-        self.requests = grown(self.requests, capacity)
-        self.pods = [*self.pods, *([()] * (capacity - self.capacity))]
+        old = self.priorities, self.starts, self.requests, self.pods
+        width = self.capacity
         self.capacity = capacity
-        self._shared = False
+        self._reset(len(old[0]), old[2].shape[2])
+        self.priorities[:, :width], self.starts[:, :width], self.requests[:, :width] = old[:3]
+        self.pods[:width] = old[3]
 
     def fork(self) -> "PodsByImportance":
         """A copy that shares its arrays until either side sorts again."""
@@ -130,8 +132,7 @@ class PodsByImportance:
     def _widen(self, places: int, resources: int) -> None:
         old = self.priorities, self.starts, self.requests, self.pods
         self._reset(places, resources)
-        width = old[0].shape[1]
-        self.priorities[:, :width] = old[0]
-        self.starts[:, :width] = old[1]
-        self.requests[:, :width, : old[2].shape[2]] = old[2]
-        self.pods = old[3]
+        height = len(old[0])
+        self.priorities[:height], self.starts[:height] = old[:2]
+        self.requests[:height, :, : old[2].shape[2]] = old[2]
+        self.pods = list(old[3])

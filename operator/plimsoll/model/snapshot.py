@@ -68,6 +68,15 @@ class Snapshot:
         return np.arange(len(self._cluster), dtype=np.intp) if self._rows is None else self._rows
 
     @property
+    def tick(self) -> int:
+        """Rises with every change of a node or its pods."""
+        return self._cluster.tick
+
+    def changed_since(self, tick: int) -> RowArray | None:
+        """Rows (of the whole cluster) that changed after ``tick``; None when that is too long ago."""
+        return self._cluster.changed_since(tick)
+
+    @property
     def node_mark(self) -> tuple[int, int]:
         """Differs after a node object changed or rows moved: what was computed from nodes is stale."""
         return self._cluster.node_tick, self._cluster.epoch

@@ -1,0 +1,235 @@
+"""Pods per second of the engine alone: no API server, one process, one core.
+
+The workloads are those of kube-scheduler's scheduler_perf, in ``workloads.yaml`` beside this file. Each
+cell of the table runs in a process of its own, so that its peak memory is its own::
+
+    python benchmarks/engine.py --nodes 100,1000,5000 --families basic,spreading
+
+A pod costs what it costs a scheduler that has the decoded object: compiling its template (or finding it),
+deciding, and placing it.
+"""
+
+import gc
+import multiprocessing
+import random
+import resource
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from plimsoll.engine.cycle import Decision, Outcome, Scheduler
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import Cluster, Node, Pod, Registry
+from plimsoll.model.decoding import convert
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+
+WORKLOADS = Path(__file__).with_name("workloads.yaml")
+SEED = 7
+VARIETIES: Mapping[str, int | None] = {"10": 10, "all": None}
+"""How many templates the pods have; None: every pod has its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One measurement.
+
+    Attributes:
+        attempts: Scheduling attempts that were timed.
+        pods_per_second: Attempts by wall clock.
+        cpu_us: CPU time an attempt, microseconds.
+        slowest_us: The 99th percentile of an attempt, microseconds.
+        peak_mib: Peak resident memory of the whole process, MiB.
+        outcomes: How many were scheduled, and how many not.
+    """
+
+    attempts: int
+    pods_per_second: float
+    cpu_us: float
+    slowest_us: float
+    peak_mib: float
+    outcomes: dict[str, int]
+
+
+def scheduler(cluster: Cluster) -> Scheduler:
+    """The default profile, ties broken by a seeded die."""
+    dice = random.Random(SEED)
+    profile = build_profile(
+        ProfileConfig("default-scheduler"),
+        Registry(IN_TREE),
+        [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()],
+    )
+    return Scheduler(profile, cluster, choose=dice.randrange)
+
+
+def nodes_of(workload: Mapping[str, Any], count: int) -> Iterator[Node]:
+    """The nodes of a workload; zones go round."""
+    zones = workload.get("zones", 3)
+    for number in range(count):
+        name = f"node-{number}"
+        yield convert(
+            Node,
+            {
+                "metadata": {
+                    "name": name,
+                    "labels": {
+                        "kubernetes.io/hostname": name,
+                        "topology.kubernetes.io/zone": f"zone{number % zones + 1}",
+                    },
+                },
+                "status": {
+                    "allocatable": {"cpu": "4", "memory": "32Gi", "pods": "110"},
+                    "conditions": [{"type": "Ready", "status": "True"}],
+                },
+            },
+        )
+
+
+def pods_of(pattern: Mapping[str, Any], prefix: str, count: int, templates: int | None) -> Iterator[Pod]:
+    """Pods of one pattern; siblings differ in a label and a few bytes of memory."""
+    spec: dict[str, Any] = dict(pattern.get("spec", {}))
+    requests = pattern.get("requests", {"cpu": "100m", "memory": 500 * 2**20})
+    for number in range(count):
+        variety = number if templates is None else number % templates
+        name = f"{prefix}-{number}"
+        yield convert(
+            Pod,
+            {
+                "metadata": {
+                    "name": name,
+                    "namespace": pattern.get("namespace", "default"),
+                    "uid": name,
+                    "labels": {**pattern.get("labels", {}), "variety": f"v{variety}"},
+                },
+                "spec": {
+                    **spec,
+                    "containers": [
+                        {
+                            "name": "pause",
+                            "image": "pause",
+                            "resources": {"requests": {**requests, "memory": requests["memory"] + variety}},
+                        }
+                    ],
+                },
+            },
+        )
+
+
+def prepared(family: str, node_count: int) -> tuple[Cluster, Mapping[str, Any]]:
+    """The cluster of a workload with its initial pods, spread evenly."""
+    workload = yaml.safe_load(WORKLOADS.read_text(encoding="utf-8"))[family]
+    cluster = Cluster()
+    for node in nodes_of(workload, node_count):
+        cluster.set_node(node)
+    for position, pattern in enumerate(workload.get("initial", ())):
+        count = int(pattern["perNode"] * node_count)
+        for number, pod in enumerate(pods_of(pattern, f"initial-{position}", count, 10)):
+            cluster.place(cluster.templates.info(pod), f"node-{number % node_count}")
+    return cluster, workload
+
+
+def measure(family: str, node_count: int, templates: int | None, most: int) -> Cell:
+    """Run one cell in this process."""
+    cluster, workload = prepared(family, node_count)
+    measured = workload["measured"]
+    count = min(most, int(measured["perNode"] * node_count))
+    pods = list(pods_of(measured, "measured", count, templates))
+    engine = scheduler(cluster)
+    for pod in pods_of(measured, "warm-up", min(10, count), 10):
+        apply(cluster, engine.schedule(cluster.templates.info(pod)), engine)
+    outcomes: dict[str, int] = {}
+    durations = []
+    # The way a long-running process runs: what exists already is not searched for garbage again.
+    gc.collect()
+    gc.freeze()
+    cpu, start = time.process_time(), time.perf_counter()
+    for pod in pods:
+        begun = time.perf_counter()
+        decision = engine.schedule(cluster.templates.info(pod))
+        apply(cluster, decision, engine)
+        durations.append(time.perf_counter() - begun)
+        outcome = "preempted" if decision.nomination and decision.nomination.victims else decision.outcome
+        outcomes[str(outcome)] = outcomes.get(str(outcome), 0) + 1
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - start
+    return Cell(
+        attempts=len(pods),
+        pods_per_second=len(pods) / wall,
+        cpu_us=cpu / len(pods) * 1e6,
+        slowest_us=statistics.quantiles(durations, n=100)[-1] * 1e6,
+        peak_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        outcomes=outcomes,
+    )
+
+
+def apply(cluster: Cluster, decision: Decision, engine: Scheduler) -> None:
+    """Do what was decided: place the pod, after its victims have left if it needs any."""
+    nomination = decision.nomination
+    if decision.outcome is Outcome.SCHEDULED:
+        cluster.place(decision.pod, decision.node)
+    elif decision.outcome is Outcome.ERROR:
+        raise RuntimeError(decision.message)
+    elif nomination is not None and nomination.node and nomination.victims:
+        for victim in nomination.victims:
+            cluster.displace(victim.uid)
+        again = engine.schedule(decision.pod)
+        if again.outcome is Outcome.SCHEDULED:
+            cluster.place(decision.pod, again.node)
+
+
+def in_child(task: Callable[..., Cell], *args: object) -> Cell:
+    """Run a cell in a process of its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(task, args)
+
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def main(
+    nodes: Annotated[str, typer.Option(help="Numbers of nodes, separated by commas.")] = "100,1000,5000",
+    families: Annotated[str, typer.Option(help="Workloads, separated by commas; all by default.")] = "",
+    varieties: Annotated[str, typer.Option(help="10 (templates), all (different), or both.")] = "10,all",
+    most: Annotated[int, typer.Option(help="Attempts a cell at most.")] = 2000,
+) -> None:
+    """Print a table a number of nodes."""
+    chosen = families.split(",") if families else list(yaml.safe_load(WORKLOADS.read_text(encoding="utf-8")))
+    console = Console(width=120)
+    for node_count in (int(number) for number in nodes.split(",")):
+        table = Table(title=f"{node_count} nodes, all default plugins, one core")
+        for heading in (
+            "workload",
+            "templates",
+            "attempts",
+            "pods/s",
+            "CPU µs/pod",
+            "p99 µs",
+            "peak MiB",
+            "",
+        ):
+            table.add_column(heading, justify="left" if heading in ("workload", "") else "right")
+        for family in chosen:
+            for variety in varieties.split(","):
+                cell = in_child(measure, family, node_count, VARIETIES[variety], most)
+                table.add_row(
+                    family,
+                    variety,
+                    str(cell.attempts),
+                    f"{cell.pods_per_second:,.0f}",
+                    f"{cell.cpu_us:,.0f}",
+                    f"{cell.slowest_us:,.0f}",
+                    f"{cell.peak_mib:,.0f}",
+                    ", ".join(f"{count} {outcome}" for outcome, count in sorted(cell.outcomes.items())),
+                )
+        console.print(table)
+
+
+if __name__ == "__main__":
+    app()
