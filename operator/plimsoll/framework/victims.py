@@ -155,7 +155,8 @@ class KeptVictims:
             rows, lower, taken, requested = rows[fits], lower[:, fits], taken[:, fits], requested[fits]
 
         def still_fits(some: RowArray | slice, amounts: IntArray) -> BoolArray:
-            return what_if.refusals_if(rows[some], amounts) == CANDIDATE
+            fitting: BoolArray = what_if.refusals_if(rows[some], amounts) == CANDIDATE
+            return fitting
 
         victims = np.zeros_like(lower)
         budgets = DisruptionBudgets(snapshot.objects)
