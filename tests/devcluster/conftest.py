@@ -60,7 +60,7 @@ class Simulation:
 
     template = staticmethod(a_template)
 
-    def settle(self, seconds=0.0):
+    def settle(self, seconds=0.1):
         """Do all that is due now and in so many seconds, at the times when it is due."""
         end = self.now + dt.timedelta(seconds=seconds)
         self.queue.run_due()

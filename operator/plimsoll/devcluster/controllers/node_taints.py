@@ -24,6 +24,8 @@ _BY_CONDITION = {
     ("Ready", "False"): "not-ready",
     ("Ready", "Unknown"): "unreachable",
 }
+LAG_S = 0.05
+"""Who changes a node twice in a row sees its own second change first, as with a real controller."""
 _PREFIX = "node.kubernetes.io/"
 _OURS = {f"{_PREFIX}{name}" for name in (*_BY_CONDITION.values(), "unschedulable")}
 _EVICTING = ("not-ready", "unreachable")
@@ -37,7 +39,7 @@ class NodeTaintController:
 
     def start(self) -> None:
         """Follow nodes."""
-        self._context.enqueue_all(RESOURCE, self.reconcile)
+        self._context.enqueue_all(RESOURCE, self.reconcile, LAG_S)
 
     def reconcile(self, key: str) -> None:
         """Bring a node's taints up to date; taints of others stay as they are."""
