@@ -115,7 +115,7 @@ class DevCluster:
         self._kubelet_settings = kubelets
         self._port = port
         self._server = extended_server(self.api, token)
-        self._queue = WorkQueue(lambda: self.api.clock().timestamp())
+        self._queue = WorkQueue()
         self._worker: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:

@@ -1,13 +1,14 @@
 """PodDisruptionBudgets: how many pods may go, as the eviction API reads it from their status.
 
-Each budget keeps the keys of the pods that it selects, so a change of one pod costs a look at the
-budgets of its namespace, and a reconcile a look at the budget's own pods.
+Each budget keeps the keys of the pods that it selects, and each pod those of its budgets: only a pod
+that is new or has other labels is held against all budgets of its namespace.
 
 Source: kubernetes v1.36 ``pkg/controller/disruption/disruption.go``.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from plimsoll.devcluster.controllers.ownership import controller_of, key_of
@@ -43,6 +44,7 @@ class DisruptionController:
         self._context = context
         self._selectors: dict[str, dict[str, Obj | None]] = {}
         self._members: dict[str, dict[str, None]] = {}
+        self._budgets_of: defaultdict[str, set[str]] = defaultdict(set)
 
     def start(self) -> None:
         """Follow budgets, pods, and what has a size."""
@@ -211,34 +213,46 @@ class DisruptionController:
         """Find a budget's pods again when it is new or selects others."""
         key, namespace = key_of(budget), budget["metadata"]["namespace"]
         if kind == "DELETED":
-            self._members.pop(key, None)
             self._selectors.get(namespace, {}).pop(key, None)
+            for pod in self._members.pop(key, ()):
+                self._budgets_of[pod].discard(key)
             return
         selector = budget["spec"].get("selector")
         if old is None or old["spec"].get("selector") != selector:
             self._selectors.setdefault(namespace, {})[key] = selector
-            self._members[key] = {
-                key_of(pod): None
-                for pod in self._context.api.list("pods", namespace)
-                if selects(selector, pod["metadata"].get("labels"))
-            }
+            for member in self._members.pop(key, ()):
+                self._budgets_of[member].discard(key)
+            self._members[key] = {}
+            for one in self._context.api.list("pods", namespace):
+                if selects(selector, one["metadata"].get("labels")):
+                    self._join(key_of(one), key)
         self._context.queue.add(self.reconcile, key)
 
-    def _pod_changed(self, kind: EventType, pod: Obj, _old: Obj | None) -> None:
+    def _join(self, pod: str, budget: str) -> None:
+        """Note that a budget selects a pod."""
+        self._members[budget][pod] = None
+        self._budgets_of[pod].add(budget)
+
+    def _pod_changed(self, kind: EventType, pod: Obj, old: Obj | None) -> None:
         """Keep the budgets' members, and count those budgets again that the pod concerns."""
-        budgets = self._selectors.get(pod["metadata"]["namespace"])
-        if not budgets:
+        selectors = self._selectors.get(pod["metadata"]["namespace"])
+        if not selectors:
             return
         pod_key, labels = key_of(pod), pod["metadata"].get("labels")
-        for key, selector in budgets.items():
-            members = self._members[key]
-            was_member = pod_key in members
-            if kind != "DELETED" and selects(selector, labels):
-                members[pod_key] = None
-            elif was_member:
-                del members[pod_key]
-            else:
-                continue
+        concerned = set(self._budgets_of.get(pod_key, ()))
+        if kind == "DELETED":
+            self._budgets_of.pop(pod_key, None)
+            for key in concerned:
+                del self._members[key][pod_key]
+        elif old is None or old["metadata"].get("labels") != labels:
+            now = {key for key, selector in selectors.items() if selects(selector, labels)}
+            for key in concerned - now:
+                del self._members[key][pod_key]
+                self._budgets_of[pod_key].discard(key)
+            for key in now - concerned:
+                self._join(pod_key, key)
+            concerned |= now
+        for key in concerned:
             self._context.queue.add(self.reconcile, key)
 
     def _owner_changed(self, _kind: EventType, owner: Obj, old: Obj | None) -> None:
