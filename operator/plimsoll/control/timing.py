@@ -31,9 +31,13 @@ class Timetable:
 
     def set(self, name: str, schedule: Schedule, job: Job) -> None:
         """Run a job by this schedule from now on; one at an interval runs at once for the first time."""
+
+        async def run() -> None:  # APScheduler awaits coroutine functions only
+            await job()
+
         options = {} if schedule.interval_seconds is None else {"next_run_time": datetime.now(UTC)}
         self._scheduler.add_job(
-            job,
+            run,
             _trigger(schedule),
             id=name,
             replace_existing=True,
