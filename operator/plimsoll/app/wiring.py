@@ -17,6 +17,7 @@ import plimsoll
 from plimsoll.adapters.binding import PodBinder
 from plimsoll.adapters.evicting import PodEvictor
 from plimsoll.adapters.patching import PodStatusPatcher, PolicyStatusPatcher
+from plimsoll.adapters.preempting import PodPreemptor
 from plimsoll.adapters.recording import EventRecorder
 from plimsoll.adapters.records import EvictionRecords
 from plimsoll.adapters.resources import WATCHED
@@ -30,7 +31,7 @@ from plimsoll.control.keeping import RecordKeeper
 from plimsoll.control.policies import Policies
 from plimsoll.control.rebalancing import Rebalancers
 from plimsoll.control.scheduling import SchedulingLoop
-from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
@@ -63,6 +64,7 @@ class Operator:
         self.session = session
         self.cache = Cache()
         registry = Registry(IN_TREE)
+        nominations = Nominations()
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         self.recorder = EventRecorder(session, self.clock, f"plimsoll-{socket.gethostname()}")
@@ -70,6 +72,7 @@ class Operator:
             self.cache,
             self.queue,
             binder=PodBinder(session),
+            preemptor=PodPreemptor(session, self.clock),
             statuses=PodStatusPatcher(session, self.clock),
             recorder=self.recorder,
             clock=self.clock,
@@ -79,6 +82,7 @@ class Operator:
         self.ingestion.on_work(self.loop.wake)
         self.rebalancers = Rebalancers(
             cache=self.cache,
+            nominations=nominations,
             strategies=StrategyRegistry(STRATEGIES),
             evictors=EvictorRegistry(EVICTORS),
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
@@ -97,6 +101,7 @@ class Operator:
             cluster=self.cache.cluster,
             rebalancing=self.rebalancers,
             statuses=PolicyStatusPatcher(session),
+            nominations=nominations,
             clock=self.clock,
             randomness=randomness,
             observer=self.observer,

@@ -24,7 +24,7 @@ from plimsoll.api.v1alpha1.field_errors import field_errors, summary
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.control.ports import Clock, PolicyStatusWriter, Randomness
-from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, PluginSet, ProfileConfig, build_profile
 from plimsoll.framework import Cluster, ConfigurationError, Registry
 from plimsoll.framework.observer import Observer
@@ -68,6 +68,7 @@ class Policies:
         cluster: What schedulers decide on.
         rebalancing: Carries out the rebalancing part.
         statuses: Writes status.
+        nominations: Shared by all schedulers.
         clock: Time.
         randomness: Breaks ties of schedulers.
         observer: Told of failures.
@@ -82,6 +83,7 @@ class Policies:
         cluster: Cluster,
         rebalancing: Rebalancing,
         statuses: PolicyStatusWriter,
+        nominations: Nominations,
         clock: Clock,
         randomness: Randomness,
         observer: Observer,
@@ -92,6 +94,7 @@ class Policies:
         self._cluster = cluster
         self._rebalancing = rebalancing
         self._statuses = statuses
+        self._nominations = nominations
         self._clock = clock
         self._randomness = randomness
         self._observer = observer
@@ -187,7 +190,7 @@ class Policies:
             profile = build_profile(profile_config(spec), self._registry, self._defaults)
             self._schedulers[name] = (
                 spec,
-                Scheduler(profile, self._cluster, choose=self._randomness.below),
+                Scheduler(profile, self._cluster, self._randomness.below, self._nominations),
             )
         self._serve({name: scheduler for name, (_, scheduler) in self._schedulers.items()})
 

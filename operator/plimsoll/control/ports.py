@@ -92,6 +92,16 @@ class Evictor(Protocol):
         """POST the eviction, for this very pod (by uid)."""
 
 
+class Preemptor(Protocol):
+    """Removes victims of preemption."""
+
+    async def preempt(self, victim: Pod, scheduler: str) -> Answer:
+        """Delete this very pod, and say why in its status."""
+
+    async def clear_nomination(self, pod: Pod) -> Answer:
+        """Take away the nominated node of a pod of lower priority."""
+
+
 @dataclass(frozen=True, slots=True)
 class PodCondition:
     """The ``PodScheduled`` condition to be written, with the nomination beside it.

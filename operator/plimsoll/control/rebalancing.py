@@ -30,7 +30,16 @@ from plimsoll.control.ports import (
 )
 from plimsoll.control.reporting import run_status
 from plimsoll.control.verifying import Outcome, Verification
-from plimsoll.engine.plan import Circumstances, EvictionPlan, Move, Rebalancing, plan, revalidate
+from plimsoll.engine.cycle import Nominations
+from plimsoll.engine.plan import (
+    Circumstances,
+    EvictionPlan,
+    Move,
+    Rebalancing,
+    plan,
+    replacement_of,
+    revalidate,
+)
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import ConfigurationError, Pod, PodInfo
 from plimsoll.framework.observer import Observer
@@ -71,6 +80,7 @@ class Rebalancers:
         self,
         *,
         cache: Cache,
+        nominations: Nominations,
         strategies: StrategyRegistry,
         evictors: EvictorRegistry,
         forecast: Profile,
@@ -97,7 +107,9 @@ class Rebalancers:
         self._timetable = timing.Timetable()
         self._policies: dict[str, SchedulingPolicy] = {}
         self._totals: dict[str, RunTotals] = {}
-        self._verification = Verification(self._ended)
+        self._verification = Verification(self._ended, self._hand_over)
+        self._nominations = nominations
+        self._holds: dict[str, tuple[PodInfo, str]] = {}
         self._outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
         self._unplaced: dict[str, Pod] = {}
         self._one_run = asyncio.Lock()
@@ -203,7 +215,34 @@ class Rebalancers:
             self._verification.expire(self._clock.monotonic())
 
     def _ended(self, outcome: Outcome) -> None:
+        self._release(outcome.record)
+        if outcome.replacement is not None:
+            self._nominations.remove(outcome.replacement.uid)
         self._outcomes.put_nowait(outcome)
+
+    # -- holding the target --------------------------------------------------------------------------
+
+    def _hold(self, record: Record, move: Move) -> None:
+        """Keep the room on the target for the replacement: other pods of no higher priority see it taken."""
+        if move.target and not move.is_forecast:
+            hold = replacement_of(move.pod, self._cache.cluster)
+            self._holds[record.key] = (hold, move.target)
+            self._nominations.add(hold, move.target)
+
+    def _hand_over(self, record: Record, pod: Pod) -> None:
+        """The replacement has appeared: the room is kept in its own name, and it goes there."""
+        self._release(record)
+        target = record.spec.target_node
+        if target is not None and not pod.node_name and pod.spec.scheduler_name in self.profiles:
+            try:
+                self._nominations.add(self._cache.info(pod), target)
+            except QuantityError:
+                return  # reported when it came in
+
+    def _release(self, record: Record) -> None:
+        hold = self._holds.pop(record.key, None)
+        if hold is not None:
+            self._nominations.remove(hold[0].uid)
 
     async def _complete(self) -> None:
         """Write how moves ended."""
@@ -243,6 +282,8 @@ class Rebalancers:
         cycle = f"{name}/{started:.6f}"
         rebalancing = self._configured(policy)
         fork = self._cache.cluster.fork()
+        for hold, target in self._holds.values():
+            fork.place(hold, target)
         circumstances = self._circumstances()
         made = await self._computer.compute(lambda: plan(rebalancing, fork, circumstances))
         self._observer.run_ended(name, made.considered, len(made.moves), made.refused_by_reason())
@@ -292,12 +333,14 @@ class Rebalancers:
         owner = pod.metadata.controller
         record = await self.keeper.advance(record, Phase.EVICTING, reason="Sent")
         known = self._verification.siblings(owner.uid) if owner else frozenset[str]()
+        self._hold(record, move)
         answer = await self._evictor.evict(pod)
         if answer.is_done:
             record = await self.keeper.advance(record, Phase.EVICTED, reason="Accepted")
             self._verification.expect(record, known, self._clock.monotonic())
             self._note(pod, record, move)
             return True
+        self._release(record)
         await self._refused(record, answer)
         return False
 

@@ -6,7 +6,7 @@ decisions ever count on the same room.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from plimsoll.control.ports import (
@@ -16,12 +16,13 @@ from plimsoll.control.ports import (
     Note,
     PodCondition,
     PodStatusWriter,
+    Preemptor,
     Recorder,
     Verdict,
     pod_reference,
 )
 from plimsoll.engine.cycle import Decision, Outcome, Scheduler
-from plimsoll.framework import Pod, PodInfo, Status
+from plimsoll.framework import Nomination, Pod, PodInfo, Status
 from plimsoll.framework.observer import Observer
 from plimsoll.state.cache import Cache
 from plimsoll.state.queue import QueuedPod, SchedulingQueue
@@ -43,6 +44,7 @@ class SchedulingLoop:
         cache: The cluster; this loop assumes and forgets.
         queue: The waiting pods.
         binder: Sends bindings.
+        preemptor: Removes victims.
         statuses: Writes conditions.
         recorder: Records events.
         clock: Time.
@@ -58,6 +60,7 @@ class SchedulingLoop:
         queue: SchedulingQueue,
         *,
         binder: Binder,
+        preemptor: Preemptor,
         statuses: PodStatusWriter,
         recorder: Recorder,
         clock: Clock,
@@ -68,13 +71,14 @@ class SchedulingLoop:
         self._cache = cache
         self._queue = queue
         self._binder = binder
+        self._preemptor = preemptor
         self._statuses = statuses
         self._recorder = recorder
         self._clock = clock
         self._observer = observer
         self._work = asyncio.Event()
         self._slots = asyncio.Semaphore(BINDINGS)
-        self._bindings: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._conditions: dict[str, tuple[Pod, PodCondition]] = {}
         self._conditions_due = asyncio.Event()
         self._written: dict[str, PodCondition] = {}
@@ -151,9 +155,9 @@ class SchedulingLoop:
             return False
         self._cache.assume(pod, decision.node)
         scheduler.nominations.remove(pod.uid)
-        task = asyncio.get_running_loop().create_task(self._bind(queued, scheduler, decision.node))
-        self._bindings.add(task)
-        task.add_done_callback(self._binding_over)
+        self._beside(self._bind(queued, scheduler, decision.node)).add_done_callback(
+            lambda _: self._slots.release()
+        )
         return True
 
     def _reject(self, queued: QueuedPod, decision: Decision, now: float) -> None:
@@ -162,12 +166,50 @@ class SchedulingLoop:
         if decision.error is not None:
             error = decision.error
             self._observer.plugin_failed(error.plugin, error.point, error.problem)
-        self._queue.failed(queued.pod.uid, now, plugins)
+        nomination = decision.nomination
         self._explain(
-            queued.pod.pod, "Unschedulable" if unschedulable else "SchedulerError", decision.message
+            queued.pod.pod,
+            "Unschedulable" if unschedulable else "SchedulerError",
+            decision.message,
+            "" if nomination is None and not unschedulable else nomination.node if nomination else None,
         )
+        if nomination is not None and nomination.status.is_success and nomination.node:
+            # The pod stays in flight until its victims are on their way out: it must not preempt twice.
+            self._beside(self._preempt(queued, nomination, plugins))
+        else:
+            self._queue.failed(queued.pod.uid, now, plugins)
 
-    def _explain(self, pod: Pod, reason: str, message: str) -> None:
+    async def _preempt(self, queued: QueuedPod, nomination: Nomination, plugins: frozenset[str]) -> None:
+        """Make room: clear outranked nominations, remove the victims, let the pod wait for them to go."""
+        pod, node = queued.pod, nomination.node or ""
+        name = pod.pod.spec.scheduler_name
+        scheduler = self.schedulers.get(name)
+        try:
+            if scheduler is not None:
+                scheduler.nominations.add(pod, node)
+                for outranked in nomination.outranked:
+                    scheduler.nominations.remove(outranked.uid)
+                    await self._preemptor.clear_nomination(outranked.pod)
+            self._observer.preempted(name, len(nomination.victims))
+            for victim in nomination.victims:
+                if victim.is_terminating:
+                    continue
+                answer = await self._preemptor.preempt(victim.pod, name)
+                if answer.is_done:
+                    self._recorder.record(
+                        Note(
+                            pod_reference(victim.pod),
+                            "Preempted",
+                            "Preempting",
+                            f"Preempted by pod {pod.uid} on node {node}",
+                            reporter=name,
+                        )
+                    )
+        finally:
+            self._queue.failed(pod.uid, self._clock.monotonic(), plugins)
+            self._work.set()
+
+    def _explain(self, pod: Pod, reason: str, message: str, nominated_node: str | None = None) -> None:
         """Tell the user: an event each time (they are aggregated), the condition only when it changes."""
         self._recorder.record(
             Note(
@@ -179,8 +221,12 @@ class SchedulingLoop:
                 reporter=pod.spec.scheduler_name,
             )
         )
-        condition = PodCondition(reason, message)
-        if self._written.get(pod.uid) == condition or _says_already(pod, condition):
+        if nominated_node == pod.status.nominated_node_name:
+            nominated_node = None  # it says so already
+        condition = PodCondition(reason, message, nominated_node)
+        if self._written.get(pod.uid) == condition or (
+            nominated_node is None and _says_already(pod, condition)
+        ):
             return
         self._conditions[pod.uid] = (pod, condition)
         self._conditions_due.set()
@@ -200,9 +246,15 @@ class SchedulingLoop:
 
     # -- binding -------------------------------------------------------------------------------------
 
-    def _binding_over(self, task: asyncio.Task[None]) -> None:
-        self._bindings.discard(task)
-        self._slots.release()
+    def _beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do something beside the loop; what it raises is contained."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._over)
+        return task
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             self._observer.failed("binding", repr(task.exception()))
 

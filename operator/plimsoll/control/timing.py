@@ -6,10 +6,15 @@ from zoneinfo import ZoneInfo
 
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from apscheduler.triggers.base import BaseTrigger
+from apscheduler.triggers.combining import OrTrigger
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
 from plimsoll.api.v1alpha1.schedules import Schedule
+
+#: In cron's order.
+DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
 Job = Callable[[], Awaitable[None]]
 
@@ -70,11 +75,43 @@ def check(schedule: Schedule) -> None:
     _trigger(schedule)
 
 
-def _trigger(schedule: Schedule) -> CronTrigger | IntervalTrigger:
+def _trigger(schedule: Schedule) -> BaseTrigger:
     if schedule.cron is None:
         return IntervalTrigger(seconds=schedule.interval_seconds, timezone=UTC)
     try:
         zone = ZoneInfo(schedule.time_zone or "UTC")
     except (KeyError, OSError) as exc:
         raise ValueError(f'there is no time zone "{schedule.time_zone}"; use an IANA name') from exc
-    return CronTrigger.from_crontab(schedule.cron, timezone=zone)
+    minute, hour, day, month, weekday = schedule.cron.lower().split()
+    weekdays = weekday_names(weekday)
+    common = {"minute": minute, "hour": hour, "month": month, "timezone": zone}
+    if day != "*" and weekday != "*":
+        # Where both days are restricted, cron fires on either.
+        return OrTrigger([CronTrigger(day=day, **common), CronTrigger(day_of_week=weekdays, **common)])
+    return CronTrigger(day=day, day_of_week=weekdays, **common)
+
+
+def weekday_names(field: str) -> str:
+    """Cron's day of week (0 and 7 are Sunday) as the names that APScheduler takes (whose 0 is Monday).
+
+    Raises:
+        ValueError: A range runs backwards.
+    """
+    if field == "*":
+        return field
+    chosen: set[int] = set()
+    for item in field.split(","):
+        span, _, step = item.partition("/")
+        first, dash, last = span.partition("-")
+        low = 0 if span == "*" else _weekday(first)
+        high = 6 if span == "*" else _weekday(last) if dash else (6 if step else low)
+        if dash and high < low:
+            high += 7 if high == 0 else 0
+        if high < low:
+            raise ValueError(f'the days "{span}" run backwards; write them as a list')
+        chosen |= {day % 7 for day in range(low, high + 1, int(step or 1))}
+    return ",".join(DAYS[day] for day in sorted(chosen))
+
+
+def _weekday(text: str) -> int:
+    return DAYS.index(text) if text in DAYS else int(text)

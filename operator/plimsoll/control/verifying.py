@@ -44,9 +44,11 @@ class Verification:
 
     Args:
         ended: Told of each move that has ended.
+        credited: Told the pod that takes an evicted one's place, as soon as it is seen.
     """
 
     ended: Callable[[Outcome], None]
+    credited: Callable[[Record, Pod], None]
     _awaited: dict[str, list[_Awaited]] = field(default_factory=dict)  #: by owner uid
     _siblings: dict[str, dict[str, Pod]] = field(default_factory=dict)  #: pods by owner uid, then uid
     _credited: dict[str, _Awaited] = field(default_factory=dict)  #: by replacement uid
@@ -86,6 +88,7 @@ class Verification:
             if uid not in known and uid != record.spec.pod.uid and uid not in self._credited:
                 awaited.replacement = uid
                 self._credited[uid] = awaited
+                self.credited(record, pod)
                 self._see(pod)
                 break
 
@@ -127,6 +130,7 @@ class Verification:
                 if not awaited.replacement:
                     awaited.replacement = pod.uid
                     self._credited[pod.uid] = awaited
+                    self.credited(awaited.record, pod)
                     break
         credited = self._credited.get(pod.uid)
         if credited is None:

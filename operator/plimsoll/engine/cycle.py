@@ -8,7 +8,7 @@ Source: kube-scheduler v1.36, ``schedule_one.go``. Differs: all feasible nodes a
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -121,27 +121,30 @@ class Ranking:
         return int(self.totals[self.nodes.index(node)]) if node in self.nodes else None
 
 
-@dataclass(slots=True)
 class Nominations:
     """Pending pods with a nominated node: they hold their room against pods of no higher priority."""
 
-    by_node: dict[str, list[PodInfo]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.by_node: dict[str, dict[str, PodInfo]] = {}
+        self._node_of: dict[str, str] = {}
 
     def add(self, pod: PodInfo, node: str) -> None:
-        """Nominate."""
+        """Nominate; an earlier nomination of the pod ends."""
         self.remove(pod.uid)
-        self.by_node.setdefault(node, []).append(pod)
+        self.by_node.setdefault(node, {})[pod.uid] = pod
+        self._node_of[pod.uid] = node
 
     def remove(self, uid: str) -> None:
         """Forget a pod's nomination."""
-        for node in [node for node, pods in self.by_node.items() if any(pod.uid == uid for pod in pods)]:
-            self.by_node[node] = [pod for pod in self.by_node[node] if pod.uid != uid]
+        node = self._node_of.pop(uid, None)
+        if node is not None:
+            del self.by_node[node][uid]
             if not self.by_node[node]:
                 del self.by_node[node]
 
-    def on(self, node: str) -> Sequence[PodInfo]:
-        """The pods nominated to a node."""
-        return self.by_node.get(node, ())
+    def node_of(self, uid: str) -> str:
+        """The node that a pod is nominated to, "" when to none."""
+        return self._node_of.get(uid, "")
 
 
 class Scheduler:
@@ -151,12 +154,19 @@ class Scheduler:
         profile: The plugins.
         cluster: Where pods go; the scheduler reads it and never writes.
         choose: Breaks ties; the first of the best (by row) unless given.
+        nominations: Shared by the schedulers of one cluster; its own unless given.
     """
 
-    def __init__(self, profile: Profile, cluster: Cluster, choose: Choose = lambda _: 0) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        cluster: Cluster,
+        choose: Choose = lambda _: 0,
+        nominations: Nominations | None = None,
+    ) -> None:
         self.profile = profile
         self.cluster = cluster
-        self.nominations = Nominations()
+        self.nominations = Nominations() if nominations is None else nominations
         self._choose = choose
         self._lanes: OrderedDict[object, Lane] = OrderedDict()
 
@@ -230,7 +240,9 @@ class Scheduler:
         lane = self._lane(pod)
         lane.refresh(pod)
         overrides, rows = self._with_nominated(lane, pod)
-        nominated = self.cluster.rows.get(pod.pod.status.nominated_node_name or "")
+        nominated = self.cluster.rows.get(
+            self.nominations.node_of(pod.uid) or pod.pod.status.nominated_node_name
+        )
         if nominated is not None and self._holds(lane, pod, nominated, rows):
             return Decision(pod, Outcome.SCHEDULED, self.cluster.nodes[nominated].name, feasible=1, ties=1)
         if not len(rows):
@@ -299,7 +311,11 @@ class Scheduler:
 
     def _nominated_by_row(self) -> dict[int, Sequence[PodInfo]]:
         rows = self.cluster.rows
-        return {rows[node]: pods for node, pods in self.nominations.by_node.items() if node in rows}
+        return {
+            rows[node]: tuple(pods.values())
+            for node, pods in self.nominations.by_node.items()
+            if node in rows
+        }
 
     def _with_nominated(self, lane: Lane, pod: PodInfo) -> tuple[dict[int, Status], RowArray]:
         """Statuses by row where nominated pods change the verdict, and the feasible rows that remain.
@@ -309,17 +325,26 @@ class Scheduler:
         overrides: dict[int, Status] = {}
         if not lane.rejected.is_success or not self.nominations.by_node:
             return overrides, lane.feasible
+        fork: Cluster | None = None
         for node, nominated in self.nominations.by_node.items():
             row = self.cluster.rows.get(node)
             if row is None or int(lane.failed[row]) == EXCLUDED:
                 continue
-            ahead = [each for each in nominated if each.priority >= pod.priority and each.uid != pod.uid]
+            ahead = [
+                each
+                for each in nominated.values()
+                if each.priority >= pod.priority and each.uid != pod.uid and each.uid not in self.cluster.pods
+            ]
             if not ahead:
                 continue
-            trial = Trial(self.profile, lane.state.clone(), pod, self.cluster.fork(), lane.skipped)
+            # One fork serves all nodes: what is added for one is taken away before the next.
+            fork = fork or self.cluster.fork()
+            trial = Trial(self.profile, lane.state.clone(), pod, fork, lane.skipped)
             for each in ahead:
                 trial.add(each, row)
             status = trial.status(row)
+            for each in ahead:
+                fork.displace(each.uid)
             if not status.is_success:
                 overrides[row] = status
         rows = lane.feasible

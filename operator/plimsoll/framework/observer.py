@@ -30,6 +30,9 @@ class Observer:
     def binding_failed(self, profile: str, verdict: str, message: str) -> None:
         """The API server did not take a binding."""
 
+    def preempted(self, profile: str, victims: int) -> None:
+        """Room was made for a pod."""
+
     def queues_measured(self, depths: Mapping[str, int], nodes: int, pods: int, assumed: int) -> None:
         """Pods by queue, and the sizes of the cache."""
 

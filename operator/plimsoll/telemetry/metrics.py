@@ -52,6 +52,13 @@ class MetricsObserver(Observer):
             ["profile", "verdict"],
             registry=registry,
         )
+        self.victims = Histogram(
+            "plimsoll_scheduler_preemption_victims",
+            "Pods removed to make room for one. Labeled by profile.",
+            ["profile"],
+            buckets=(1, 2, 4, 8, 16, 32, 64),
+            registry=registry,
+        )
         self.pending = Gauge(
             "plimsoll_scheduler_pending_pods",
             "Pods that wait. Labeled by queue: active, backoff, unschedulable, gated.",
@@ -154,6 +161,10 @@ class MetricsObserver(Observer):
     def binding_failed(self, profile: str, verdict: str, message: str) -> None:  # noqa: ARG002 - for the log
         """Count."""
         self.binding_failures.labels(profile, verdict).inc()
+
+    def preempted(self, profile: str, victims: int) -> None:
+        """Count victims."""
+        self.victims.labels(profile).observe(victims)
 
     def queues_measured(self, depths: Mapping[str, int], nodes: int, pods: int, assumed: int) -> None:
         """Set the gauges."""

@@ -1,0 +1,43 @@
+"""Makes room for a pod of higher priority: victims are told why, then deleted.
+
+Source: kube-scheduler v1.36, ``framework/preemption/executor.go``. As there, the Eviction API is not
+used: a budget is a preference when victims are chosen, not a wall.
+"""
+
+from plimsoll.adapters.answering import answered
+from plimsoll.adapters.patching import timestamp
+from plimsoll.adapters.session import STRATEGIC_PATCH, Session
+from plimsoll.control.ports import Answer, Clock, Verdict
+from plimsoll.model.pod import Pod
+
+
+class PodPreemptor:
+    """Deletes victims."""
+
+    def __init__(self, session: Session, clock: Clock) -> None:
+        self._session = session
+        self._clock = clock
+
+    async def preempt(self, victim: Pod, scheduler: str) -> Answer:
+        """Mark the victim as a target of disruption, then delete this very pod."""
+        path = f"/api/v1/namespaces/{victim.namespace}/pods/{victim.name}"
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": f"{scheduler}: preempting to accommodate a higher priority pod",
+            "lastTransitionTime": timestamp(self._clock.now()),
+        }
+        body = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
+        marked = await answered(
+            self._session.request("PATCH", f"{path}/status", body, content_type=STRATEGIC_PATCH)
+        )
+        if marked.verdict is Verdict.GONE:
+            return marked
+        return await answered(self._session.request("DELETE", path, {"preconditions": {"uid": victim.uid}}))
+
+    async def clear_nomination(self, pod: Pod) -> Answer:
+        """Take a lower-priority pod's nominated node away."""
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": None}}
+        return await answered(self._session.request("PATCH", path, body, content_type=STRATEGIC_PATCH))
