@@ -110,6 +110,7 @@ class Rebalancers:
         self._verification = Verification(self._ended, self._hand_over)
         self._nominations = nominations
         self._holds: dict[str, tuple[PodInfo, str]] = {}
+        self._sending: dict[str, list[Outcome]] = {}
         self._outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
         self._unplaced: dict[str, Pod] = {}
         self._one_run = asyncio.Lock()
@@ -218,7 +219,11 @@ class Rebalancers:
         self._release(outcome.record)
         if outcome.replacement is not None:
             self._nominations.remove(outcome.replacement.uid)
-        self._outcomes.put_nowait(outcome)
+        waiting = self._sending.get(outcome.record.key)
+        if waiting is not None:
+            waiting.append(outcome)
+        else:
+            self._outcomes.put_nowait(outcome)
 
     # -- holding the target --------------------------------------------------------------------------
 
@@ -332,17 +337,26 @@ class Rebalancers:
         pod = move.pod.pod
         owner = pod.metadata.controller
         record = await self.keeper.advance(record, Phase.EVICTING, reason="Sent")
-        known = self._verification.siblings(owner.uid) if owner else frozenset[str]()
+        # The replacement may be seen before the answer to the eviction is: be ready for it, but let no
+        # outcome overtake the record.
+        self._sending[record.key] = []
         self._hold(record, move)
-        answer = await self._evictor.evict(pod)
-        if answer.is_done:
-            record = await self.keeper.advance(record, Phase.EVICTED, reason="Accepted")
-            self._verification.expect(record, known, self._clock.monotonic())
-            self._note(pod, record, move)
-            return True
-        self._release(record)
-        await self._refused(record, answer)
-        return False
+        known = self._verification.siblings(owner.uid) if owner else frozenset[str]()
+        self._verification.expect(record, known, self._clock.monotonic())
+        try:
+            answer = await self._evictor.evict(pod)
+            if answer.is_done:
+                await self.keeper.advance(record, Phase.EVICTED, reason="Accepted")
+                self._note(pod, record, move)
+                return True
+            self._verification.withdraw(record)
+            self._release(record)
+            self._sending[record.key].clear()
+            await self._refused(record, answer)
+            return False
+        finally:
+            for outcome in self._sending.pop(record.key):
+                self._outcomes.put_nowait(outcome)
 
     async def _refused(self, record: Record, answer: Answer) -> None:
         match answer.verdict:

@@ -92,6 +92,13 @@ class Verification:
                 self._see(pod)
                 break
 
+    def withdraw(self, record: Record) -> None:
+        """The eviction was refused: wait no longer."""
+        for waiting in list(self._awaited.values()):
+            for awaited in list(waiting):
+                if awaited.record.key == record.key:
+                    self._forget(awaited)
+
     def observe(self, event: ClusterEvent) -> None:
         """Something happened to a pod."""
         match event:
@@ -163,6 +170,11 @@ class Verification:
     def _end(
         self, awaited: _Awaited, phase: Phase, reason: str, message: str, pod: Pod | None = None
     ) -> None:
+        self._forget(awaited)
+        landed = None if pod is None else Replacement(name=pod.name, uid=pod.uid, node=pod.node_name or None)
+        self.ended(Outcome(awaited.record, phase, reason, message, landed))
+
+    def _forget(self, awaited: _Awaited) -> None:
         owner = awaited.record.spec.owner
         if owner is not None:
             waiting = self._awaited[owner.uid]
@@ -170,5 +182,3 @@ class Verification:
             if not waiting:
                 del self._awaited[owner.uid]
         self._credited.pop(awaited.replacement, None)
-        landed = None if pod is None else Replacement(name=pod.name, uid=pod.uid, node=pod.node_name or None)
-        self.ended(Outcome(awaited.record, phase, reason, message, landed))
