@@ -168,7 +168,8 @@ class Reflector:
         events: list[ClusterEvent] = [
             deleted(self._objects.pop(key)) for key in list(self._objects) if key not in found
         ]
-        events += [self._stored(key, new) for key, new in found.items()]
+        for key, new in found.items():
+            events += self._stored(key, new)
         events.append(Synced(self._resource.name))
         self._version = page.metadata.resource_version
         self._observer.watch_listed(self._resource.name, len(found))
@@ -204,7 +205,7 @@ class Reflector:
             elif event.type in ("ADDED", "MODIFIED"):
                 read = self._read(event.object)
                 if read is not None:
-                    yield self._stored(key, read[1])
+                    yield from self._stored(key, read[1])
                 elif key in self._objects:
                     yield deleted(self._objects.pop(key))
             self._version = named.resource_version or self._version
@@ -223,10 +224,17 @@ class Reflector:
         meta = value.metadata
         return f"{meta.namespace}/{meta.name}", value
 
-    def _stored(self, key: str, new: Any) -> ClusterEvent:
+    def _stored(self, key: str, new: Any) -> tuple[ClusterEvent, ...]:
+        """What a new state means; an object made anew under its name while we did not look is another one."""
         old = self._objects.get(key)
         self._objects[key] = new
-        return added(new) if old is None else updated(old, new)
+        if old is None:
+            return (added(new),)
+        if old.metadata.uid != new.metadata.uid:
+            return deleted(old), added(new)
+        if old.metadata.resource_version == new.metadata.resource_version:
+            return ()
+        return (updated(old, new),)
 
 
 def added(new: Any) -> ClusterEvent:

@@ -16,6 +16,9 @@ from plimsoll.api.v1alpha1.schedules import Schedule
 #: In cron's order.
 DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
+#: The calendar repeats, and the library searches up to the year 9999: from here the search is short.
+LATE = datetime(9950, 1, 1, tzinfo=UTC)
+
 Job = Callable[[], Awaitable[None]]
 
 
@@ -72,7 +75,8 @@ def check(schedule: Schedule) -> None:
     Raises:
         ValueError: The cron expression never fires or the time zone is unknown.
     """
-    _trigger(schedule)
+    if _trigger(schedule).get_next_fire_time(None, LATE) is None:
+        raise ValueError(f'"{schedule.cron}" never fires: no month that it names has such a day')
 
 
 def _trigger(schedule: Schedule) -> BaseTrigger:

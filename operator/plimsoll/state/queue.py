@@ -112,6 +112,10 @@ class _Heap:
         live = self._live.pop(uid, None)
         return live[1] if live else None
 
+    def find(self, uid: str) -> QueuedPod | None:
+        live = self._live.get(uid)
+        return live[1] if live else None
+
     def __iter__(self) -> Iterator[QueuedPod]:
         return (queued for _, queued in self._live.values())
 
@@ -161,7 +165,8 @@ class SchedulingQueue:
         """A pod without a node was added or changed.
 
         A change of an unschedulable pod may help it, so it is tried again; of one in flight, its next
-        attempt sees the new state.
+        attempt sees the new state. A change that no decision reads (such as our own condition) leaves the
+        pod where it waits.
         """
         uid = pod.uid
         flying = self._in_flight.get(uid)
@@ -170,17 +175,25 @@ class SchedulingQueue:
                 flying._serial = -1  # noqa: SLF001 - its own bookkeeping
             flying.pod = pod
             return
+        known = self._find(uid)
+        if known is not None and known.pod.template is pod.template and known.gated_by == gated_by:
+            known.pod = pod
+            return
         queued = self.remove(uid) or QueuedPod(pod, now, now)
-        changed = queued.pod.template is not pod.template
-        was_waiting = bool(queued.attempts) and not changed
         queued.pod = pod
         queued.gated_by = gated_by
         if gated_by:
             self._gated[uid] = queued
-        elif was_waiting and queued.rejected_by:
-            self._unschedulable[uid] = queued
         else:
             self._enter(queued, now)
+
+    def _find(self, uid: str) -> QueuedPod | None:
+        return (
+            self._active.find(uid)
+            or self._backoff.find(uid)
+            or self._unschedulable.get(uid)
+            or self._gated.get(uid)
+        )
 
     def remove(self, uid: str) -> QueuedPod | None:
         """A pod is gone, or has a node: it waits no longer."""

@@ -1,0 +1,84 @@
+"""When policies run: cron's own meaning of its five fields, whatever the library's is."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from plimsoll.api.v1alpha1.schedules import Schedule
+from plimsoll.control import timing
+
+
+def firing(cron, start, count=3, zone=None):
+    """The first times of a schedule, in UTC."""
+    trigger = timing._trigger(Schedule(cron=cron, time_zone=zone))
+    moments, last = [], None
+    while len(moments) < count:
+        last = trigger.get_next_fire_time(last, start if last is None else last + timedelta(seconds=1))
+        moments.append(last.astimezone(UTC))
+    return moments
+
+
+@pytest.mark.parametrize(
+    ("field", "days"),
+    [
+        pytest.param("0", "sun", id="zero-is-sunday"),
+        pytest.param("7", "sun", id="seven-is-sunday"),
+        pytest.param("1-5", "mon,tue,wed,thu,fri", id="working-days"),
+        pytest.param("fri-sun", "sun,fri,sat", id="up-to-sunday-by-name"),
+        pytest.param("5-7", "sun,fri,sat", id="up-to-seven"),
+        pytest.param("*/2", "sun,tue,thu,sat", id="every-other-day"),
+        pytest.param("sat,1", "mon,sat", id="names-and-numbers"),
+        pytest.param("1-5/2", "mon,wed,fri", id="steps"),
+    ],
+)
+def test_days_of_the_week_are_crons(field, days):
+    """0 and 7 are Sunday, as crontab(5) and our schema say; APScheduler alone takes 0 for Monday."""
+    assert timing.weekday_names(field) == days
+
+
+def test_sunday_runs_on_sunday():
+    """The whole way: a schedule of day 0 fires on Sundays, in its own time zone."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)  # a Thursday
+
+    moments = firing("30 2 * * 0", start, zone="Europe/Berlin")
+
+    assert moments == [datetime(2026, 1, day, 1, 30, tzinfo=UTC) for day in (4, 11, 18)]
+
+
+def test_either_day_will_do_where_both_are_restricted():
+    """The 13th or any Friday, as cron has it; not only Fridays the 13th."""
+    moments = firing("0 0 13 * fri", datetime(2026, 1, 8, tzinfo=UTC))
+
+    assert [moment.day for moment in moments] == [9, 13, 16]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "sentence"),
+    [
+        pytest.param(Schedule(cron="0 0 31 2 *"), "never", id="never-fires"),
+        pytest.param(Schedule(cron="0 0 * * fri-mon"), "backwards", id="backwards"),
+        pytest.param(Schedule(cron="0 0 * * *", time_zone="Mars/Olympus"), "time zone", id="no-such-zone"),
+    ],
+)
+def test_schedules_that_cannot_be_followed_are_refused(schedule, sentence):
+    """What the schema lets through and nobody can follow is said in a sentence, and at once."""
+    began = time.monotonic()
+
+    with pytest.raises(ValueError, match=sentence):
+        timing.check(schedule)
+
+    assert time.monotonic() - began < 1.5
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        pytest.param(Schedule(interval_seconds=5), id="interval"),
+        pytest.param(Schedule(cron="0 0 29 2 *"), id="leap-days"),
+        pytest.param(Schedule(cron="*/15 1-4 * * *", time_zone="Europe/Berlin"), id="nightly"),
+    ],
+)
+def test_schedules_that_fire_now_and_then_are_accepted(schedule):
+    """However seldom."""
+    timing.check(schedule)
