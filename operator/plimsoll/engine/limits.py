@@ -115,7 +115,7 @@ class Tally:
         ):
             if ceiling == NO_CEILING:
                 continue
-            most = ceiling.of(self.population(level, key))
+            most = ceiling.of(0 if ceiling.count is not None else self.population(level, key))
             if most is not None and done + 1 > most:
                 word = "eviction" if most == 1 else "evictions"
                 return LimitReached(level, Refusal(level.value, f"at most {most} {word} {what}"))

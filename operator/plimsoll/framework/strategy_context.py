@@ -5,7 +5,7 @@ order of its maps, so this is one of its legal outcomes, always the same one.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -15,7 +15,7 @@ from plimsoll.framework.strategy import Evictor, Refusal
 from plimsoll.model.cluster import Cluster
 from plimsoll.model.node import Node
 from plimsoll.model.objects import ClusterObjects
-from plimsoll.model.pod_info import PodInfo
+from plimsoll.model.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.model.snapshot import Snapshot
 
@@ -97,6 +97,42 @@ class OwnerCounts:
         """An independent copy."""
         twin = type(self)()
         twin.counts = dict(self.counts)
+        return twin
+
+
+class PodsByTemplate:
+    """Placed pods by namespace and template, by uid: a pod index (see ``Cluster.index``).
+
+    Siblings match the same selectors, so a strategy asks a question once for each template.
+    """
+
+    def __init__(self, cluster: Cluster | None = None) -> None:
+        self.groups: dict[str, dict[PodTemplate, dict[str, PodInfo]]] = {}
+
+    def add(self, pod: PodInfo, row: int) -> None:
+        """A pod was placed."""
+        self.groups.setdefault(pod.namespace, {}).setdefault(pod.template, {})[pod.uid] = pod
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        """A pod left."""
+        templates = self.groups[pod.namespace]
+        del templates[pod.template][pod.uid]
+        if not templates[pod.template]:
+            del templates[pod.template]
+
+    def move_row(self, source: int, target: int) -> None:
+        """Rows do not matter."""
+
+    def grow(self, capacity: int) -> None:
+        """Rows do not matter."""
+
+    def fork(self) -> Self:
+        """An independent copy."""
+        twin = type(self)()
+        twin.groups = {
+            namespace: {template: dict(pods) for template, pods in templates.items()}
+            for namespace, templates in self.groups.items()
+        }
         return twin
 
 
@@ -183,15 +219,51 @@ class StrategyContext:
 
     def pods(self, node: str) -> list[PodInfo]:
         """The pods that hold a place on the node, terminating ones included, by namespace and name."""
-        row = self.cluster.rows.get(node)
-        placed = () if row is None else self.cluster.pods_on(row)
-        return sorted((pod for pod in placed if not pod.pod.is_terminal), key=_by_key)
+        return sorted((pod for pod in self.placed(node) if not pod.pod.is_terminal), key=_by_key)
+
+    def siblings(self, namespace: str | None = None) -> Iterator[tuple[PodTemplate, list[PodInfo]]]:
+        """The pods of nodes under consideration that hold a place, template by template.
+
+        In a fixed order: by the first pod's key, and within a template by node and key.
+
+        Args:
+            namespace: Only pods of this one; None means all.
+        """
+        groups = self.cluster.index(PodsByTemplate).groups
+        chosen = groups if namespace is None else [namespace]
+        considered = set(self.nodes)
+        found = []
+        for each in chosen:
+            for template, pods in groups.get(each, {}).items():
+                counted = [
+                    (node, pod.key, pod)
+                    for pod in pods.values()
+                    if (node := self.node_of(pod)) in considered and not pod.pod.is_terminal
+                ]
+                if counted:
+                    counted.sort(key=lambda item: item[:2])
+                    found.append((counted[0][:2], template, [pod for _, _, pod in counted]))
+        found.sort(key=lambda item: item[0])
+        return ((template, pods) for _, template, pods in found)
+
+    def node_of(self, pod: PodInfo) -> str:
+        """The name of the node that the pod holds a place on, "" when it holds none."""
+        row = self.cluster.row_of_pod(pod.uid)
+        return "" if row is None else self.cluster.nodes[row].name
+
+    def namespaces(self) -> list[str]:
+        """Namespaces with placed pods, ascending."""
+        groups = self.cluster.index(PodsByTemplate).groups
+        return sorted(namespace for namespace, templates in groups.items() if templates)
 
     def all_pods(self, node: str) -> list[PodInfo]:
         """The same and those that have ended there."""
+        return sorted([*self.placed(node), *self.unplaced.on(node)], key=_by_key)
+
+    def placed(self, node: str) -> Iterable[PodInfo]:
+        """The pods placed on the node, in no particular order: for taking stock only."""
         row = self.cluster.rows.get(node)
-        placed = () if row is None else self.cluster.pods_on(row)
-        return sorted([*placed, *self.unplaced.on(node)], key=_by_key)
+        return () if row is None else self.cluster.pods_on(row)
 
     def replicas(self, owner_uid: str) -> int:
         """Pods, of any phase and anywhere, that name this owner."""

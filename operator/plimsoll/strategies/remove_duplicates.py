@@ -53,14 +53,15 @@ class RemoveDuplicates(Strategy):
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """Owner by owner, node by node."""
+        suspects = self._suspects(context)
         occurrences: Counter[Kind] = Counter()
         duplicates: dict[Kind, dict[str, list[PodInfo]]] = {}
         for name in context.nodes:
             seen: set[tuple[str, ...]] = set()
             for pod in context.pods(name):
-                if not self._counts(pod, context):
-                    continue
                 identity, kinds = _identity(pod)
+                if suspects.isdisjoint(kinds) or not self._counts(pod, context):
+                    continue
                 occurrences.update(kinds)
                 if identity in seen:
                     for kind in kinds:
@@ -81,6 +82,18 @@ class RemoveDuplicates(Strategy):
                     verdict = yield Candidate(pod, name, reason)
                     if verdict is Verdict.NODE_CLOSED:
                         break
+
+    def _suspects(self, context: StrategyContext) -> set[Kind]:
+        """Kinds with two pods on some node, evictable or not: evictors need not be asked about others."""
+        found: set[Kind] = set()
+        for name in context.nodes:
+            seen: set[tuple[str, ...]] = set()
+            for pod in context.placed(name):
+                identity, kinds = _identity(pod)
+                if identity in seen:
+                    found.update(kinds)
+                seen.add(identity)
+        return found
 
     def _counts(self, pod: PodInfo, context: StrategyContext) -> bool:
         owners = pod.pod.metadata.owner_references
@@ -118,10 +131,11 @@ class _Targets:
 
 
 def _identity(pod: PodInfo) -> tuple[tuple[str, ...], list[Kind]]:
+    owners = tuple((owner.kind, owner.name) for owner in pod.pod.metadata.owner_references)
+    return pod.template.memo(("duplicates", owners), lambda: _described(pod, owners))
+
+
+def _described(pod: PodInfo, owners: tuple[tuple[str, str], ...]) -> tuple[tuple[str, ...], list[Kind]]:
     images = sorted(container.image for container in pod.pod.spec.containers)
-    owners = pod.pod.metadata.owner_references
-    identity = sorted(
-        f"{pod.namespace}/{owner.kind}/{owner.name}/{image}" for owner in owners for image in images
-    )
-    kinds = [(pod.namespace, owner.kind, owner.name, "#".join(images)) for owner in owners]
-    return tuple(identity), kinds
+    identity = sorted(f"{pod.namespace}/{kind}/{name}/{image}" for kind, name in owners for image in images)
+    return tuple(identity), [(pod.namespace, kind, name, "#".join(images)) for kind, name in owners]

@@ -17,7 +17,7 @@ from plimsoll.framework.pod_scope import ScopedArgs
 from plimsoll.framework.strategy import Candidate, Candidates, Strategy, StrategyKind, Verdict
 from plimsoll.framework.strategy_context import StrategyContext
 from plimsoll.model.node import Node
-from plimsoll.model.pod_info import PodInfo
+from plimsoll.model.pod_info import PodInfo, PodTemplate
 from plimsoll.model.priority import low_to_high
 
 
@@ -30,9 +30,7 @@ class Rivals:
         self._by_domain: dict[str, dict[str, PodInfo]] = {}
 
     def add(self, pod: PodInfo, node: Node) -> None:
-        """A pod of that node, if the term matches it."""
-        if not self._term.matches(pod):
-            return
+        """A pod of that node, which the term matches."""
         self._by_node.setdefault(node.name, {})[pod.key] = pod
         domain = node.labels.get(self._term.topology_key)
         if domain is not None:
@@ -67,16 +65,17 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """Node by node, the pods that matter least first."""
-        scope = {
-            name: sorted(filter(self.args.covers, context.pods(name)), key=lambda pod: low_to_high(pod.pod))
-            for name in context.nodes
-        }
-        terms = {term for pods in scope.values() for pod in pods for term in anti_affinity_terms(pod)}
-        rivals = {term: Rivals(term) for term in terms}
-        for name, pods in scope.items():
-            for pod in pods:
-                for each in rivals.values():
-                    each.add(pod, context.node(name))
+        groups = [group for group in context.siblings() if self.args.covers(group[1][0])]
+        rivals = _rivals_of(groups, context)
+        if not rivals:
+            return
+        scope: dict[str, list[PodInfo]] = {name: [] for name in context.nodes}
+        for _, pods in groups:
+            if anti_affinity_terms(pods[0]):
+                for pod in pods:
+                    scope[context.node_of(pod)].append(pod)
+        for pods in scope.values():
+            pods.sort(key=lambda pod: low_to_high(pod.pod))
         for name, pods in scope.items():
             node = context.node(name)
             for pod in pods:
@@ -92,6 +91,32 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
                         each.remove(pod, node)
                 if verdict is Verdict.NODE_CLOSED:
                     break
+
+
+def _rivals_of(
+    groups: list[tuple[PodTemplate, list[PodInfo]]], context: StrategyContext
+) -> dict[AntiAffinityTerm, Rivals]:
+    """The pods that each term objects to; terms are looked up by a label that they ask for."""
+    terms = {term for _, pods in groups for term in anti_affinity_terms(pods[0])}
+    rivals = {term: Rivals(term) for term in terms}
+    by_label: dict[tuple[str, str] | None, list[AntiAffinityTerm]] = {}
+    for term in terms:
+        by_label.setdefault(_asked_label(term), []).append(term)
+    for template, pods in groups:
+        labels: list[tuple[str, str] | None] = [None, *template.labels.items()]
+        for term in (term for label in labels for term in by_label.get(label, ())):
+            if term.matches(pods[0]):
+                for pod in pods:
+                    rivals[term].add(pod, context.node(context.node_of(pod)))
+    return rivals
+
+
+def _asked_label(term: AntiAffinityTerm) -> tuple[str, str] | None:
+    """A label with its one value that every pod meant by the term has; None when there is none."""
+    for requirement in term.selector.requirements:
+        if requirement.operator == "In" and len(requirement.values) == 1:
+            return requirement.key, next(iter(requirement.values))
+    return None
 
 
 def _rival(pod: PodInfo, node: Node, rivals: dict[AntiAffinityTerm, Rivals]) -> PodInfo | None:

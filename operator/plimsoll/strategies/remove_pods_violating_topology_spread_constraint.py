@@ -20,7 +20,7 @@ priority first, and each constraint is solved with the moves for the constraints
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -32,9 +32,12 @@ from plimsoll.framework.strategy import Candidate, Candidates, Strategy, Strateg
 from plimsoll.framework.strategy_context import StrategyContext
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Toleration, TopologySpreadConstraint
-from plimsoll.model.pod_info import PodInfo
+from plimsoll.model.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selectors import NodeMatcher, Selector, SelectorError, compile_selector
 from plimsoll.model.taints import untolerated
+
+Population = list[tuple[PodTemplate, list[PodInfo]]]
+"""The pods of one namespace that count, template by template."""
 
 
 class RemovePodsViolatingTopologySpreadConstraintArgs(ScopedArgs):
@@ -89,48 +92,52 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
         """Exactly: all victims of all constraints; else constraint by constraint."""
         closed: set[str] = set()
         marked: dict[str, Candidate] = {}
-        namespaces = self._population(context)
-        for namespace in sorted(namespaces):
-            for constraint in self._constraints(namespaces[namespace]):
-                victims = self._victims(constraint, self._population(context, namespace)[namespace], context)
+        for namespace in context.namespaces():
+            population = self._population(namespace, context)
+            for constraint in self._constraints(population):
                 if context.is_exact:
+                    victims = self._victims(constraint, population, context)
                     marked |= {each.pod.uid: each for each in victims if each.pod.uid not in marked}
-                else:
-                    yield from self._proposed(victims, closed, context)
+                    continue
+                victims = self._victims(constraint, population, context)
+                if (yield from self._proposed(victims, closed, context)):
+                    population = self._population(namespace, context)
         yield from self._proposed(marked.values(), closed, context)
 
     def _proposed(
         self, victims: Iterable[Candidate], closed: set[str], context: StrategyContext
-    ) -> Candidates:
+    ) -> Generator[Candidate, Verdict, bool]:
+        """Propose them; whether one was accepted."""
+        accepted = False
         for each in victims:
             if each.node in closed:
                 continue
             if context.is_evictable(each.pod, each.reason) and context.is_movable(each.pod, each.reason):
                 verdict = yield each
+                accepted = accepted or verdict is Verdict.ACCEPTED
                 if verdict is Verdict.NODE_CLOSED:
                     closed.add(each.node)
+        return accepted
 
-    def _population(
-        self, context: StrategyContext, namespace: str | None = None
-    ) -> dict[str, list[tuple[PodInfo, Node]]]:
-        """The pods that count, with their nodes, by namespace."""
-        found: dict[str, list[tuple[PodInfo, Node]]] = {} if namespace is None else {namespace: []}
-        for name in context.nodes:
-            node = context.node(name)
-            for pod in context.pods(name):
-                if namespace not in (None, pod.namespace) or not self.args.covers(pod):
-                    continue
-                if not context.is_exact or context.is_evictable(pod):
-                    found.setdefault(pod.namespace, []).append((pod, node))
+    def _population(self, namespace: str, context: StrategyContext) -> Population:
+        """The pods that count, template by template."""
+        found = []
+        for template, pods in context.siblings(namespace):
+            if self.args.covers(pods[0]):
+                counted = [pod for pod in pods if not context.is_exact or context.is_evictable(pod)]
+                if counted:
+                    found.append((template, counted))
         return found
 
-    def _constraints(self, population: list[tuple[PodInfo, Node]]) -> list[Constraint]:
+    def _constraints(self, population: Population) -> list[Constraint]:
         """The distinct constraints of the pods, in order of appearance."""
         wanted = self.args.constraints or ("DoNotSchedule",)
-        return list(dict.fromkeys(each for pod, _ in population for each in _constraints_of(pod, wanted)))
+        return list(
+            dict.fromkeys(each for _, pods in population for each in _constraints_of(pods[0], wanted))
+        )
 
     def _victims(
-        self, constraint: Constraint, population: list[tuple[PodInfo, Node]], context: StrategyContext
+        self, constraint: Constraint, population: Population, context: StrategyContext
     ) -> list[Candidate]:
         key = constraint.topology_key
         eligible = [
@@ -139,10 +146,13 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
             if key in node.labels and constraint.admits(node)
         ]
         domains: dict[str, list[PodInfo]] = {node.labels[key]: [] for node in eligible}
-        for pod, node in population:
-            if pod.is_terminating or key not in node.labels or not constraint.selector.matches(pod.labels):
+        for template, pods in population:
+            if not constraint.selector.matches(template.labels):
                 continue
-            domains.setdefault(node.labels[key], []).append(pod)
+            for pod in pods:
+                value = context.node(context.node_of(pod)).labels.get(key)
+                if value is not None and not pod.is_terminating:
+                    domains.setdefault(value, []).append(pod)
         if not domains:
             return []
         sizes = [len(pods) for pods in domains.values()]
@@ -157,7 +167,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
         reason = f"its {key} holds more than its share of the pods: sizes {min(sizes)} to {max(sizes)}"
         reason += f", maxSkew {constraint.max_skew}"
         return [
-            Candidate(pod, pod.pod.node_name, reason)
+            Candidate(pod, context.node_of(pod), reason)
             for pod in self._moved(ordered, ideal, constraint.max_skew, below, context)
         ]
 
