@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from plimsoll.devcluster.resources import Obj, Resource
 
 _ROOT = "/openapi/v3"
+_STRATEGIC = "application/strategic-merge-patch+json"
 _PATCH_TYPES = (
     "application/json-patch+json",
     "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
+    _STRATEGIC,
     "application/apply-patch+yaml",
 )
 _METHODS = {"get": "get", "put": "update", "patch": "patch", "delete": "delete"}
@@ -183,7 +184,9 @@ def _operation(resource: Resource, verb: str, kind: Obj) -> Obj:
         GVK: kind,
     }
     if verb == "patch":
-        body = {media: {"schema": {"type": "object"}} for media in _PATCH_TYPES}
+        # kubectl sends a strategic merge patch wherever one is taken.
+        taken = [media for media in _PATCH_TYPES if not (resource.custom and media == _STRATEGIC)]
+        body = {media: {"schema": {"type": "object"}} for media in taken}
         told["requestBody"] = {"content": body, "required": True}
     elif verb in ("create", "update"):
         told["requestBody"] = {"content": content, "required": True}
