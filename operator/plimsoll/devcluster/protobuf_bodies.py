@@ -44,8 +44,8 @@ _MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 #: Fields that are bytes in Go, and base64 in JSON.
 _BINARY = {("V1Secret", "data"), ("V1ConfigMap", "binaryData")}
-#: Numbers that Go always sends and never writes to JSON when they are 0.
-_ZERO_OMITTED = {("V1ObjectMeta", "generation")}
+#: Numbers that Go sends even where they are not set, and that JSON leaves out then.
+_ZERO_IS_UNSET = {("V1ObjectMeta", "generation"), ("V1ServiceSpec", "healthCheckNodePort")}
 
 
 def decoded_protobuf(body: bytes) -> Obj:
@@ -132,7 +132,7 @@ def _object(data: bytes, schema: Struct) -> Obj:
             result.setdefault(name, {})[pair.get(1, b"").decode()] = told
         else:
             told = orjson.loads(dict(_numbered(value))[1]) if name == "fieldsV1" else _value(value, node)
-            if told is not None and (told or (schema.name, name) not in _ZERO_OMITTED):
+            if told is not None and (told != 0 or (schema.name, name) not in _ZERO_IS_UNSET):
                 result[name] = told
     return result
 

@@ -121,7 +121,7 @@ def _node_causes(schema: Obj, path: str, level: str, *, resource: bool = False) 
     causes += _map_type_causes(schema, path)
     causes += _list_type_causes(schema, path)
     causes += _written_rule_causes(schema, path)
-    causes += _all_nested_causes(schema, schema, path)
+    causes += _all_nested_causes(schema, path, schema, path)
     for name, inner in (schema.get("properties") or {}).items():
         where = f"{path}.properties[{name}]"
         if (resource or schema.get(EMBEDDED)) and name in META_FIELDS:
@@ -262,16 +262,23 @@ def _key_causes(items: Obj, keys: list[str], path: str, at_keys: str) -> Causes:
     return causes
 
 
-def _all_nested_causes(schema: Obj, structure: Obj, path: str) -> Causes:
-    """What is wrong with the schemas in allOf, anyOf, oneOf and not."""
+def _all_nested_causes(schema: Obj, path: str, structure: Obj, at: str) -> Causes:
+    """What is wrong with the schemas in allOf, anyOf, oneOf and not.
+
+    Args:
+        schema: has them.
+        path: where it stands.
+        structure: the schema outside of all of them that is about the same value.
+        at: where that stands.
+    """
     causes: Causes = []
     for junctor in _JUNCTORS:
         for index, nested in enumerate(schema.get(junctor) or []):
             if structure.get(INT_OR_STRING) and _is_int_or_string(nested):
                 continue
-            causes += _nested_causes(nested, structure, f"{path}.{junctor}[{index}]")
+            causes += _nested_causes(nested, f"{path}.{junctor}[{index}]", structure, at)
     if isinstance(schema.get("not"), dict):
-        causes += _nested_causes(schema["not"], structure, f"{path}.not")
+        causes += _nested_causes(schema["not"], f"{path}.not", structure, at)
     return causes
 
 
@@ -282,27 +289,23 @@ def _is_int_or_string(nested: Obj) -> bool:
     return bool(nested.get("anyOf")) and all(_is_int_or_string(one) for one in nested["anyOf"])
 
 
-def _nested_causes(nested: Obj, structure: Obj, path: str) -> Causes:
+def _nested_causes(nested: Obj, path: str, structure: Obj, at: str) -> Causes:
     causes = [forbidden(f"{path}.{key}", why) for key, why in _ONLY_STRUCTURE.items() if nested.get(key)]
     causes += _pattern_causes(nested, path)
-    causes += _all_nested_causes(nested, structure, path)
-    for name, inner in (nested.get("properties") or {}).items():
-        where = f"{path}.properties[{name}]"
-        around = (structure.get("properties") or {}).get(name)
-        if name == "metadata":
-            causes.append(forbidden(where, "must not be specified in a nested context"))
-        elif around is None:
-            text = "because not all fields that it is about are defined outside of it"
-            told = path.rsplit(".properties", 1)[0]
-            causes.append(required(f"{told}.properties[{name}]", f"must be defined in the structure, {text}"))
-        else:
-            causes += _nested_causes(inner, around, where)
+    causes += _all_nested_causes(nested, path, structure, at)
+    below: list[tuple[str, Obj, Obj | None]] = [
+        (f"properties[{name}]", inner, (structure.get("properties") or {}).get(name))
+        for name, inner in (nested.get("properties") or {}).items()
+    ]
     if isinstance(nested.get("items"), dict):
-        around = structure.get("items")
-        if not isinstance(around, dict):
-            causes.append(required(f"{path}.items", "must be defined in the structure, too"))
+        below.append(("items", nested["items"], structure.get("items")))
+    for step, inner, around in below:
+        if step == "properties[metadata]":
+            causes.append(forbidden(f"{path}.{step}", "must not be specified in a nested context"))
+        elif around is None:
+            causes.append(required(f"{at}.{step}", f"because it is defined in {path}.{step}"))
         else:
-            causes += _nested_causes(nested["items"], around, f"{path}.items")
+            causes += _nested_causes(inner, f"{path}.{step}", around, f"{at}.{step}")
     return causes
 
 
