@@ -301,6 +301,7 @@ class Api:
             meta["generation"] = 1
         kind.admit_create(obj, self)
         causes = metadata_causes(obj, namespaced=resource.namespaced, name_faults=kind.name_faults)
+        causes += kind.finalizer_causes(obj)
         causes += kind.validate_create(obj)
         if causes:
             raise invalid(resource, meta.get("name", ""), causes)
@@ -382,7 +383,7 @@ class Api:
             meta["generation"] = old["metadata"].get("generation", 0) + 1
         if how.subresource != "status":
             kind.admit_update(obj, old, self)
-        causes = metadata_update_causes(obj, old)
+        causes = metadata_update_causes(obj, old) + kind.finalizer_causes(obj)
         causes += (
             kind.validate_status(obj, old) if how.subresource == "status" else kind.validate_update(obj, old)
         )

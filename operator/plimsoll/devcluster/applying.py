@@ -118,31 +118,32 @@ def _merged_list(live: list[Any], config: list[Any], node: Array) -> list[Any]:
 
 
 def _pruned(value: Any, last: Fields, kept: Fields, node: Node) -> Any:
-    """The value without what was applied last and is kept by nobody."""
+    """The value without what was applied last and is kept by nobody; None where nothing is left of it."""
     inner = granular(node, value)
     if inner is None:
         return value
-    if isinstance(inner, Array):
-        result = []
-        for item in value:
-            step = element(inner, item)
-            if step in last and step not in kept:
-                continue
-            below = last.get(step)
-            result.append(_pruned(item, below, kept.get(step, {}), inner.items) if below else item)
-        return result
-    pruned = {}
-    for key, item in value.items():
-        step = "f:" + key
+    items: list[Any] = []
+    pruned: dict[str, Any] = {}
+    parts: Any = enumerate(value) if isinstance(inner, Array) else value.items()
+    for key, item in parts:
+        step = element(inner, item) if isinstance(inner, Array) else f"f:{key}"
         if step in last and step not in kept:
             continue
         below = last.get(step)
-        pruned[key] = _pruned(item, below, kept.get(step, {}), child(inner, key)) if below else item
-    return pruned
+        left = item
+        if below:
+            kind = inner.items if isinstance(inner, Array) else child(inner, key)
+            left = _pruned(item, below, kept.get(step, {}), kind)
+        if left is None:
+            continue
+        items.append(left)
+        pruned[key] = left
+    rest: Any = items if isinstance(inner, Array) else pruned
+    return rest if rest or not value else None
 
 
 def apply(
-    live: Obj, managers: Managers, config: Obj, schema: Node, who: Manager, *, force: bool
+    live: Obj, managers: Managers, config: Obj, schema: Node, who: Manager, *, force: bool, has_status: bool
 ) -> tuple[Obj, Managers]:
     """The object and its managers after an apply.
 
@@ -153,12 +154,15 @@ def apply(
         schema: of the object.
         who: the manager that applies.
         force: take fields from others.
+        has_status: whether status has a subresource, so that it is left out here.
 
     Raises:
         StatusError: 409, where others own what would change; 500, where a list cannot be merged.
     """
     check(config, schema)
-    if who.subresource == "status":
+    if has_status and not who.subresource:
+        config = {key: value for key, value in config.items() if key != "status"}
+    elif who.subresource == "status":
         config = {
             key: value for key, value in config.items() if key in ("apiVersion", "kind", "metadata", "status")
         }
@@ -168,7 +172,9 @@ def apply(
     for one in managers:
         if one.key != who.key:
             kept = union(kept, one.fields)
-    new = _pruned(merged(live, config, schema), last, kept, schema) if last else merged(live, config, schema)
+    new = merged(live, config, schema)
+    if last:
+        new = _pruned(new, last, kept, schema)
     changed, removed = compared(live, new, schema)
     changed = owned(changed, who.subresource)
     others = [one for one in managers if one.key != who.key]

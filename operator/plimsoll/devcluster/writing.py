@@ -375,7 +375,10 @@ def _apply(api: Api, target: Target, sent: Sent, how: Write) -> Written:
     _check_name(config, target)
     who = api.manager(resource, how, "Apply")
     schema = kind.schema(resource)
-    force = sent.query.get("force", "") == "true"
+    flags = {
+        "force": sent.query.get("force", "") == "true",
+        "has_status": resource.subresource("status") is not None,
+    }
     stored = api.store.collection(resource.collection).entries.get((target.namespace or "", target.name))
     if stored is None:
         if target.subresource:
@@ -386,14 +389,14 @@ def _apply(api: Api, target: Target, sent: Sent, how: Write) -> Written:
             raise conflict(resource, target.name, why)
         live: Obj = {key: config[key] for key in ("apiVersion", "kind") if key in config}
         live["metadata"] = {key: meta[key] for key in ("name", "namespace") if key in meta}
-        new, owners = applying.apply(live, (), config, schema, who, force=force)
+        new, owners = applying.apply(live, (), config, schema, who, **flags)
         made = api.create_owned(resource, new, dataclasses.replace(how, managers=owners))
         return Written(made, 201, resource)
     live = api.served(resource, stored).obj
     version = meta.pop("resourceVersion", None)
     if version and version != live["metadata"]["resourceVersion"]:
         raise conflict(resource, target.name, MODIFIED)
-    new, owners = applying.apply(live, stored.managers, config, schema, who, force=force)
+    new, owners = applying.apply(live, stored.managers, config, schema, who, **flags)
     return Written(
         api.update_owned(resource, copied(new), dataclasses.replace(how, managers=owners)), 200, resource
     )

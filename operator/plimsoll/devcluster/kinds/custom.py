@@ -107,6 +107,7 @@ class CustomKind(Kind):
     """
 
     counts_generation = True
+    qualified_finalizers = False
     unconditional_update = False
 
     def __init__(self, definition: Obj) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plimsoll.devcluster import fields
-from plimsoll.devcluster.kinds.metadata import subdomain_faults
+from plimsoll.devcluster.kinds.metadata import invalid_value, subdomain_faults, unqualified_finalizers
 from plimsoll.devcluster.schemas import MismatchError, Node, Struct
 from plimsoll.devcluster.statuses import bad_request
 
@@ -76,10 +76,28 @@ class Kind:
         taken.setdefault("metadata", {})
         return taken, strays
 
+    #: Whether finalizers must say whose they are; custom resources are only warned.
+    qualified_finalizers = True
+
     def warnings(self, obj: Obj) -> list[str]:
         """What a client is warned about, although the write is let through."""
-        del obj
-        return []
+        if self.qualified_finalizers:
+            return []
+        return [
+            f'metadata.finalizers: "{one}": prefer a domain-qualified finalizer name '
+            "to avoid accidental conflicts with other finalizer writers"
+            for _, one in unqualified_finalizers(obj)
+        ]
+
+    def finalizer_causes(self, obj: Obj) -> list[Cause]:
+        """Which finalizers are refused."""
+        if not self.qualified_finalizers:
+            return []
+        told = "name is neither a standard finalizer name nor is it fully qualified"
+        return [
+            invalid_value(f"metadata.finalizers[{index}]", one, told)
+            for index, one in unqualified_finalizers(obj)
+        ]
 
     def scale_paths(self, resource: Resource) -> ScalePaths:
         """Where the kind keeps what its scale subresource shows."""

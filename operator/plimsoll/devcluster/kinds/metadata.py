@@ -179,19 +179,17 @@ def _shared_causes(meta: Obj) -> list[Cause]:
             invalid_value("metadata.finalizers", finalizer, fault)
             for fault in qualified_name_faults(finalizer)
         ]
-        if (
-            "/" not in finalizer
-            and finalizer not in _BUILT_IN_FINALIZERS
-            and not qualified_name_faults(finalizer)
-        ):
-            causes.append(
-                invalid_value(
-                    "metadata.finalizers",
-                    finalizer,
-                    "name is neither a standard finalizer name nor is it fully qualified",
-                )
-            )
     return causes
+
+
+def unqualified_finalizers(obj: Obj) -> list[tuple[int, str]]:
+    """Finalizers, with their places, that do not say whose they are."""
+    finalizers = obj["metadata"].get("finalizers") or ()
+    return [
+        (index, one)
+        for index, one in enumerate(finalizers)
+        if "/" not in one and one not in _BUILT_IN_FINALIZERS
+    ]
 
 
 def _owner_causes(owners: list[Obj]) -> list[Cause]:
