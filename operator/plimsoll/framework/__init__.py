@@ -42,6 +42,7 @@ from plimsoll.framework.node_matching import (
     tolerated_nodes,
 )
 from plimsoll.framework.per_node import NodeFilter, NodeScore, NodeView
+from plimsoll.framework.pod_scope import LabelSelectorArg, NamespacesArg, ScopedArgs
 from plimsoll.framework.registry import EXTENSION_POINTS, Registry
 from plimsoll.framework.status import (
     SKIP,
@@ -53,6 +54,21 @@ from plimsoll.framework.status import (
     unresolvable,
     unschedulable,
 )
+from plimsoll.framework.strategy import (
+    Evictor,
+    Refusal,
+    Strategy,
+    StrategyKind,
+    Verdict,
+)
+from plimsoll.framework.strategy_context import (
+    Measurements,
+    NodeClasses,
+    Planner,
+    Sample,
+    StrategyContext,
+    considered_nodes,
+)
 from plimsoll.framework.victims import Found, KeptVictims, victims_by_trial
 from plimsoll.model.cluster import Cluster
 from plimsoll.model.columns import BoolArray, CountColumns, IdArray, IntArray, PodIndex, RowArray
@@ -61,7 +77,9 @@ from plimsoll.model.node import Node, Taint
 from plimsoll.model.objects import ClusterObjects
 from plimsoll.model.pod import (
     Container,
+    NodeAffinity,
     Pod,
+    PodCondition,
     PreferredSchedulingTerm,
     Toleration,
     TopologySpreadConstraint,
@@ -71,10 +89,14 @@ from plimsoll.model.pod_counts import PodClass, PodCounts
 from plimsoll.model.pod_info import PodInfo, PodTemplate
 from plimsoll.model.pod_terms import PodTerm, TermKind
 from plimsoll.model.pods_by_importance import PodsByImportance
+from plimsoll.model.priority import PREFER_NO_EVICTION, low_to_high
 from plimsoll.model.quantity import nanos, units
 from plimsoll.model.requests import is_extended, is_scalar
+from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.selectors import (
+    EVERYTHING,
     NAME_FIELD,
+    LabelSelector,
     NodeMatcher,
     NodeSelector,
     NodeSelectorRequirement,
@@ -100,6 +122,7 @@ from plimsoll.model.storage import (
 )
 from plimsoll.model.taints import (
     HARD_EFFECTS,
+    NO_SCHEDULE,
     PREFER_NO_SCHEDULE,
     UNSCHEDULABLE_TAINT,
     tolerates,
@@ -128,13 +151,16 @@ from plimsoll.model.workload import PodDisruptionBudget, ReplicaSet, StatefulSet
 __all__ = [
     "ABSENT",
     "CPU",
+    "EVERYTHING",
     "EXTENSION_POINTS",
     "HARD_EFFECTS",
     "MAX_SCORE",
     "MEMORY",
     "MIN_SCORE",
     "NAME_FIELD",
+    "NO_SCHEDULE",
     "PODS",
+    "PREFER_NO_EVICTION",
     "PREFER_NO_SCHEDULE",
     "SELECTED_NODE",
     "SKIP",
@@ -160,14 +186,21 @@ __all__ = [
     "Diagnosis",
     "DisruptionBudgets",
     "DomainSums",
+    "Evictor",
     "FilterPlugin",
     "Found",
     "IdArray",
     "IntArray",
     "KeptVictims",
+    "LabelSelector",
+    "LabelSelectorArg",
+    "Measurements",
+    "NamespacesArg",
     "Narrowing",
     "NoArgs",
     "Node",
+    "NodeAffinity",
+    "NodeClasses",
     "NodeFilter",
     "NodeMatcher",
     "NodeScore",
@@ -183,12 +216,14 @@ __all__ = [
     "PermitPlugin",
     "PersistentVolume",
     "PersistentVolumeClaim",
+    "Planner",
     "PlimsollError",
     "Plugin",
     "PluginArgs",
     "PluginError",
     "Pod",
     "PodClass",
+    "PodCondition",
     "PodCounts",
     "PodDisruptionBudget",
     "PodIndex",
@@ -205,12 +240,15 @@ __all__ = [
     "PreferredSchedulingTerm",
     "QueueSortPlugin",
     "Reads",
+    "Refusal",
     "Registry",
     "Rejections",
     "ReplicaSet",
     "Requirement",
     "ReservePlugin",
     "RowArray",
+    "Sample",
+    "ScopedArgs",
     "ScorePlugin",
     "Selector",
     "SelectorError",
@@ -219,11 +257,15 @@ __all__ = [
     "StatefulSet",
     "Status",
     "StorageClass",
+    "Strategy",
+    "StrategyContext",
+    "StrategyKind",
     "Taint",
     "TermCounts",
     "TermKind",
     "Toleration",
     "TopologySpreadConstraint",
+    "Verdict",
     "VictimSearch",
     "Volume",
     "VolumeUsers",
@@ -239,6 +281,7 @@ __all__ = [
     "compile_node_term",
     "compile_node_terms",
     "compile_selector",
+    "considered_nodes",
     "error",
     "has_volumes",
     "in_tree_plugin",
@@ -247,11 +290,13 @@ __all__ = [
     "is_label_key",
     "is_migrated",
     "is_scalar",
+    "low_to_high",
     "matching_nodes",
     "migrated_affinity",
     "mounted_claims",
     "nanos",
     "not_owned",
+    "parse_selector",
     "requirement_nodes",
     "selector_of_labels",
     "term_nodes",

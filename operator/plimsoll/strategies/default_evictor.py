@@ -22,16 +22,24 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, PrivateAttr, StrictBool, StrictInt, StrictStr, model_validator
 
-from plimsoll.framework.args import PluginArgs
+from plimsoll.framework import (
+    EVERYTHING,
+    PREFER_NO_EVICTION,
+    ClusterObjects,
+    Evictor,
+    LabelSelector,
+    LabelSelectorArg,
+    PluginArgs,
+    PodInfo,
+    Refusal,
+    Selector,
+    SelectorError,
+    StrategyContext,
+    compile_selector,
+    considered_nodes,
+    parse_selector,
+)
 from plimsoll.framework.node_fit import fits_any_other_node
-from plimsoll.framework.pod_scope import LabelSelectorArg
-from plimsoll.framework.strategy import Evictor, Refusal
-from plimsoll.framework.strategy_context import StrategyContext, considered_nodes
-from plimsoll.model.objects import ClusterObjects
-from plimsoll.model.pod_info import PodInfo
-from plimsoll.model.priority import PREFER_NO_EVICTION
-from plimsoll.model.selector_text import parse_selector
-from plimsoll.model.selectors import EVERYTHING, LabelSelector, Selector, SelectorError, compile_selector
 
 EVICT = "descheduler.alpha.kubernetes.io/evict"
 MIRROR = "kubernetes.io/config.mirror"

@@ -18,7 +18,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, StrictInt, model_validator
 
-from plimsoll.framework.args import PluginArgs
+from plimsoll.framework import NodeClasses, PluginArgs, PodInfo, Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.node_usage import NodeUsage, RequestedUsage
 from plimsoll.framework.node_utilization import (
     Draining,
@@ -27,9 +27,7 @@ from plimsoll.framework.node_utilization import (
     check_evictable_namespaces,
     check_thresholds,
 )
-from plimsoll.framework.strategy import Candidates, Strategy, StrategyKind
-from plimsoll.framework.strategy_context import NodeClasses, StrategyContext
-from plimsoll.model.pod_info import PodInfo
+from plimsoll.framework.strategy import Candidates
 
 
 class HighNodeUtilizationArgs(PluginArgs):

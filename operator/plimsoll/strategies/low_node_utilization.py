@@ -23,7 +23,7 @@ from typing import ClassVar, Self
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
-from plimsoll.framework.args import PluginArgs
+from plimsoll.framework import NodeClasses, PluginArgs, Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.node_usage import (
     METRIC_RESOURCE,
     MeasuredUsage,
@@ -40,8 +40,7 @@ from plimsoll.framework.node_utilization import (
     check_evictable_namespaces,
     check_thresholds,
 )
-from plimsoll.framework.strategy import Candidates, Strategy, StrategyKind
-from plimsoll.framework.strategy_context import NodeClasses, StrategyContext
+from plimsoll.framework.strategy import Candidates
 
 KUBERNETES_METRICS = "KubernetesMetrics"
 PROMETHEUS = "Prometheus"

@@ -12,7 +12,16 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
-from plimsoll.framework.args import PluginArgs
+from plimsoll.framework import (
+    PluginArgs,
+    Pod,
+    PodCondition,
+    PodInfo,
+    ScopedArgs,
+    Strategy,
+    StrategyContext,
+    StrategyKind,
+)
 from plimsoll.framework.container_states import (
     age_s,
     exit_codes,
@@ -20,11 +29,7 @@ from plimsoll.framework.container_states import (
     terminated_reasons,
     waiting_reasons,
 )
-from plimsoll.framework.pod_scope import ScopedArgs
-from plimsoll.framework.strategy import Candidate, Candidates, Strategy, StrategyKind
-from plimsoll.framework.strategy_context import StrategyContext
-from plimsoll.model.pod import Pod, PodCondition
-from plimsoll.model.pod_info import PodInfo
+from plimsoll.framework.strategy import Candidate, Candidates
 
 PHASES = ("Running", "Pending", "Succeeded", "Failed", "Unknown")
 POD_REASONS = ("NodeAffinity", "NodeLost", "Shutdown", "UnexpectedAdmissionError")

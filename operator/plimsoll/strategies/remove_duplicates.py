@@ -18,13 +18,18 @@ from typing import ClassVar
 
 from pydantic import Field, StrictStr
 
-from plimsoll.framework.args import PluginArgs
+from plimsoll.framework import (
+    NamespacesArg,
+    PluginArgs,
+    PodInfo,
+    Strategy,
+    StrategyContext,
+    StrategyKind,
+    Verdict,
+    untolerated,
+)
 from plimsoll.framework.node_fit import required_nodes
-from plimsoll.framework.pod_scope import NamespacesArg
-from plimsoll.framework.strategy import Candidate, Candidates, Strategy, StrategyKind, Verdict
-from plimsoll.framework.strategy_context import StrategyContext
-from plimsoll.model.pod_info import PodInfo
-from plimsoll.model.taints import untolerated
+from plimsoll.framework.strategy import Candidate, Candidates
 
 Kind = tuple[str, str, str, str]
 """What makes pods duplicates: namespace, owner kind, owner name, images."""

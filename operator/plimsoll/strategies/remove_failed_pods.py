@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
+from plimsoll.framework import Pod, ScopedArgs, Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.container_states import (
     age_s,
     exit_codes,
@@ -20,10 +21,7 @@ from plimsoll.framework.container_states import (
     terminated_reasons,
     waiting_reasons,
 )
-from plimsoll.framework.pod_scope import ScopedArgs
-from plimsoll.framework.strategy import Candidate, Candidates, Strategy, StrategyKind, Verdict
-from plimsoll.framework.strategy_context import StrategyContext
-from plimsoll.model.pod import Pod
+from plimsoll.framework.strategy import Candidate, Candidates
 
 ExitCode = Annotated[StrictInt, Field(ge=-(2**31), lt=2**31)]
 

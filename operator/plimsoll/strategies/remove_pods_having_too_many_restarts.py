@@ -11,11 +11,9 @@ from typing import ClassVar, Self
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
+from plimsoll.framework import Pod, ScopedArgs, Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.container_states import statuses_of, waiting_reasons
-from plimsoll.framework.pod_scope import ScopedArgs
-from plimsoll.framework.strategy import Candidate, Candidates, Strategy, StrategyKind, Verdict
-from plimsoll.framework.strategy_context import StrategyContext
-from plimsoll.model.pod import Pod
+from plimsoll.framework.strategy import Candidate, Candidates
 
 STATES = ("CrashLoopBackOff", "Running")
 

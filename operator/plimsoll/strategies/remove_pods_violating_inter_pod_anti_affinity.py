@@ -12,13 +12,19 @@ Source: descheduler v0.36, ``removepodsviolatinginterpodantiaffinity``.
 from collections.abc import Iterator
 from typing import ClassVar
 
+from plimsoll.framework import (
+    Node,
+    PodInfo,
+    PodTemplate,
+    ScopedArgs,
+    Strategy,
+    StrategyContext,
+    StrategyKind,
+    Verdict,
+    low_to_high,
+)
 from plimsoll.framework.node_fit import AntiAffinityTerm, anti_affinity_terms
-from plimsoll.framework.pod_scope import ScopedArgs
-from plimsoll.framework.strategy import Candidate, Candidates, Strategy, StrategyKind, Verdict
-from plimsoll.framework.strategy_context import StrategyContext
-from plimsoll.model.node import Node
-from plimsoll.model.pod_info import PodInfo, PodTemplate
-from plimsoll.model.priority import low_to_high
+from plimsoll.framework.strategy import Candidate, Candidates
 
 
 class Rivals:

@@ -17,14 +17,20 @@ from typing import ClassVar
 
 from pydantic import Field, StrictStr
 
+from plimsoll.framework import (
+    Node,
+    NodeAffinity,
+    NodeTerm,
+    PodInfo,
+    ScopedArgs,
+    Strategy,
+    StrategyContext,
+    StrategyKind,
+    Verdict,
+    compile_node_term,
+)
 from plimsoll.framework.node_fit import fits_any_node, refusal_of, required_nodes
-from plimsoll.framework.pod_scope import ScopedArgs
-from plimsoll.framework.strategy import Candidate, Candidates, Strategy, StrategyKind, Verdict
-from plimsoll.framework.strategy_context import StrategyContext
-from plimsoll.model.node import Node
-from plimsoll.model.pod import NodeAffinity
-from plimsoll.model.pod_info import PodInfo
-from plimsoll.model.selectors import NodeTerm, compile_node_term
+from plimsoll.framework.strategy import Candidate, Candidates
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -14,11 +14,20 @@ from typing import ClassVar, Self
 
 from pydantic import Field, StrictBool, StrictStr, model_validator
 
-from plimsoll.framework.pod_scope import ScopedArgs
-from plimsoll.framework.strategy import Candidate, Candidates, Strategy, StrategyKind, Verdict
-from plimsoll.framework.strategy_context import StrategyContext
-from plimsoll.model.node import Node, Taint
-from plimsoll.model.taints import NO_SCHEDULE, PREFER_NO_SCHEDULE, UNSCHEDULABLE_TAINT, untolerated
+from plimsoll.framework import (
+    NO_SCHEDULE,
+    PREFER_NO_SCHEDULE,
+    UNSCHEDULABLE_TAINT,
+    Node,
+    ScopedArgs,
+    Strategy,
+    StrategyContext,
+    StrategyKind,
+    Taint,
+    Verdict,
+    untolerated,
+)
+from plimsoll.framework.strategy import Candidate, Candidates
 
 
 class RemovePodsViolatingNodeTaintsArgs(ScopedArgs):

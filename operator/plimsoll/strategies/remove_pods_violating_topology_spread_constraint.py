@@ -26,15 +26,25 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, StrictBool
 
+from plimsoll.framework import (
+    Node,
+    NodeMatcher,
+    PodInfo,
+    PodTemplate,
+    ScopedArgs,
+    Selector,
+    SelectorError,
+    Strategy,
+    StrategyContext,
+    StrategyKind,
+    Toleration,
+    TopologySpreadConstraint,
+    Verdict,
+    compile_selector,
+    untolerated,
+)
 from plimsoll.framework.node_fit import fits_any_other_node, required_nodes
-from plimsoll.framework.pod_scope import ScopedArgs
-from plimsoll.framework.strategy import Candidate, Candidates, Strategy, StrategyKind, Verdict
-from plimsoll.framework.strategy_context import StrategyContext
-from plimsoll.model.node import Node
-from plimsoll.model.pod import Toleration, TopologySpreadConstraint
-from plimsoll.model.pod_info import PodInfo, PodTemplate
-from plimsoll.model.selectors import NodeMatcher, Selector, SelectorError, compile_selector
-from plimsoll.model.taints import untolerated
+from plimsoll.framework.strategy import Candidate, Candidates
 
 Population = list[tuple[PodTemplate, list[PodInfo]]]
 """The pods of one namespace that count, template by template."""
