@@ -116,6 +116,8 @@ class Api:
         #: Resources that are computed when they are asked for, by key (metrics.k8s.io).
         self.virtual: dict[str, Virtual] = {}
         self._plain_kind = Kind()
+        self._told_moment: dt.datetime | None = None
+        self._told = ""
         self.store.collection("pods").add_index("spec.nodeName", _node_of)
 
     # -- what there is ---------------------------------------------------------------------------------------
@@ -139,7 +141,10 @@ class Api:
 
     def now(self) -> str:
         """The time as metadata has it."""
-        return wire_time(self.clock())
+        moment = self.clock().replace(microsecond=0)
+        if moment != self._told_moment:
+            self._told_moment, self._told = moment, wire_time(moment)
+        return self._told
 
     # -- reading ---------------------------------------------------------------------------------------------
 

@@ -85,8 +85,12 @@ def whole(value: Any, node: Node) -> Fields:
             fields[element(inner, item)] = {".": {}, **below} if below else {}
         return fields
     fields = {".": {}} if isinstance(inner, Mapping) else {}
+    known = inner.fields if isinstance(inner, Struct) else None
     for key, item in value.items():
-        fields["f:" + key] = whole(item, child(inner, key))
+        if isinstance(item, (dict, list)):
+            fields["f:" + key] = whole(item, child(inner, key) if known is None else known.get(key, ANY))
+        else:
+            fields["f:" + key] = {}
     return fields
 
 

@@ -10,11 +10,10 @@ from plimsoll.devcluster.statuses import StatusError, bad_request
 
 
 def merge(target: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch; ``target`` is changed in place where it is an object."""
+    """Apply a JSON merge patch; ``target`` is not changed, but the result shares parts with it."""
     if not isinstance(patch, dict):
         return patch
-    if not isinstance(target, dict):
-        target = {}
+    target = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:
             target.pop(key, None)
@@ -140,7 +139,7 @@ _DIRECTIVE, _ORDER, _DELETE, _RETAIN = (
 
 
 def strategic(target: Any, patch: Any, schema: Node) -> Any:
-    """Apply a strategic merge patch; ``target`` is changed in place where it is an object.
+    """Apply a strategic merge patch; ``target`` is not changed, but the result shares parts with it.
 
     Raises:
         StatusError: 400, where a list cannot be merged.
@@ -154,8 +153,7 @@ def strategic(target: Any, patch: Any, schema: Node) -> Any:
         return {}
     if directive not in (None, "merge"):
         raise bad_request(f"Unknown patch type found: {directive}")
-    if not isinstance(target, dict):
-        target = {}
+    target = dict(target) if isinstance(target, dict) else {}
     if _RETAIN in patch:
         kept = patch[_RETAIN]
         for key in [key for key in target if key not in kept]:

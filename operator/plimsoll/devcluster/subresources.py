@@ -106,8 +106,12 @@ def bind(api: Api, key: Key, binding: Obj, how: Write, *, labelled: bool) -> Non
         why = f"pod {name} has non-empty .spec.schedulingGates"
     if why:
         raise conflict(replace(pods, plural="pods/binding"), name, why)
-    bound = copied(pod)
-    bound["spec"]["nodeName"] = target["name"]
+    bound = {
+        **pod,
+        "metadata": dict(pod["metadata"]),
+        "spec": {**pod["spec"], "nodeName": target["name"]},
+        "status": dict(pod.get("status") or {}),
+    }
     _label(api, bound, meta, target["name"] if labelled else "")
     bound["status"].pop("nominatedNodeName", None)
     scheduled = {"type": "PodScheduled", "status": "True"}
@@ -182,8 +186,8 @@ def evict(api: Api, key: Key, eviction: Obj, how: Write, options: DeleteOptions)
         _take_from_budget(api, pod, how)
     if how.dry_run:
         return
-    marked = copied(pod)
-    marked["status"] = set_condition(marked.get("status") or {}, _DISRUPTED, api.now())
+    marked = {**pod, "metadata": dict(pod["metadata"])}
+    marked["status"] = set_condition(pod.get("status") or {}, _DISRUPTED, api.now())
     api.replace(pods, (namespace, name), marked, entry, how)
     api.remove(pods, namespace, name, options)
 

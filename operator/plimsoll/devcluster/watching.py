@@ -30,6 +30,8 @@ BOOKMARK_SECONDS = 60.0
 LAST_BOOKMARK_SECONDS = 2.0
 #: Seconds after which a watch ends that named no timeout.
 DEFAULT_TIMEOUT_SECONDS = 1800.0
+#: Seconds between two writes to one watcher: lines that come sooner are sent together.
+PAUSE_SECONDS = 0.01
 #: Lines that a slow reader may lag behind.
 BACKLOG = 200_000
 
@@ -163,9 +165,15 @@ class Watcher:
         next_mark = min(
             loop.time() + BOOKMARK_SECONDS, max(end - LAST_BOOKMARK_SECONDS, loop.time() + timeout / 2)
         )
+        sent = 0.0
         try:
             while True:
                 if self._lines:
+                    # Under load, a little patience makes one write of many lines.
+                    pause = sent + PAUSE_SECONDS - loop.time()
+                    if pause > 0:
+                        await asyncio.sleep(pause)
+                    sent = loop.time()
                     chunk = b"".join(self._lines)
                     self._lines.clear()
                     yield chunk

@@ -299,9 +299,12 @@ def _patch(api: Api, target: Target, sent: Sent, how: Write) -> Written:
     stored = api.store.collection(resource.collection).entries.get((target.namespace or "", target.name))
     if stored is None:
         raise not_found(resource, target.name)
-    new = copied(api.served(resource, stored).obj)
+    new = api.served(resource, stored).obj
     if b"managedFields" in sent.body:
-        new["metadata"]["managedFields"] = copied([one.entry for one in stored.managers])
+        entries = copied([one.entry for one in stored.managers])
+        new = {**new, "metadata": {**new["metadata"], "managedFields": entries}}
+    if media == _JSON_PATCH or resource.custom:
+        new = copied(new)  # these are changed in place; decoding the others makes them anew
     new = _patched(new, patch, media, kind.schema(resource))
     obj, strays = _decoded_patch(api, target, new)
     try:

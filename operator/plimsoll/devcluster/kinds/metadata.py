@@ -6,6 +6,7 @@ Source: apimachinery v1.36 ``api/validation/objectmeta.go``; messages are its ow
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from plimsoll.devcluster.statuses import Cause
@@ -58,12 +59,14 @@ _BUILT_IN_FINALIZERS = (
 )
 
 
+@lru_cache(maxsize=8192)
 def subdomain_faults(name: str) -> list[str]:
     """What keeps a string from being a DNS subdomain."""
     faults = ["must be no more than 253 bytes"] if len(name) > 253 else []
     return faults if _SUBDOMAIN.fullmatch(name) else [*faults, SUBDOMAIN_MESSAGE]
 
 
+@lru_cache(maxsize=8192)
 def label_faults(name: str) -> list[str]:
     """What keeps a string from being a DNS label."""
     faults = ["must be no more than 63 bytes"] if len(name) > 63 else []
@@ -83,6 +86,7 @@ def path_segment_faults(name: str) -> list[str]:
     return [f"may not contain '{sign}'" for sign in "/%" if sign in name]
 
 
+@lru_cache(maxsize=8192)
 def qualified_name_faults(key: str) -> list[str]:
     """What keeps a string from being a label's or an annotation's key, a taint's key and so on."""
     prefix, slash, name = key.partition("/")
@@ -104,6 +108,7 @@ def qualified_name_faults(key: str) -> list[str]:
     return faults
 
 
+@lru_cache(maxsize=8192)
 def label_value_faults(value: str) -> list[str]:
     """What keeps a string from being the value of a label."""
     faults = ["must be no more than 63 bytes"] if len(value) > 63 else []
