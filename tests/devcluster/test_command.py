@@ -6,6 +6,7 @@ import signal
 import ssl
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -59,6 +60,43 @@ def test_kubectl_trusts_it_and_sends_its_token(devcluster):
     listed = json.loads(kubectl(devcluster, "get", "--raw", "/api/v1/nodes"))
 
     assert listed["kind"] == "NodeList"
+
+
+def test_a_pod_runs_is_measured_and_leaves(devcluster):
+    """Over HTTP: a bound pod becomes Running, uses what it requests, and goes when it is deleted."""
+    if not devcluster.simulated:
+        pytest.skip("a cluster that is named has kubelets of its own")
+    pods = f"{devcluster.plain_url}/api/v1/namespaces/default/pods"
+    usage = f"{devcluster.plain_url}/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"
+
+    def call(method, url, body=None):
+        request = urllib.request.Request(url, json.dumps(body).encode() if body else None, method=method)
+        request.add_header("Authorization", f"Bearer {devcluster.token}")
+        request.add_header("Content-Type", "application/json")
+        try:
+            with urllib.request.urlopen(request) as response:
+                return json.load(response)
+        except urllib.error.HTTPError as refused:
+            refused.close()
+            return {"code": refused.code}
+
+    def eventually(url, until):
+        for _ in range(200):
+            if until(body := call("GET", url)):
+                return body
+            time.sleep(0.02)
+        return pytest.fail(f"never came about: {body}")
+
+    container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "300m"}}}
+    spec = {"nodeName": "node-0002", "containers": [container], "terminationGracePeriodSeconds": 0}
+    call("POST", pods, {"metadata": {"name": "lives"}, "spec": spec})
+
+    eventually(f"{pods}/lives", lambda pod: pod["status"]["phase"] == "Running")
+    measured = call("GET", f"{usage}/lives")
+    call("DELETE", f"{pods}/lives")
+
+    assert measured["containers"] == [{"name": "main", "usage": {"cpu": "300000000n", "memory": "16384Ki"}}]
+    eventually(f"{pods}/lives", lambda pod: pod.get("code") == 404)
 
 
 def test_ends_well_on_sigterm(tmp_path):

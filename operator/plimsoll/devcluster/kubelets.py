@@ -84,7 +84,6 @@ class _Kubelet:
     silent: bool = False
     admitted: dict[str, Amounts] = field(default_factory=dict)
     used: Amounts = field(default_factory=dict)
-    started: int = 0
 
     def take(self, uid: str, wanted: Amounts) -> None:
         """Give a pod what it requests."""
@@ -126,6 +125,7 @@ class Kubelets:
         self._kubelets: dict[str, _Kubelet] = {}
         self._plans: dict[str, _Plan] = {}
         self._numbers = 0
+        self._started = 0
 
     def start(self) -> None:
         """Follow nodes and pods."""
@@ -292,11 +292,12 @@ class Kubelets:
         exit_s = _seconds(pod, "exit-after")
         plan.ready_at = now + ready_s if ready_s else None
         plan.exit_at = None if exit_s is None else now + max(exit_s, 0.001)
-        address = pod_address(kubelet.number, kubelet.started)
-        kubelet.started += 1
-        told = (pod.get("status") or {}).get("podIP")
+        address = (pod.get("status") or {}).get("podIP")
+        if not address:
+            address = pod_address(self._started)
+            self._started += 1
         status = pod_running.running(
-            pod, address_of(kubelet.number), told or address, now, ready=not never and not ready_s
+            pod, address_of(kubelet.number), address, now, ready=not never and not ready_s
         )
         self._context.write_status("pods", pod, status)
 

@@ -89,9 +89,12 @@ def address_of(number: int) -> str:
     return f"10.0.{number // 250 % 256}.{number % 250 + 1}"
 
 
-def pod_address(node: int, pod: int) -> str:
-    """The address of a node's pod, both counted from 0; after 60,000 pods of a node it comes again."""
-    return f"10.{64 + node // 250 % 128}.{node % 250}.{pod % 250 + 1}"
+def pod_address(number: int) -> str:
+    """The address of the pod that was started as the one of a number, counted from 0.
+
+    Eight million pods of one cluster have different ones.
+    """
+    return f"10.{64 + number // 254**2 % 128}.{number // 254 % 254}.{number % 254 + 1}"
 
 
 def registered(node: Obj, number: int, now: float) -> Obj:
