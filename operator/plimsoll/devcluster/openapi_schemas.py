@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 from kubernetes_asyncio.client import models
 
 from plimsoll.devcluster.fields import schema_of, struct
-from plimsoll.devcluster.schemas import Array, Mapping, Node, Struct
+from plimsoll.devcluster.schemas import (
+    INT_OR_STRING,
+    MICRO_TIME,
+    QUANTITY,
+    TIME,
+    Array,
+    Mapping,
+    Node,
+    Struct,
+)
 from plimsoll.devcluster.structural import EMBEDDED
 
 if TYPE_CHECKING:
@@ -56,6 +65,27 @@ _SCALARS: dict[str, Obj] = {
     "bool": {"type": "boolean"},
     "datetime": {"type": "string", "format": "date-time"},
     "object": {"type": "object"},
+}
+#: Types that have a name of their own, although they are strings or numbers in JSON.
+_NAMED: dict[Node, tuple[str, Obj]] = {
+    INT_OR_STRING: (
+        "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
+        {"description": "A number, or a string such as a share in percent.", "type": "string"}
+        | {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
+    ),
+    QUANTITY: (
+        "io.k8s.apimachinery.pkg.api.resource.Quantity",
+        {"description": "An amount of a resource, such as 500m or 1Gi."}
+        | {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    ),
+    TIME: (
+        f"{_META}.Time",
+        {"description": "A moment, in RFC 3339.", "type": "string", "format": "date-time"},
+    ),
+    MICRO_TIME: (
+        f"{_META}.MicroTime",
+        {"description": "A moment with microseconds, in RFC 3339.", "type": "string", "format": "date-time"},
+    ),
 }
 
 
@@ -113,6 +143,7 @@ def _collect(model: str, home: str, found: Obj) -> None:
         for other in re.findall(r"\w+", kind):
             if hasattr(models, other):
                 _collect(other, home, found)
+    found.update((name, dict(plain)) for name, plain in _NAMED.values())
 
 
 @cache
@@ -146,6 +177,8 @@ def _typed(kind: str, node: Node, home: str) -> Obj:
     if found := re.fullmatch(r"dict\(str, (.*)\)", kind):
         values = node.values if isinstance(node, Mapping) else node
         return {"type": "object", "additionalProperties": _typed(found[1], values, home)}
+    if node in _NAMED:
+        return {"allOf": [reference(_NAMED[node][0])]}
     if isinstance(node, Struct):
         return {"allOf": [reference(_name(node.name, home))], "default": {}}
     return dict(_SCALARS.get(kind, {"type": "object"}))

@@ -42,6 +42,7 @@ BUILT_IN: dict[str, Columns] = {
     "persistentvolumeclaims": others.CLAIMS,
     "persistentvolumes": others.VOLUMES,
     "services": others.SERVICES,
+    "endpoints": others.ENDPOINTS,
     "priorityclasses.scheduling.k8s.io": others.PRIORITY_CLASSES,
     "storageclasses.storage.k8s.io": others.STORAGE_CLASSES,
     "events": others.EVENTS,

@@ -43,6 +43,18 @@ def _data(obj: Obj, _now: dt.datetime) -> int:
     return len(obj.get("data") or {}) + len(obj.get("binaryData") or {})
 
 
+def _addresses(endpoints: Obj, _now: dt.datetime) -> str:
+    told = [
+        f"{address['ip']}:{port['port']}"
+        for subset in endpoints.get("subsets") or []
+        for port in subset.get("ports") or []
+        for address in subset.get("addresses") or []
+    ]
+    more = f" + {len(told) - 3} more..." if len(told) > 3 else ""
+    return ",".join(told[:3]) + more or NONE
+
+
+ENDPOINTS = (NAME, Column("Endpoints", _addresses), AGE)
 CONFIG_MAPS = (NAME, Column("Data", _data), AGE)
 SECRETS = (NAME, Column("Type", field("type")), Column("Data", _data), AGE)
 SERVICE_ACCOUNTS = (NAME, Column("Secrets", lambda obj, _: len(obj.get("secrets") or [])), AGE)
