@@ -226,6 +226,16 @@ class Scheduler:
         lane.refresh(pod)
         return bool((self._with_nominated(lane, pod)[1] == row).any())
 
+    def what_if(self, pod: PodInfo) -> LaneWhatIf:
+        """Ask what the filters would say of the pod if other pods left.
+
+        Raises:
+            PluginError: A plugin raised or broke a rule.
+        """
+        lane = self._lane(pod)
+        lane.refresh(pod)
+        return LaneWhatIf(lane, pod, self._with_nominated(lane, pod)[0], self._nominated_by_row())
+
     # ------------------------------------------------------------------------------------------------
 
     def _schedule(self, pod: PodInfo) -> Decision:

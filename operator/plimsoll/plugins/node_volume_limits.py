@@ -40,7 +40,6 @@ from plimsoll.framework import (
     claim_not_found,
     has_volumes,
     in_tree_plugin,
-    not_owned,
     unresolvable,
     unschedulable,
 )
@@ -84,8 +83,6 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                 problem = problem or unresolvable(
                     f"looking up PVC {pod.namespace}/{name}: {claim_not_found(name)}"
                 )
-            elif volume.ephemeral is not None and not_owned(pod.pod, claim):
-                problem = problem or unresolvable(not_owned(pod.pod, claim))
         if not concerned:
             return SKIP
         if problem is not None:

@@ -1,0 +1,95 @@
+"""Victims found on many nodes at once are those found by trial, node by node."""
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import (
+    DisruptionBudgets,
+    Found,
+    KeptVictims,
+    PodsByImportance,
+    Registry,
+    Snapshot,
+    victims_by_trial,
+)
+from plimsoll.framework.victims import CANDIDATE, NO_VICTIMS, NOBODY_LOWER
+from plimsoll.model.decoding import convert
+from plimsoll.model.workload import PodDisruptionBudget
+from plimsoll.plugins import IN_TREE
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+
+PROFILE = build_profile(
+    ProfileConfig("default-scheduler"),
+    Registry(IN_TREE),
+    [Enabled(name) for name in ("PrioritySort", "NodeUnschedulable", "NodeResourcesFit", "DefaultBinder")],
+)
+
+
+@st.composite
+def full_clusters(draw):
+    """Up to five small nodes, crowded with pods of several priorities, some of them protected."""
+    nodes = [
+        a_node(
+            f"n{number}",
+            cpu=draw(st.integers(1, 4)),
+            pods=draw(st.integers(1, 5)),
+            unschedulable=draw(st.integers(0, 4)) == 0,
+        )
+        for number in range(draw(st.integers(1, 5)))
+    ]
+    pods = [
+        a_pod(
+            f"p{number}",
+            node=draw(st.sampled_from(nodes)).name,
+            cpu=draw(st.sampled_from(["500m", "1", "2"])),
+            priority=draw(st.sampled_from([-5, 0, 1, 50])),
+            labels=draw(st.sampled_from([{}, {"app": "web"}, {"app": "web", "tier": "x"}])),
+            status={"startTime": f"2026-01-01T0{draw(st.integers(0, 3))}:00:00Z"},
+        )
+        for number in range(draw(st.integers(0, 12)))
+    ]
+    cluster = a_cluster(nodes, pods)
+    for name, labels in {"web": {"app": "web"}, "x": {"tier": "x"}}.items():
+        if draw(st.booleans()):
+            cluster.objects.budgets[f"default/{name}"] = convert(
+                PodDisruptionBudget,
+                {
+                    "metadata": {"name": name, "namespace": "default"},
+                    "spec": {"selector": {"matchLabels": labels}},
+                    "status": {"disruptionsAllowed": draw(st.integers(0, 2))},
+                },
+            )
+    return cluster
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(full_clusters(), st.sampled_from(["500m", "1", "2", "3"]), st.sampled_from([0, 1, 100]))
+def test_many_at_once_equal_one_by_one(cluster, cpu, priority):
+    """Same candidates, victims in the same order, violations, refusals; and the same best."""
+    scheduler = Scheduler(PROFILE, cluster)
+    pod = cluster.templates.info(a_pod("preemptor", cpu=cpu, priority=priority))
+    what_if = scheduler.what_if(pod)
+    snapshot = Snapshot(cluster)
+    pods = snapshot.index(PodsByImportance)
+    pods.refresh(snapshot)
+    rows = what_if.helpful()
+    assert what_if.is_additive
+
+    kept = KeptVictims(snapshot)
+    kept.complete(pod, rows, snapshot, what_if)
+
+    found = []
+    for row in rows.tolist():
+        outcome = victims_by_trial(pod, row, pods.pods[row], DisruptionBudgets(cluster.objects), what_if)
+        kind = int(kept.kinds[row])
+        if isinstance(outcome, Found):
+            found.append(outcome)
+            assert kind == CANDIDATE
+            assert kept.at(row, snapshot) == outcome
+        else:
+            assert outcome == (NO_VICTIMS if kind == NOBODY_LOWER else what_if.refusal(kind))
+    lowest = min((each.cost() for each in found), default=None)
+    assert kept.best(rows).tolist() == [each.row for each in found if each.cost() == lowest]
+    cluster.validate()

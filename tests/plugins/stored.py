@@ -1,0 +1,149 @@
+"""Claims, volumes and what serves them, put into a cluster."""
+
+from plimsoll.model.decoding import convert
+from plimsoll.model.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def put(cluster, shelf, kind, document):
+    value = convert(kind, document)
+    meta = value.metadata
+    getattr(cluster.objects, shelf)[f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name] = value
+    cluster.objects.version += 1
+
+
+def a_claim(cluster, name="data", *, volume="", storage_class="slow", size="5Gi", **more):
+    """A claim, bound if it has a volume; ``annotations``, ``phase``, ``owner`` and spec fields besides."""
+    annotations = {
+        **({"pv.kubernetes.io/bind-completed": "yes"} if volume else {}),
+        **more.pop("annotations", {}),
+    }
+    phase, metadata = more.pop("phase", "Bound" if volume else "Pending"), more.pop("metadata", {})
+    put(
+        cluster,
+        "claims",
+        PersistentVolumeClaim,
+        {
+            "metadata": {"name": name, "namespace": "default", "annotations": annotations, **metadata},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": size}},
+                "storageClassName": storage_class,
+                "volumeName": volume,
+                **more,
+            },
+            "status": {"phase": phase},
+        },
+    )
+
+
+def a_volume(cluster, name, *, size="10Gi", zones=(), labels=None, storage_class="slow", **spec):
+    """An available volume, reachable from some zones or everywhere."""
+    affinity = {
+        "required": {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": ZONE, "operator": "In", "values": list(zones)}]}
+            ]
+        }
+    }
+    put(
+        cluster,
+        "volumes",
+        PersistentVolume,
+        {
+            "metadata": {"name": name, "labels": labels or {}},
+            "spec": {
+                "capacity": {"storage": size},
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": storage_class,
+                "nodeAffinity": affinity if zones else None,
+                **spec,
+            },
+            "status": {"phase": spec.pop("phase", "Available")},
+        },
+    )
+
+
+def a_class(cluster, name="slow", *, mode="WaitForFirstConsumer", provisioner="csi.example.com", **more):
+    put(
+        cluster,
+        "storage_classes",
+        StorageClass,
+        {"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": mode, **more},
+    )
+
+
+def a_csi_node(cluster, name, *, migrated="", **limits):
+    """Limits by driver, dots written as underscores."""
+    annotations = {"storage.alpha.kubernetes.io/migrated-plugins": migrated} if migrated else {}
+    put(
+        cluster,
+        "csi_nodes",
+        CSINode,
+        {
+            "metadata": {"name": name, "annotations": annotations},
+            "spec": {
+                "drivers": [
+                    {"name": driver.replace("_", "."), "allocatable": {"count": count}}
+                    for driver, count in limits.items()
+                ]
+            },
+        },
+    )
+
+
+def a_driver(cluster, name="csi.example.com", *, storage_capacity=True):
+    put(
+        cluster,
+        "csi_drivers",
+        CSIDriver,
+        {"metadata": {"name": name}, "spec": {"storageCapacity": storage_capacity}},
+    )
+
+
+def a_capacity(cluster, name, *, zone=None, **more):
+    topology = None if zone is None else {"matchLabels": {ZONE: zone}}
+    put(
+        cluster,
+        "csi_capacities",
+        CSIStorageCapacity,
+        {
+            "metadata": {"name": name, "namespace": "kube-system"},
+            "storageClassName": "slow",
+            "nodeTopology": topology,
+            **more,
+        },
+    )
+
+
+def an_attachment(cluster, name, *, volume, node, attacher="csi.example.com"):
+    put(
+        cluster,
+        "attachments",
+        VolumeAttachment,
+        {
+            "metadata": {"name": name},
+            "spec": {
+                "attacher": attacher,
+                "nodeName": node,
+                "source": {"persistentVolumeName": volume},
+            },
+        },
+    )
+
+
+def mounting(*claims):
+    """Volumes of a pod that mounts these claims."""
+    return [
+        {"name": f"v{number}", "persistentVolumeClaim": {"claimName": claim}}
+        for number, claim in enumerate(claims)
+    ]
