@@ -1,4 +1,4 @@
-"""``/openapi/v3``: an index, and a document for each group version.
+"""``/openapi/v3``: an index, and a document for each group version; ``/openapi/v2``: one for all.
 
 kubectl looks in them for the parameters that a PATCH takes, for how lists merge, and for what to explain. The
 documents of built-in groups are made once; those of definitions follow the definitions.
@@ -68,6 +68,8 @@ class OpenApi:
 
     def __call__(self, path: str, _accept: str) -> Document | None:
         """The document at a path, None where there is none."""
+        if path == "/openapi/v2":
+            return Document(self._version_2())
         if path.rstrip("/") == _ROOT:
             return Document(orjson.dumps({"paths": self._index()}))
         if not path.startswith(f"{_ROOT}/"):
@@ -107,6 +109,19 @@ class OpenApi:
             for version in kind.versions.values()
         ]
         return hashlib.sha256("\n".join(told).encode()).hexdigest().upper()
+
+    def _version_2(self) -> bytes:
+        """The schemas of all group versions in one document, in JSON only, and without paths."""
+        schemas: Obj = {}
+        for resources in self._places().values():
+            schemas |= self._document(resources)["components"]["schemas"]
+        document = {
+            "swagger": "2.0",
+            "info": {"title": "Kubernetes", "version": VERSION["gitVersion"]},
+            "paths": {},
+            "definitions": schemas,
+        }
+        return orjson.dumps(document).replace(b"#/components/schemas/", b"#/definitions/")
 
     def _document(self, resources: list[Resource]) -> Obj:
         schemas = built_in_schemas([resource for resource in resources if not resource.custom])
