@@ -1,0 +1,87 @@
+"""The operator and the scenes that end-to-end tests play on."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from e2e.operating import Operator
+from e2e.polling import eventually
+from e2e.scene import Scene
+from e2e.speaking import Speaker, speaking
+from plimsoll.api.v1alpha1 import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+ROOT = Path(__file__).parents[2]
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def documents(folder: str) -> list[dict[str, Any]]:
+    """The objects of all YAML files of a folder."""
+    contents = [path.read_text(encoding="utf-8") for path in sorted((ROOT / folder).glob("*.yaml"))]
+    return [document for content in contents for document in yaml.safe_load_all(content)]
+
+
+async def define(speaker: Speaker) -> None:
+    """Install the custom resource definitions and wait until they are served."""
+    for definition in documents("crds"):
+        await speaker.install(DEFINITIONS, definition)
+    for kind in KINDS:
+        path = f"/apis/plimsoll.dev/v1alpha1/{kind.definition.plural}"
+        await eventually(
+            lambda path=path: speaker.request("GET", path, limit="1"), lambda answer: answer.status == 200
+        )
+
+
+@pytest.fixture
+async def speaker(kubeconfig: Path) -> AsyncIterator[Speaker]:
+    """Somebody who speaks to an API server that serves our kinds."""
+    async with speaking(kubeconfig) as somebody:
+        await define(somebody)
+        yield somebody
+
+
+@pytest.fixture(scope="session")
+def operator(kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    """The operator of this session; a test that ends it starts it again."""
+
+    async def prepare() -> None:
+        async with speaking(kubeconfig) as somebody:
+            await define(somebody)
+
+    asyncio.run(prepare())
+    one = Operator(kubeconfig, tmp_path_factory.mktemp("operator") / "log")
+    one.start().until_ready()
+    yield one
+    assert one.terminate() == 0, one.said()
+
+
+@pytest.fixture
+async def scene(operator: Operator, speaker: Speaker) -> AsyncIterator[Scene]:
+    """A part of the cluster for one test; the operator runs."""
+    assert operator.status is None, f"the operator has ended: {operator.said()[-4000:]}"
+    one = await Scene(speaker).begin()
+    yield one
+    await one.end()
+    assert operator.status is None, f"the operator has ended: {operator.said()[-4000:]}"
+
+
+@pytest.fixture
+def start_operator(tmp_path: Path) -> Iterator[Callable[[Path], Operator]]:
+    """Start further operators, on clusters of their own."""
+    started: list[Operator] = []
+
+    def start(kubeconfig: Path) -> Operator:
+        one = Operator(kubeconfig, tmp_path / f"operator-{len(started)}.log").start()
+        started.append(one)
+        return one
+
+    yield start
+    for one in started:
+        one.kill()

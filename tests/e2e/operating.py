@@ -1,0 +1,103 @@
+"""The operator as users run it: ``plimsoll run`` in a process of its own, on ports of its own."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Seconds to start, and to end.
+READY_S, END_S = 30.0, 20.0
+
+
+def free_port() -> int:
+    """A port that nobody listens on just now."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+@dataclass(slots=True)
+class Operator:
+    """One ``plimsoll run`` after another, on one cluster."""
+
+    kubeconfig: Path
+    log: Path
+    metrics_port: int = field(default_factory=free_port)
+    health_port: int = field(default_factory=free_port)
+    _process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Operator:
+        """Start a process; ``until_ready`` waits for it."""
+        command = [sys.executable, "-m", "plimsoll", "run", "--kubeconfig", str(self.kubeconfig)]
+        command += ["--bind-address", "127.0.0.1", "--log-format", "text"]
+        command += ["--metrics-port", str(self.metrics_port), "--health-port", str(self.health_port)]
+        with self.log.open("ab") as sink:
+            self._process = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT)
+        return self
+
+    @property
+    def status(self) -> int | None:
+        """The exit status, None while it runs."""
+        return None if self._process is None else self._process.poll()
+
+    def ask(self, path: str, port: int | None = None) -> tuple[int, str]:
+        """Status and body of one of its endpoints; 0 when nobody answers."""
+        url = f"http://127.0.0.1:{port or self.metrics_port}{path}"
+        try:
+            with urllib.request.urlopen(url, timeout=5) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as exc:
+            return exc.code, exc.read().decode()
+        except OSError as exc:
+            return 0, str(exc)
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of a metric's samples that bear these labels."""
+        total = 0.0
+        for line in self.ask("/metrics")[1].splitlines():
+            head, _, value = line.rpartition(" ")
+            family, _, rest = head.partition("{")
+            if family == name and all(f'{key}="{wanted}"' in rest for key, wanted in labels.items()):
+                total += float(value)
+        return total
+
+    def until_ready(self) -> Operator:
+        """Wait for /readyz."""
+        deadline = time.monotonic() + READY_S
+        while self.ask("/readyz")[0] != 200:
+            if self.status is not None or time.monotonic() > deadline:
+                raise AssertionError(f"the operator is not ready: {self.said()}")
+            time.sleep(0.05)
+        return self
+
+    def said(self) -> str:
+        """Its log."""
+        return self.log.read_text(errors="replace")
+
+    def kill(self) -> None:
+        """End it without a warning, as a machine does that loses power."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def terminate(self) -> int:
+        """End it politely; the exit status."""
+        if self._process is None:
+            return 0
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            return self._process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"SIGTERM did not end the operator: {self.said()[-4000:]}") from None

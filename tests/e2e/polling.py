@@ -1,0 +1,41 @@
+"""Waiting for what a user waits for: asked again and again, until a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+T = TypeVar("T")
+
+#: Seconds until something is late, and between two looks at it.
+PATIENCE_S, PACE_S = 25.0, 0.05
+
+
+async def eventually(
+    question: Callable[[], Awaitable[T]],
+    holds: Callable[[T], object] = bool,
+    within_s: float = PATIENCE_S,
+) -> T:
+    """The first answer that holds; fails with the last one that did not."""
+    deadline = time.monotonic() + within_s
+    while True:
+        answer = await question()
+        if holds(answer):
+            return answer
+        assert time.monotonic() < deadline, f"still after {within_s:.0f} s: {answer!r}"
+        await asyncio.sleep(PACE_S)
+
+
+async def throughout(
+    question: Callable[[], Awaitable[T]], holds: Callable[[T], object], seconds: float
+) -> None:
+    """Make sure that every answer holds, for some seconds: for what must not happen."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        answer = await question()
+        assert holds(answer), f"meanwhile: {answer!r}"
+        await asyncio.sleep(PACE_S)
