@@ -39,24 +39,29 @@ async def define(speaker: Speaker) -> None:
         )
 
 
-@pytest.fixture
-async def speaker(kubeconfig: Path) -> AsyncIterator[Speaker]:
-    """Somebody who speaks to an API server that serves our kinds."""
-    async with speaking(kubeconfig) as somebody:
-        await define(somebody)
-        yield somebody
-
-
 @pytest.fixture(scope="session")
-def operator(kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    """The operator of this session; a test that ends it starts it again."""
+def defined(kubeconfig: Path) -> Path:
+    """The kubeconfig of this session's cluster, once it serves our kinds."""
 
     async def prepare() -> None:
         async with speaking(kubeconfig) as somebody:
             await define(somebody)
 
     asyncio.run(prepare())
-    one = Operator(kubeconfig, tmp_path_factory.mktemp("operator") / "log")
+    return kubeconfig
+
+
+@pytest.fixture
+async def speaker(defined: Path) -> AsyncIterator[Speaker]:
+    """Somebody who speaks to an API server that serves our kinds."""
+    async with speaking(defined) as somebody:
+        yield somebody
+
+
+@pytest.fixture(scope="session")
+def operator(defined: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    """The operator of this session; a test that ends it starts it again."""
+    one = Operator(defined, tmp_path_factory.mktemp("operator") / "log")
     one.start().until_ready()
     yield one
     assert one.terminate() == 0, one.said()

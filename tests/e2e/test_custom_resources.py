@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import uuid
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from api.malformed_policies import MALFORMED, MalformedPolicy
-from e2e.speaking import MERGE, TABLE, Speaker, speaking
-from plimsoll.api.v1alpha1 import KINDS, Eviction, SchedulingPolicy
+from e2e.conftest import documents
+from e2e.speaking import MERGE, TABLE, Speaker
+from plimsoll.api.v1alpha1 import Eviction, SchedulingPolicy
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus, PodReference, Replacement
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
@@ -25,36 +23,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
-ROOT = Path(__file__).parents[2]
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 POLICIES = "/apis/plimsoll.dev/v1alpha1/schedulingpolicies"
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
-
-
-def documents(folder: str) -> list[dict[str, Any]]:
-    """The objects of all YAML files of a folder."""
-    contents = [path.read_text(encoding="utf-8") for path in sorted((ROOT / folder).glob("*.yaml"))]
-    return [document for content in contents for document in yaml.safe_load_all(content)]
-
-
-@pytest.fixture
-async def speaker(kubeconfig: Path) -> AsyncIterator[Speaker]:
-    """Somebody who speaks to an API server that serves our kinds."""
-    async with speaking(kubeconfig) as somebody:
-        for definition in documents("crds"):
-            await somebody.install(DEFINITIONS, definition)
-        for kind in KINDS:
-            await served(somebody, f"/apis/plimsoll.dev/v1alpha1/{kind.definition.plural}")
-        yield somebody
-
-
-async def served(speaker: Speaker, path: str) -> None:
-    """Wait until a kind that was just defined can be listed."""
-    for _ in range(400):
-        if (await speaker.request("GET", path, limit="1")).status == 200:
-            return
-        await asyncio.sleep(0.05)
-    pytest.fail(f"{path} is not served 20 s after it was defined")
 
 
 @pytest.fixture

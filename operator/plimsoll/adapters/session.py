@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 import orjson
+import yaml
 from kubernetes_asyncio import client, config
 
 from plimsoll.adapters.errors import APIError, Unavailable, error_of
@@ -156,7 +157,7 @@ async def connected(kubeconfig: Path | None = None) -> AsyncIterator[Session]:
                 config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]  # untyped there
             except config.ConfigException:
                 await config.load_kube_config(client_configuration=settings)
-    except (config.ConfigException, OSError, TypeError, AttributeError) as exc:
+    except (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, AttributeError) as exc:
         where = kubeconfig or "the cluster's service account or the default kubeconfig"
         raise APIError(f"reading {where}", message=f"no usable configuration: {exc}") from exc
     api_client = client.ApiClient(configuration=settings)

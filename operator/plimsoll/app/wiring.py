@@ -35,7 +35,7 @@ from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
-from plimsoll.handlers import lifecycle, policies
+from plimsoll.handlers import evictions, lifecycle, policies
 from plimsoll.model.event import ClusterEvent
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.state.cache import Cache
@@ -141,18 +141,27 @@ class Operator:
         """Run until SIGTERM or SIGINT."""
         log = structlog.get_logger("plimsoll")
         kopf_registry = kopf.OperatorRegistry()
-        lifecycle.register(kopf_registry, login=self._login, alive=lambda: "running")
+        tasks: list[asyncio.Task[None]] = []
+
+        async def end_tasks() -> None:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+        lifecycle.register(kopf_registry, login=self._login, alive=lambda: "running", stop=end_tasks)
         policies.register(kopf_registry, self.policies)
+        evictions.register(kopf_registry, self.rebalancers.keeper)
         stop = asyncio.Event()
         address = self.settings.bind_address
         async with serving(
             address, self.settings.metrics_port, self.metrics, self.unready, lambda: ""
         ) as port:
-            tasks = [
+            tasks += [
                 asyncio.create_task(work, name=name)
                 for name, work in (
                     ("events", self.recorder.run()),
                     *((f"watch {index}", each.run()) for index, each in enumerate(self.reflectors)),
+                    ("decisions", self._decide()),
                 )
             ]
             log.info("started", version=plimsoll.__version__, server=self.session.address, port=port)
@@ -168,16 +177,11 @@ class Operator:
                 ),
                 name="kopf",
             )
-            tasks += [
-                asyncio.create_task(self._decide(), name="decisions"),
-            ]
             try:
                 done, _ = await asyncio.wait([front, *tasks], return_when=asyncio.FIRST_COMPLETED)
             finally:
                 stop.set()
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await end_tasks()
                 with contextlib.suppress(asyncio.CancelledError):
                     await front
             for task in done:

@@ -1,6 +1,6 @@
 """Start-up settings, login and probes of the kopf operator."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import kopf
@@ -10,6 +10,7 @@ def register(
     registry: kopf.OperatorRegistry,
     login: Callable[[], kopf.ConnectionInfo],
     alive: Callable[[], str],
+    stop: Callable[[], Awaitable[None]],
 ) -> None:
     """Enter the handlers.
 
@@ -17,6 +18,7 @@ def register(
         registry: Of the operator.
         login: The connection that all of us use.
         alive: One word on how the loops are, for the liveness probe; raises when they are not.
+        stop: Ends our own tasks; kopf would wait five seconds for each task that is not its own.
     """
 
     @kopf.on.startup(registry=registry)
@@ -36,3 +38,7 @@ def register(
     @kopf.on.probe(registry=registry, id="loops")
     def loops(**_: Any) -> str:
         return alive()
+
+    @kopf.on.cleanup(registry=registry)
+    async def cleanup(**_: Any) -> None:
+        await stop()

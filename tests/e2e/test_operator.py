@@ -1,0 +1,114 @@
+"""The operator as a process: ready, measured, ended, started before its custom resources exist."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from e2e.conftest import define
+from e2e.polling import eventually
+from e2e.scene import Scene
+from e2e.speaking import speaking
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import StartDevCluster
+    from e2e.operating import Operator
+
+pytestmark = pytest.mark.e2e
+
+
+async def test_it_waits_for_its_custom_resources(
+    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator]
+) -> None:
+    """Started first, it serves policies as soon as they can exist, and ends within its grace period."""
+    cluster = start_devcluster()
+    operator = start_operator(cluster.kubeconfig).until_ready()
+    async with speaking(cluster.kubeconfig) as speaker:
+        await define(speaker)
+        scene = await Scene(speaker).begin()
+        await scene.node("a")
+        await scene.policy({"scheduling": {"schedulerName": scene.scheduler}})
+        await scene.pod("web")
+
+        await scene.until_bound("web")
+    began = time.monotonic()
+    assert operator.terminate() == 0
+    assert time.monotonic() - began < 3, "SIGTERM is obeyed at once, not after a time limit"
+    assert "apply crds/" in operator.said()
+    assert "contained failure" not in operator.said()
+
+
+async def test_it_is_not_ready_before_it_has_seen_the_cluster(
+    tmp_path: Path, start_operator: Callable[[Path], Operator]
+) -> None:
+    """An API server that does not answer is waited for, and /readyz says so."""
+    nowhere = tmp_path / "kubeconfig"
+    nowhere.write_text(
+        "{apiVersion: v1, kind: Config, current-context: a,"
+        " contexts: [{name: a, context: {cluster: a, user: a}}],"
+        " clusters: [{name: a, cluster: {server: 'http://127.0.0.1:9'}}], users: [{name: a, user: {}}]}"
+    )
+    operator = start_operator(nowhere)
+
+    async def asked() -> tuple[int, str]:
+        return operator.ask("/readyz")
+
+    status, why = await eventually(asked, lambda answer: answer[0] != 0)
+
+    assert status == 503
+    assert "waiting for the first list of" in why
+    assert "nodes" in why
+    assert operator.status is None
+    assert operator.terminate() == 0
+
+
+async def test_probes_and_metrics_answer(scene: Scene, operator: Operator) -> None:
+    """Liveness on one port; readiness and Prometheus' text on the other; placing pods is counted."""
+    await scene.node("a")
+    await scene.scheduling()
+    await scene.pod("web")
+    await scene.until_bound("web")
+
+    async def bound() -> float:
+        return operator.metric(
+            "plimsoll_scheduler_schedule_attempts_total", profile=scene.scheduler, result="scheduled"
+        )
+
+    assert operator.ask("/healthz", operator.health_port)[0] == 200
+    assert operator.ask("/readyz") == (200, "ok\n")
+    assert operator.ask("/healthz") == (200, "ok\n")
+    assert await eventually(bound) == 1
+    assert operator.metric("plimsoll_scheduler_cache_size", type="nodes") >= 1
+    assert operator.metric("plimsoll_watch_lists_total", resource="pods") >= 1
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param(None, "no usable configuration", id="missing"),
+        pytest.param("{", "no usable configuration", id="no yaml"),
+        pytest.param("[1]", "no usable configuration", id="no mapping"),
+        pytest.param("apiVersion: v1\nkind: Config\n", "no usable configuration", id="empty"),
+    ],
+)
+async def test_a_kubeconfig_that_is_none_is_one_sentence(
+    content: str | None, said: str, tmp_path: Path, start_operator: Callable[[Path], Operator]
+) -> None:
+    """No stack trace, exit status 1."""
+    path = tmp_path / "kubeconfig"
+    if content is not None:
+        path.write_text(content)
+    operator = start_operator(path)
+
+    async def ended() -> int | None:
+        return operator.status
+
+    assert await eventually(ended, lambda status: status is not None) == 1
+    assert said in operator.said()
+    assert str(path) in operator.said()
+    assert "Traceback" not in operator.said()
