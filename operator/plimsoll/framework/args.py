@@ -47,4 +47,5 @@ def parse_args(model: type[ArgsT], given: Mapping[str, Any] | None, path: str) -
     except ValidationError as exc:
         first = exc.errors()[0]
         field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-        raise ConfigurationError(f"{path}{field}", first["msg"]) from exc
+        # Pydantic's own prefix before what a validator of ours says is no help to anybody.
+        raise ConfigurationError(f"{path}{field}", first["msg"].removeprefix("Value error, ")) from exc
