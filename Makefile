@@ -43,6 +43,9 @@ demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KE
 test: $(STAMP) ## the whole test suite
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
+e2e: $(STAMP) ## the end-to-end tests: PLIMSOLL_E2E_KUBECONFIG=<file> takes a real cluster
+	$(BIN)/python -m pytest tests/e2e $(ARGS)
+
 vectors: $(STAMP) ## decide recorded cases again: VECTORS=<folder> [FAMILY=<name>]
 	$(BIN)/python -m plimsoll.testing.replay $(or $(VECTORS),../shared/vectors) $(if $(FAMILY),--family $(FAMILY))
 

@@ -252,15 +252,20 @@ class Scene:
             document = (await self.speaker.request("GET", f"{POLICIES}/{policy}")).accepted()
             for each in document.get("status", {}).get("conditions") or ():
                 if each["type"] == kind:
-                    return {**each, "is_present": each["observedGeneration"] == document["metadata"]["generation"]}
+                    return {
+                        **each,
+                        "is_present": each["observedGeneration"] == document["metadata"]["generation"],
+                    }
             return {}
 
         return await eventually(
             found,
-            lambda one: one
-            and one["is_present"]
-            and one["status"] == status
-            and (not reason or one["reason"] == reason),
+            lambda one: (
+                one
+                and one["is_present"]
+                and one["status"] == status
+                and (not reason or one["reason"] == reason)
+            ),
         )
 
     async def runs(self, policy: str, count: int) -> Obj:

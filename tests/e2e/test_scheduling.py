@@ -144,14 +144,16 @@ async def test_many_pods_never_overcommit_a_node(scene: Scene) -> None:
     nodes = await scene.until_running(30)
     waiting = await eventually(
         scene.pods,
-        lambda pods: sum(
-            any(
-                each["type"] == "PodScheduled" and each["status"] == "False"
-                for each in pod["status"].get("conditions", [])
+        lambda pods: (
+            sum(
+                any(
+                    each["type"] == "PodScheduled" and each["status"] == "False"
+                    for each in pod["status"].get("conditions", [])
+                )
+                for pod in pods
             )
-            for pod in pods
-        )
-        == 10,
+            == 10
+        ),
     )
 
     assert sorted(nodes.count(node) for node in set(nodes)) == [10, 10, 10]

@@ -1,0 +1,367 @@
+"""Moves: predicted or carried out, recorded, verified, and never past a budget, a limit or a protection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from e2e.polling import eventually, throughout
+from e2e.scene import LABEL, POLICIES
+from e2e.speaking import MERGE
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from e2e.operating import Operator
+    from e2e.scene import Obj, Scene
+
+pytestmark = pytest.mark.e2e
+
+STORY = ["Planned", "Evicting", "Evicted", "Settled"]
+LOW: Obj = {
+    "name": "LowNodeUtilization",
+    "args": {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 60}},
+}
+ALL_AT_ONCE = {"total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%"}
+
+
+async def crowded(scene: Scene, replicas: int = 2, **spec: Any) -> tuple[str, str]:
+    """A Deployment whose pods had but one node when they were placed, and a second node that came later."""
+    old = await scene.node("old")
+    await scene.scheduling()
+    await scene.deployment("web", replicas, **spec)
+    return old, await scene.node("new")
+
+
+def story_of(record: Obj) -> list[str]:
+    """The phases that a record went through."""
+    return [each["phase"] for each in record["status"]["transitions"]]
+
+
+async def duplicates(scene: Scene) -> Callable[[], Awaitable[bool]]:
+    """Two pods of one owner share a node while another is free."""
+    await crowded(scene)
+
+    async def mended() -> bool:
+        return len(set(await scene.running(app="web"))) == 2
+
+    return mended
+
+
+async def violated_taint(scene: Scene) -> Callable[[], Awaitable[bool]]:
+    """A taint comes to a node whose pods do not tolerate it."""
+    old, new = await crowded(scene)
+    taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+    await scene.change_node(old, {"spec": {"taints": [taint]}})
+
+    async def mended() -> bool:
+        return await scene.running(app="web") == [new, new]
+
+    return mended
+
+
+async def violated_node_affinity(scene: Scene) -> Callable[[], Awaitable[bool]]:
+    """A node loses the label that its pods require."""
+    terms = [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}]
+    affinity = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    }
+    old = await scene.node("old", labels={"disk": "ssd"})
+    await scene.scheduling()
+    await scene.deployment("web", 2, affinity=affinity)
+    new = await scene.node("new", labels={"disk": "ssd"})
+    await scene.change_node(old, {"metadata": {"labels": {"disk": "hdd"}}})
+
+    async def mended() -> bool:
+        return await scene.running(app="web") == [new, new]
+
+    return mended
+
+
+async def violated_anti_affinity(scene: Scene) -> Callable[[], Awaitable[bool]]:
+    """A pod comes to bear a label that its neighbours cannot stand."""
+    term = {"labelSelector": {"matchLabels": {"noisy": "yes"}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    old = await scene.node("old")
+    await scene.scheduling()
+    await scene.deployment("quiet", 2, affinity=affinity)
+    await scene.deployment("loud", 2)
+    await scene.node("new")
+    for pod in await scene.pods(app="loud"):
+        path = scene.path(f"pods/{pod['metadata']['name']}")
+        change = {"metadata": {"labels": {"noisy": "yes"}}}
+        (await scene.speaker.request("PATCH", path, change, sends=MERGE)).accepted()
+
+    async def mended() -> bool:
+        quiet, loud = set(await scene.running(app="quiet")), set(await scene.running(noisy="yes"))
+        return bool(quiet) and not quiet & loud
+
+    assert set(await scene.running(app="quiet")) == {old}
+    return mended
+
+
+async def overutilized(scene: Scene) -> Callable[[], Awaitable[bool]]:
+    """A full node beside an empty one."""
+    await crowded(scene, 7, cpu="500m")
+
+    async def mended() -> bool:
+        nodes = Counter(await scene.running(app="web"))
+        return sum(nodes.values()) == 7 and max(nodes.values()) <= 4
+
+    return mended
+
+
+@pytest.mark.parametrize(
+    ("strategy", "trouble"),
+    [
+        pytest.param("RemoveDuplicates", duplicates, id="RemoveDuplicates"),
+        pytest.param("RemovePodsViolatingNodeTaints", violated_taint, id="NodeTaints"),
+        pytest.param(
+            {
+                "name": "RemovePodsViolatingNodeAffinity",
+                "args": {"nodeAffinityType": ["requiredDuringSchedulingIgnoredDuringExecution"]},
+            },
+            violated_node_affinity,
+            id="NodeAffinity",
+        ),
+        pytest.param(
+            "RemovePodsViolatingInterPodAntiAffinity", violated_anti_affinity, id="InterPodAntiAffinity"
+        ),
+        pytest.param(LOW, overutilized, id="LowNodeUtilization"),
+    ],
+)
+async def test_each_strategy_mends_its_trouble(
+    strategy: str | Obj, trouble: Callable[[Scene], Awaitable[Callable[[], Awaitable[bool]]]], scene: Scene
+) -> None:
+    """Pods move to where the scheduler wants them, and every record tells its story to the end."""
+    mended = await trouble(scene)
+    assert not await mended()
+    name = await scene.policy(scene.rebalancing(strategy))
+
+    await eventually(mended)
+    records = await scene.until_finished(1)
+    status = await scene.runs(name, 1)
+
+    landed = Counter(record["status"].get("phase") for record in records)
+    assert landed == {"Settled": len(records)}, records
+    for record in records:
+        spec, outcome = record["spec"], record["status"]
+        assert story_of(record) == STORY
+        assert spec["mode"] == "Enforce"
+        assert spec["strategy"] == (strategy if isinstance(strategy, str) else strategy["name"])
+        assert spec["targetNode"] != spec["fromNode"]
+        assert outcome["replacement"]["node"] != spec["fromNode"]
+        assert outcome["replacement"]["uid"] != spec["pod"]["uid"]
+        assert spec["reason"]
+    assert len({record["spec"]["pod"]["uid"] for record in records}) == len(records)
+    assert status["counts"]["planned"] == status["counts"]["evicted"] == 0, "it came to rest"
+    note = (await scene.events(records[0]["spec"]["pod"]["name"], "Evicted"))[0]["note"]
+    assert records[0]["spec"]["fromNode"] in note
+
+
+async def test_a_dry_run_predicts_and_touches_nothing(scene: Scene) -> None:
+    """Records with targets, no eviction, and the same prediction is not written again in each run."""
+    old, new = await crowded(scene, 3)
+    before = {pod["metadata"]["uid"] for pod in await scene.pods()}
+    name = await scene.policy(scene.rebalancing("RemoveDuplicates", mode="DryRun", limits=ALL_AT_ONCE))
+
+    first = await scene.until_finished(1)
+    status = await scene.runs(name, 3)
+    records = await scene.records()
+
+    assert {record["metadata"]["name"] for record in records} == {
+        record["metadata"]["name"] for record in first
+    }
+    for record in records:
+        assert record["status"]["phase"] == "Predicted"
+        assert (record["spec"]["fromNode"], record["spec"]["targetNode"]) == (old, new)
+        assert record["spec"]["mode"] == "DryRun"
+    assert status["lastRun"]["mode"] == "DryRun"
+    assert status["counts"]["planned"] == len(records)
+    assert status["counts"]["evicted"] == 0
+    assert "nextRunTime" in status
+    assert {pod["metadata"]["uid"] for pod in await scene.pods()} == before
+    assert await scene.running() == [old, old, old]
+
+
+async def test_a_prediction_does_not_depend_on_how_ties_fall(scene: Scene) -> None:
+    """With three nodes that are as good, each pod keeps its one record over many runs."""
+    await crowded(scene, 2)
+    for suffix in ("other", "third"):
+        await scene.node(suffix)
+    name = await scene.policy(scene.rebalancing("RemoveDuplicates", mode="DryRun"))
+
+    await scene.runs(name, 4)
+
+    pods = [record["spec"]["pod"]["uid"] for record in await scene.records()]
+    assert len(pods) == len(set(pods)) == 1
+
+
+async def test_dry_run_becomes_real_when_the_mode_says_so(scene: Scene) -> None:
+    """The first thing that a careful user does, and the second."""
+    await crowded(scene)
+    name = await scene.policy(scene.rebalancing("RemoveDuplicates", mode="DryRun"))
+    await scene.until_finished(1)
+
+    await scene.change_policy(name, {"rebalancing": {"mode": "Enforce"}})
+
+    await eventually(lambda: scene.running(app="web"), lambda nodes: len(set(nodes)) == 2)
+    await eventually(scene.phases, lambda phases: phases == ["Predicted", "Settled"])
+
+
+async def test_a_budget_that_allows_nothing_is_named_and_kept(scene: Scene) -> None:
+    """Nobody is evicted, and the policy's status says which budget it was."""
+    await crowded(scene)
+    await scene.budget("strict", "web", minAvailable=2)
+    before = {pod["metadata"]["uid"] for pod in await scene.pods()}
+    name = await scene.policy(scene.rebalancing("RemoveDuplicates"))
+
+    status = await scene.runs(name, 2)
+
+    refused = {each["reason"]: each for each in status["counts"]["refused"]}
+    assert any(f"{scene.name}/strict" in each["message"] for each in refused.values()), refused
+    assert {pod["metadata"]["uid"] for pod in await scene.pods()} == before
+    assert not any("Evicted" in story_of(record) for record in await scene.records())
+
+
+async def test_a_budget_is_never_violated_on_the_way(scene: Scene) -> None:
+    """Six pods move although only one at a time may be missing."""
+    old, _ = await crowded(scene, 6)
+    await scene.budget("gentle", "web", maxUnavailable=1)
+    taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+    await scene.change_node(old, {"spec": {"taints": [taint]}})
+    await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints", limits=ALL_AT_ONCE))
+    path = scene.path("poddisruptionbudgets/gentle", "/apis/policy/v1")
+    lowest = 6
+
+    async def moved() -> bool:
+        nonlocal lowest
+        status = (await scene.speaker.request("GET", path)).accepted()["status"]
+        lowest = min(lowest, status["currentHealthy"])
+        assert status["currentHealthy"] >= status["desiredHealthy"], status
+        nodes = await scene.running(app="web")
+        return len(nodes) == 6 and old not in nodes
+
+    await eventually(moved, within_s=40)
+
+    records = await scene.until_finished(6)
+    assert lowest == 5
+    assert sum(record["status"]["phase"] == "Settled" for record in records) == 6
+
+
+async def test_limits_hold_in_each_run(scene: Scene) -> None:
+    """One pod of a workload in a run, although all are in the wrong place; the rest is told why."""
+    old, new = await crowded(scene, 4)
+    taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+    await scene.change_node(old, {"spec": {"taints": [taint]}})
+    limits = {**ALL_AT_ONCE, "perWorkload": 1}
+    spec = scene.rebalancing("RemovePodsViolatingNodeTaints", limits=limits)
+    spec["rebalancing"]["schedule"] = {"intervalSeconds": 3600}
+    name = await scene.policy(spec)
+
+    status = await scene.runs(name, 1)
+    await scene.until_finished(1)
+
+    assert status["counts"]["considered"] == 4
+    assert status["counts"]["planned"] == 1
+    (refused,) = status["counts"]["refused"]
+    assert refused["count"] == 3
+    assert refused["message"].startswith(f"at most 1 eviction of ReplicaSet {scene.name}/web-")
+    assert Counter(await scene.until_running(4, app="web")) == {old: 3, new: 1}
+
+
+async def test_a_pod_without_a_better_place_stays(scene: Scene) -> None:
+    """The promise: where the scheduler has no other node, nothing is evicted."""
+    old = await scene.node("old")
+    await scene.scheduling()
+    await scene.deployment("web", 2)
+    taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+    await scene.change_node(old, {"spec": {"taints": [taint]}})
+    await scene.node("full", cpu="50m")
+    name = await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints"))
+
+    status = await scene.runs(name, 2)
+
+    assert status["counts"]["considered"] == 2
+    assert status["counts"]["planned"] == 0
+    assert sum(each["count"] for each in status["counts"]["refused"]) == 2
+    assert await scene.records() == []
+
+
+async def test_suspension_stops_moves(scene: Scene) -> None:
+    """And its end lets them go on."""
+    await crowded(scene)
+    name = await scene.policy({**scene.rebalancing("RemoveDuplicates"), "suspend": True})
+    await scene.until_condition(name, "Ready", "False", "Suspended")
+    await throughout(scene.records, lambda records: records == [], 1.5)
+
+    await scene.change_policy(name, {"suspend": False})
+
+    await eventually(lambda: scene.running(app="web"), lambda nodes: len(set(nodes)) == 2)
+
+
+async def test_a_deleted_policy_runs_no_more(scene: Scene) -> None:
+    """Its records stay."""
+    await crowded(scene, 3)
+    name = await scene.policy(scene.rebalancing("RemoveDuplicates", mode="DryRun"))
+    known = await scene.until_finished(1)
+    await scene.speaker.request("DELETE", f"{POLICIES}/{name}")
+    await asyncio.sleep(0.2)
+    taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+    await scene.node("another", taints=[taint])
+
+    await throughout(scene.records, lambda records: len(records) == len(known), 1.5)
+
+
+async def test_records_are_kept_to_their_number(scene: Scene, operator: Operator) -> None:
+    """Past the cap no further prediction is written; the metric says how many were not."""
+    for suffix in ("b", "c", "d", "e"):
+        await scene.node(suffix, taints=[{"key": "later", "effect": "NoSchedule"}])
+    old, _ = await crowded(scene, 5)
+    await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
+    name = await scene.policy(
+        scene.rebalancing(
+            "RemovePodsViolatingNodeTaints", mode="DryRun", limits=ALL_AT_ONCE, records={"maxCount": 2}
+        )
+    )
+
+    status = await scene.runs(name, 2)
+
+    async def dropped() -> float:
+        return operator.metric("plimsoll_rebalancer_dropped_records_total", policy=name, why="breaker")
+
+    assert status["counts"]["planned"] == 5
+    assert len(await scene.records()) == 2
+    assert await eventually(dropped) >= 3
+
+
+async def test_the_oldest_finished_records_make_room(scene: Scene) -> None:
+    """A history of real moves is cut to its latest."""
+    old, _ = await crowded(scene, 4)
+    await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
+    name = await scene.policy(
+        scene.rebalancing("RemovePodsViolatingNodeTaints", limits={"perWorkload": 1}, records={"maxCount": 1})
+    )
+
+    await eventually(lambda: scene.running(app="web"), lambda nodes: len(nodes) == 4 and old not in nodes)
+    await scene.until_finished(1)
+    await scene.runs(name, 2)
+
+    assert await scene.phases() == ["Settled"]
+
+
+async def test_a_prediction_that_somebody_deleted_is_made_again(scene: Scene) -> None:
+    """`kubectl delete` is no veto; what still holds is predicted anew."""
+    await crowded(scene)
+    name = await scene.policy(scene.rebalancing("RemoveDuplicates", mode="DryRun"))
+    (record,) = await scene.until_finished(1)
+
+    await scene.speaker.request("DELETE", f"{scene.records_path}/{record['metadata']['name']}")
+    await scene.runs(name, 2)
+
+    (again,) = await scene.until_finished(1)
+    assert again["metadata"]["uid"] != record["metadata"]["uid"]
+    assert LABEL not in again["metadata"]["labels"]
