@@ -52,6 +52,11 @@ vectors: $(STAMP) ## decide recorded cases again: VECTORS=<folder> [FAMILY=<name
 bench: $(STAMP) ## pods per second of the engine, by workload: ARGS="--nodes 5000 --families basic"
 	$(BIN)/python benchmarks/engine.py $(ARGS)
 
+docs: $(STAMP) ## execute the documentation: python blocks run, policies are validated
+	$(BIN)/python -m pytest README.md CONTRIBUTING.md docs $(ARGS)
+
+presubmit: lint test ## what CI runs: formatting, lint, types, layers, the whole test suite
+
 lock: ## renew requirements.lock (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
 		--no-header --no-emit-index-url --quiet --upgrade -o requirements.lock
