@@ -1,11 +1,11 @@
 """A small API client for the demo: JSON in, JSON out, over the connection of a kubeconfig."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
 import aiohttp
+import orjson
 
 Obj = dict[str, Any]
 
@@ -66,10 +66,10 @@ class Client:
         async with self._session.request(
             method,
             path,
-            data=None if body is None else json.dumps(body),
+            data=None if body is None else orjson.dumps(body),
             headers={"Content-Type": content_type},
         ) as response:
-            answer: Obj = await response.json(content_type=None)
+            answer: Obj = orjson.loads(await response.read())
             if response.status >= 400:
                 raise RequestError(f"{method} {path}", response.status, answer.get("message", ""))
             return answer
@@ -129,7 +129,7 @@ class Client:
             path, params={"watch": "true", "resourceVersion": version}, timeout=timeout
         ) as response:
             async for line in response.content:
-                event = json.loads(line)
+                event = orjson.loads(line)
                 if event["type"] in ("ADDED", "MODIFIED"):
                     yield event["object"]
 

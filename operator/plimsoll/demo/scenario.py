@@ -99,6 +99,7 @@ class Scenario:
 
     async def drift(self) -> None:
         """Add nodes; drain one and bring it back; taint one; take a label off one."""
+        self.story.budgets.judging = True
         placed = self.story.placed or (await self._measure())[0]
         occupied = sorted((use for use in placed.nodes if use.pods), key=lambda use: (-use.pods, use.name))
         labelled = {
@@ -189,14 +190,17 @@ class Scenario:
         changed = time.monotonic()
         while True:
             self._alive()
+            began = time.monotonic()
             now, pods = await self._measure()
             if settled(now, pods):
                 return now
+            ended = time.monotonic()
             if (now.bound, len(pods)) != last:
-                last, changed = (now.bound, len(pods)), time.monotonic()
-            elif time.monotonic() - changed > STALLED_S:
+                last, changed = (now.bound, len(pods)), ended
+            elif ended - changed > STALLED_S:
                 return now
-            await asyncio.sleep(0.3)
+            # Looking must not cost more than the cluster's own work: a large one is looked at less often.
+            await asyncio.sleep(max(0.3, 4 * (ended - began)))
 
     async def _measure(self) -> tuple[Balance, Sequence[Obj]]:
         nodes, pods = await asyncio.gather(self.client.list("Node"), self.client.list("Pod"))

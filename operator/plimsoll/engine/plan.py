@@ -247,6 +247,7 @@ class _Book:
         self._fork = cluster.fork()
         self._moved: set[str] = set()
         self._schedulers: dict[int, Scheduler] = {}
+        self._namespaces: Counter[str] | None = None
         self._ledger = BudgetLedger(self._fork.objects.budgets.values())
         self._tally = Tally(rebalancing.limits, self._population, circumstances.in_flight)
         self.context = StrategyContext(
@@ -390,6 +391,8 @@ class _Book:
             case LimitLevel.NODE:
                 return len(self.context.pods(key))
             case LimitLevel.NAMESPACE:
-                return sum(pod.namespace == key for pod in self._fork.pods.values())
+                if self._namespaces is None:  # as the cycle begins: a plan moves pods, it makes none
+                    self._namespaces = Counter(pod.namespace for pod in self._fork.pods.values())
+                return self._namespaces[key]
             case LimitLevel.WORKLOAD:
                 return self.context.replicas(key)
