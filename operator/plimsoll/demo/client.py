@@ -89,9 +89,10 @@ class Client:
 
         await asyncio.gather(*(one(manifest) for manifest in manifests))
 
-    async def list(self, kind: str, namespace: str = "") -> Sequence[Obj]:
-        """All objects of a kind."""
-        items: Sequence[Obj] = (await self.request("GET", path_of(kind, namespace))).get("items", [])
+    async def list(self, kind: str, namespace: str = "", fields: str = "") -> Sequence[Obj]:
+        """All objects of a kind, or those that a field selector names."""
+        path = path_of(kind, namespace) + (f"?fieldSelector={fields}" if fields else "")
+        items: Sequence[Obj] = (await self.request("GET", path)).get("items", [])
         return items
 
     async def patch(self, kind: str, name: str, body: Obj, namespace: str = "") -> Obj:

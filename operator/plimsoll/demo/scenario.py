@@ -23,6 +23,9 @@ OPEN_PHASES = ("", "Planned", "Evicting", "Evicted")
 #: Seconds between two runs of the rebalancing policy in the demo; the example's own schedule is nightly.
 INTERVAL_S = 2
 
+#: Seconds that moves under way get to finish when the policy is suspended at the end.
+FINISHING_S = 10.0
+
 #: A step that makes no progress for this many seconds is over.
 STALLED_S = 6.0
 
@@ -157,6 +160,9 @@ class Scenario:
             if time.monotonic() - quiet_since > 3 * INTERVAL_S + 1:
                 break
             await asyncio.sleep(0.3)
+        # The stop button: what is under way is seen to its end, nothing new begins.
+        await self.client.patch("SchedulingPolicy", policy["metadata"]["name"], {"spec": {"suspend": True}})
+        await self._until_finished()
         self.story.mended = await self._until(lambda _, pods: _started(pods))
         self.story.records = await self.client.list("Eviction")
         self.story.nodes = await self.client.list("Node")
@@ -169,13 +175,24 @@ class Scenario:
 
     # ------------------------------------------------------------------------------------------------
 
+    async def _until_finished(self) -> None:
+        """Wait until no record waits for anything."""
+        deadline = time.monotonic() + FINISHING_S
+        while time.monotonic() < deadline:
+            self._alive()
+            records = await self.client.list("Eviction")
+            self.screen.show(eviction_table(records))
+            if not any(record.get("status", {}).get("phase", "") in OPEN_PHASES for record in records):
+                return
+            await asyncio.sleep(0.3)
+
     async def _drain(self, node: str) -> None:
         """Cordon, evict all pods as ``kubectl drain`` does, uncordon."""
         await self.client.patch("Node", node, {"spec": {"unschedulable": True}})
         deadline = time.monotonic() + 15
         while time.monotonic() < deadline:
             self._alive()
-            pods = [pod for pod in await self.client.list("Pod") if pod["spec"].get("nodeName") == node]
+            pods = await self.client.list("Pod", fields=f"spec.nodeName={node}")
             if not pods:
                 break
             await asyncio.gather(
