@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 
 import plimsoll
 from plimsoll.adapters.binding import PodBinder
+from plimsoll.adapters.discovering import shadowing_evictions
 from plimsoll.adapters.evicting import PodEvictor
 from plimsoll.adapters.patching import PodStatusPatcher, PolicyStatusPatcher
 from plimsoll.adapters.preempting import PodPreemptor
@@ -191,6 +192,13 @@ class Operator:
 
     async def _decide(self) -> None:
         await self.until_synced()
+        shadow = await shadowing_evictions(self.session)
+        if shadow:
+            self.policies.notes["EvictionsShadowed"] = (
+                f'kubectl takes "evictions" for the built-in {shadow}; say evictions.plimsoll.dev or plev'
+            )
+            structlog.get_logger("plimsoll").warning("evictions are shadowed", by=shadow)
+            await self.policies.refresh()
         async with asyncio.TaskGroup() as group:
             group.create_task(self.loop.run())
             group.create_task(self.rebalancers.run())

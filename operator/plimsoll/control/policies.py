@@ -125,6 +125,10 @@ class Policies:
         self._known.pop(name, None)
         return self._apply()
 
+    async def refresh(self) -> None:
+        """Say again how every policy is; ``notes`` have changed."""
+        await self._apply()
+
     # ------------------------------------------------------------------------------------------------
 
     def _judge(self, known: _Known) -> None:

@@ -51,8 +51,8 @@ from plimsoll.state.cache import Cache
 
 REPORTER = "plimsoll"
 
-#: Seconds between two looks at moves whose time may be up.
-EXPIRY_S = 5.0
+#: Seconds between two looks at moves whose time may be up, and at records that are too old.
+EXPIRY_S, TIDY_S = 5.0, 60.0
 
 
 @dataclass(slots=True)
@@ -211,9 +211,16 @@ class Rebalancers:
                 self._verification.expect(record, known, self._clock.monotonic())
 
     async def _expire(self) -> None:
+        tidied = self._clock.monotonic()
         while True:
             await self._clock.sleep(EXPIRY_S)
-            self._verification.expire(self._clock.monotonic())
+            now = self._clock.monotonic()
+            self._verification.expire(now)
+            if now - tidied >= TIDY_S:
+                tidied = now
+                for name, policy in list(self._policies.items()):
+                    if policy.spec.rebalancing is not None:
+                        await self.keeper.tidy(name, policy.spec.rebalancing.records)
 
     def _ended(self, outcome: Outcome) -> None:
         self._release(outcome.record)
