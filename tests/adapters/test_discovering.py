@@ -59,7 +59,7 @@ async def serve(tmp_path):
     ],
 )
 async def test_a_built_in_resource_of_our_plural_is_noticed(serve, answers, shadow):
-    """kubectl would take it without a word, so we say it."""
+    """Kubectl would take it without a word, so we say it."""
     kubeconfig = await serve(answers)
 
     async with connected(kubeconfig) as session:
