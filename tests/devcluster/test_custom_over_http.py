@@ -175,3 +175,13 @@ async def test_openapi_describes_all_kinds_in_one_document_of_old(session: aioht
     assert definitions["com.example.http.v1.Gadget"]["properties"]["spec"]["required"] == ["size"]
     template = definitions["io.k8s.api.apps.v1.DeploymentSpec"]["properties"]["template"]
     assert template["allOf"][0]["$ref"].removeprefix("#/definitions/") in definitions
+
+
+async def test_finalizer_without_a_domain_is_warned_about(session: aiohttp.ClientSession) -> None:
+    """Custom resources may have it."""
+    gadget = a_gadget()
+    gadget["metadata"]["finalizers"] = ["mine"]
+
+    async with session.post(GADGETS, json=gadget) as made:
+        assert made.status == 201, await made.text()
+        assert "prefer a domain-qualified finalizer name" in made.headers["Warning"]

@@ -69,6 +69,8 @@ def served_versions(definition: Obj) -> list[Obj]:
 class DefinitionKind(StatusKind):
     """How definitions themselves are written."""
 
+    qualified_finalizers = False
+
     def default(self, obj: Obj) -> None:
         """Names that follow from others, and no conversion."""
         spec = obj.get("spec")
