@@ -16,8 +16,8 @@ from engine.moving import (
     targets,
 )
 from plimsoll.engine.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.engine.plan import Circumstances, Move, plan, revalidate
-from plimsoll.framework.strategy import Refusal, StrategyKind
+from plimsoll.engine.plan import Circumstances, Move, plan, replacement_of, revalidate
+from plimsoll.framework.strategy import Candidate, Refusal, StrategyKind
 from plimsoll.model.decoding import convert
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.workload import PodDisruptionBudget
@@ -241,6 +241,88 @@ def test_a_pod_that_ended_needs_no_place():
     assert targets(found) == {"done": ""}
 
 
+def test_refusals_are_counted_by_reason():
+    """For the policy's status, the most frequent first."""
+    found = planned(crowded(4))
+
+    assert found.refused_by_reason() == {"WorkloadLimit": 3}
+    assert found.considered == 4
+
+
+def test_a_pod_without_owner_is_its_own_workload():
+    """Whoever makes its replacement: the limit for each workload cannot bind two of them together."""
+    cluster = a_cluster(
+        [a_node("full"), a_node("idle"), a_node("other")],
+        [a_pod(f"bare{n}", cpu="1", node="full") for n in range(2)]
+        + [a_pod("owned", cpu="1", node="full", owner="ReplicaSet/x")],
+    )
+
+    found = planned(cluster)
+
+    assert {move.workload.name for move in found.moves} == {"pod default/bare0", "pod default/bare1"}
+
+
+def test_shares_are_of_the_pods_there_are():
+    """Half of the six pods, of the namespace's, of the workload's; the first level to end it is named."""
+    half = Ceiling(percent=50)
+    for limits, reason in (
+        (Limits(total=half, per_workload=NO_CEILING), "TotalLimit"),
+        (Limits(per_namespace=half, per_workload=NO_CEILING), "NamespaceLimit"),
+        (Limits(per_workload=half), "WorkloadLimit"),
+    ):
+        cluster = a_cluster(
+            [a_node("full", cpu="16"), *(a_node(f"idle{n}", cpu="16") for n in range(5))],
+            [a_pod(f"p{n}", cpu="1", node="full", owner="ReplicaSet/web") for n in range(6)],
+        )
+        found = planned(cluster, limits=limits)
+
+        assert len(found.moves) == 3
+        assert set(reasons(found).values()) == {reason}
+
+
+def test_a_hold_for_an_earlier_move_is_no_candidate():
+    """A replacement that is expected and not there yet takes its place, and stays there."""
+    cluster = crowded(2)
+    hold = replacement_of(cluster.pods["uid-default-p0"], cluster)
+    cluster.displace("uid-default-p0")
+    cluster.place(hold, "full")
+
+    found = planned(cluster, limits=FREE)
+
+    assert [move.pod.name for move in found.moves] == ["p1"]
+    assert found.refused == ()
+
+
+def test_a_pod_that_is_not_there_is_refused():
+    """A strategy that remembers too long."""
+
+    class Remembers(Named):
+        def candidates(self, context):
+            yield Candidate(
+                context.cluster.templates.info(a_pod("ghost", node="full")), "full", "it was there"
+            )
+
+    found = plan(a_rebalancing(Remembers()), crowded(), SURROUNDINGS)
+
+    assert reasons(found) == {"ghost": "Gone"}
+
+
+def test_a_plugin_that_raises_harms_its_pod_only():
+    """The refusal names it; the next pod is planned."""
+    cluster = a_cluster(
+        [a_node("full"), a_node("idle")],
+        [
+            a_pod("bad", cpu="1", node="full", owner="ReplicaSet/bad", labels={"break": "yes"}),
+            a_pod("good", cpu="1", node="full", owner="ReplicaSet/good"),
+        ],
+    )
+
+    found = planned(cluster, plugins=("Breaks",))
+
+    assert reasons(found) == {"bad": "PluginError"}
+    assert targets(found) == {"good": "idle"}
+
+
 def test_no_pod_moves_twice():
     """What two strategies want happens once; the replacement, seen in its new place, is left in peace."""
     found = plan(a_rebalancing(Named("p0"), Named("p0")), crowded(), SURROUNDINGS)
@@ -310,6 +392,19 @@ class TestRevalidate:
 
         assert revalidate(move, rebalancing, cluster, SURROUNDINGS) == Refusal(
             "Gone", "pod default/p0 is not on node full any more"
+        )
+
+    def test_an_ended_pod_may_be_gone_already(self):
+        """It needs no place, but it must still be there."""
+        cluster = crowded(0)
+        ended = cluster.templates.info(a_pod("done", node="full", status={"phase": "Failed"}))
+        there = Circumstances(now=NOW, unplaced=[ended])
+        rebalancing = a_rebalancing(Named())
+        move = plan(rebalancing, cluster, there).moves[0]
+
+        assert revalidate(move, rebalancing, cluster, there) == move
+        assert revalidate(move, rebalancing, cluster, SURROUNDINGS) == Refusal(
+            "Gone", "pod default/done is gone already"
         )
 
     def test_moves_under_way_hold_their_places(self):

@@ -32,6 +32,7 @@ from plimsoll.framework.strategy import Candidate, Evictor, Refusal, Strategy, S
 from plimsoll.framework.strategy_context import (
     Measurements,
     NodeClasses,
+    OwnerCounts,
     Planner,
     StrategyContext,
     UnplacedPods,
@@ -40,6 +41,9 @@ from plimsoll.framework.strategy_context import (
 from plimsoll.model.meta import ObjectMeta
 from plimsoll.model.pod import PodStatus
 from plimsoll.model.selectors import EVERYTHING, Selector
+
+REPLACEMENT = "replacement-of-"
+"""What the uids of pods begin with that are expected and not there yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +221,7 @@ def replacement_of(pod: PodInfo, cluster: Cluster, node: str = "") -> PodInfo:
         metadata=ObjectMeta(
             name=metadata.name,
             namespace=metadata.namespace,
-            uid=f"replacement-of-{metadata.uid}",
+            uid=f"{REPLACEMENT}{metadata.uid}",
             labels=metadata.labels,
             annotations=metadata.annotations,
             owner_references=metadata.owner_references,
@@ -244,6 +248,7 @@ class _Book:
         self.moves: list[Move] = []
         self.refused: list[Refused] = []
         self._rebalancing = rebalancing
+        cluster.index(OwnerCounts)  # counted here once, and kept up to date, instead of in every fork
         self._fork = cluster.fork()
         self._moved: set[str] = set()
         self._schedulers: dict[int, Scheduler] = {}
@@ -266,8 +271,8 @@ class _Book:
         A plugin or evictor that raises harms this candidate only.
         """
         pod = candidate.pod
-        if pod.uid in self._moved:  # also replacements, which strategies see in their new places
-            return Verdict.REFUSED
+        if pod.uid in self._moved or pod.uid.startswith(REPLACEMENT):
+            return Verdict.REFUSED  # strategies see replacements in their new places, before they are there
         workload = workload_of(pod)
         limit = self._tally.reached(candidate.node, pod.namespace, workload)
         try:
@@ -298,9 +303,7 @@ class _Book:
         self._fork.displace(pod.uid)
         self.context.unplaced.discard(pod.uid)
         if move.target and move.target in self._fork.rows:
-            replacement = replacement_of(pod, self._fork, move.target)
-            self._moved.add(replacement.uid)
-            self._fork.place(replacement, move.target)
+            self._fork.place(replacement_of(pod, self._fork, move.target), move.target)
 
     def collect_protected(self, strategy: str) -> None:
         """Take over what evictors refused while a strategy looked around."""

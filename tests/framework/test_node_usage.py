@@ -1,0 +1,143 @@
+"""Usage of nodes by requests, metrics and queries: exact or not at all upstream, node by node here."""
+
+import pytest
+
+from plimsoll.framework.errors import PluginError
+from plimsoll.framework.node_usage import (
+    MeasuredUsage,
+    NodeUsage,
+    NoUsage,
+    QueriedUsage,
+    RequestedUsage,
+    UsageError,
+)
+from plimsoll.framework.strategy_context import Measurements, Sample
+from plimsoll.strategies.low_node_utilization import LowNodeUtilization
+from plimsoll.testing.builders import a_node, a_pod
+from strategies.driving import a_context, a_strategy, evicted, pods_on
+
+NODES = [a_node("n1", cpu="1", memory="1Gi"), a_node("n2", cpu="1", memory="1Gi")]
+MEASURED = {
+    "n1": {"cpu": 900, "memory": 2**29},
+    "n2": {"cpu": 100, "memory": 2**28},
+}
+
+
+def by_metrics(**kwargs):
+    return a_strategy(
+        LowNodeUtilization,
+        **{
+            "thresholds": {"cpu": 30},
+            "targetThresholds": {"cpu": 50},
+            "metricsUtilization": {"source": "KubernetesMetrics"},
+            **kwargs,
+        },
+    )
+
+
+class TestRequests:
+    """The columns of the cluster, as percentages of what the nodes have."""
+
+    def test_capacity_stands_in_for_allocatable(self):
+        """Only when nothing is allocatable; a resource that the node lacks has no percentage."""
+        bare = a_node("n1", status={"allocatable": {}, "capacity": {"cpu": "2", "memory": "0"}})
+        context = a_context([bare], [a_pod("p", node="n1", cpu="1")])
+
+        (usage,) = RequestedUsage(["example.com/x"]).nodes(context)
+
+        assert usage.used == {"example.com/x": 0, "cpu": 1000, "memory": 0, "pods": 1}
+        assert usage.percent == {"cpu": 50.0, "memory": 0.0}
+        assert (usage.name, usage.bulk) == ("n1", 1001)
+
+
+class TestMetrics:
+    """What the metrics API says, of nodes and of pods."""
+
+    def test_pods_leave_by_what_they_really_use(self):
+        """Two of three suffice, since each uses twice what it asked for."""
+        pods = pods_on("n1", 3, cpu="100m")
+        used = {pod.key: {"cpu": 200, "memory": 1} for pod in pods}
+        measurements = Measurements(nodes=MEASURED, pods=used)
+
+        assert evicted(by_metrics(), a_context(NODES, pods, measurements=measurements)) == ["n1-0", "n1-1"]
+
+    def test_a_pod_without_measurement_is_passed_over(self):
+        """Nobody knows what its leaving would bring."""
+        pods = pods_on("n1", 2)
+        used = {"default/n1-1": {"cpu": 500, "memory": 1}}
+        measurements = Measurements(nodes=MEASURED, pods=used)
+
+        assert evicted(by_metrics(), a_context(NODES, pods, measurements=measurements)) == ["n1-1"]
+
+    def test_a_node_without_measurement_is_an_error_upstream_and_left_out_here(self):
+        """Requirement 8: one node does not change the decisions about the others."""
+        nodes = [*NODES, a_node("n3")]
+        measurements = Measurements(nodes=MEASURED, pods={"default/n1-0": {"cpu": 500, "memory": 1}})
+
+        with pytest.raises(PluginError, match="no measurement of node n3"):
+            evicted(by_metrics(), a_context(nodes, pods_on("n1", 1), measurements=measurements))
+        context = a_context(nodes, pods_on("n1", 1), measurements=measurements, exact=False)
+        assert evicted(by_metrics(), context) == ["n1-0"]
+
+    @pytest.mark.parametrize(
+        ("strategy", "message"),
+        [
+            (by_metrics(), "there are no measurements of the metrics API"),
+            (
+                by_metrics(thresholds={"example.com/x": 1}, targetThresholds={"example.com/x": 2}),
+                "measures cpu, memory, pods only; remove example.com/x",
+            ),
+            (by_metrics(metricsUtilization={}), "names no source"),
+            (by_metrics(metricsUtilization={"source": "Foo"}), 'no metrics source "Foo"'),
+        ],
+    )
+    def test_a_source_that_is_not_there_is_an_error(self, strategy, message):
+        """The sentence says what to do."""
+        with pytest.raises(PluginError, match=message):
+            evicted(strategy, a_context(NODES, pods_on("n1", 1)))
+
+    def test_the_deprecated_spelling_means_the_same(self):
+        """metricsServer: true."""
+        strategy = by_metrics(metricsUtilization={"metricsServer": True})
+
+        with pytest.raises(PluginError, match="no measurements of the metrics API"):
+            evicted(strategy, a_context(NODES))
+
+
+class TestQueries:
+    """One value a node, labelled instance, from 0 to 1."""
+
+    @pytest.mark.parametrize(
+        "sample", [Sample({"instance": "n2"}, 1.5), Sample({}, 0.5), Sample({"instance": "n2"}, float("nan"))]
+    )
+    def test_a_value_that_makes_no_sense(self, sample):
+        """An error upstream, a missing sample here."""
+        samples = [Sample({"instance": "n1"}, 0.5695), sample]
+
+        with pytest.raises(UsageError, match="from 0 to 1 labelled instance"):
+            QueriedUsage().nodes(a_context(NODES, measurements=Measurements(samples=samples)))
+        usages = QueriedUsage().nodes(
+            a_context(NODES, measurements=Measurements(samples=samples), exact=False)
+        )
+        assert [(usage.name, usage.used) for usage in usages] == [("n1", {"MetricResource": 56})]
+
+    def test_no_answer_is_an_error(self):
+        """The server timed out, or nobody asked it."""
+        with pytest.raises(UsageError, match="no answer to the Prometheus query"):
+            QueriedUsage().nodes(a_context(NODES))
+
+
+def test_nothing_is_known_of_pods_without_a_source():
+    """A source that does not exist is never asked about pods."""
+    context = a_context(NODES, pods_on("n1", 1))
+    (pod,) = context.cluster.pods.values()
+
+    assert NoUsage("x").pod(pod, context) is None
+    assert QueriedUsage().pod(pod, context) is None
+    with pytest.raises(UsageError, match="no measurement of pod default/n1-0"):
+        MeasuredUsage([]).pod(pod, context)
+
+
+def test_no_capacity_is_no_use():
+    """Of nothing, nothing is used."""
+    assert NodeUsage(NODES[0], {"cpu": 5}, {"cpu": 0}).percent == {"cpu": 0.0}

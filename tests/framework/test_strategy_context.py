@@ -1,0 +1,70 @@
+"""What strategies see of the cluster: live, in an order that never varies."""
+
+from plimsoll.framework.strategy_context import OwnerCounts, PodsByTemplate
+from plimsoll.testing.builders import a_node, a_pod
+from strategies.driving import a_context, pods_on
+
+
+def the_context():
+    ended = a_pod("ended", node="n1", owner="ReplicaSet/web", status={"phase": "Failed"})
+    waiting = a_pod("waiting", owner="ReplicaSet/web")
+    nodes = [a_node(name) for name in ("n3", "n1", "n2")]
+    return a_context(nodes, [*pods_on("n1", 2), *pods_on("n2", 1), ended, waiting])
+
+
+def test_pods_are_walked_by_name():
+    """Those that hold a place, or all that were ever put on the node."""
+    context = the_context()
+
+    assert context.nodes == ("n1", "n2", "n3")
+    assert [pod.name for pod in context.pods("n1")] == ["n1-0", "n1-1"]
+    assert [pod.name for pod in context.all_pods("n1")] == ["ended", "n1-0", "n1-1"]
+    assert context.pods("gone") == []
+
+
+def test_replicas_are_counted_wherever_they_are():
+    """Of any phase; the count follows what happens to the pods."""
+    context = the_context()
+
+    assert context.replicas("uid-ReplicaSet/web") == 5
+    context.cluster.displace("uid-default-n1-0")
+    context.unplaced.discard("uid-default-ended")
+    assert context.replicas("uid-ReplicaSet/web") == 3
+
+
+def test_siblings_come_together():
+    """Template by template, only from nodes under consideration."""
+    context = the_context()
+    context.nodes = ("n1", "n3")
+
+    assert [[pod.name for pod in pods] for _, pods in context.siblings()] == [["n1-0", "n1-1"]]
+    assert list(context.siblings("elsewhere")) == []
+    assert context.namespaces() == ["default"]
+
+
+def test_the_snapshot_is_of_the_present():
+    """It shows the accepted moves."""
+    context = the_context()
+    row = context.cluster.rows["n1"]
+    before = int(context.snapshot.requested[row, 3])
+    context.cluster.displace("uid-default-n1-0")
+
+    assert (before, int(context.snapshot.requested[row, 3])) == (2, 1)
+
+
+def test_indexes_survive_removal_growth_and_forks():
+    """They do not depend on rows; a fork counts for itself."""
+    context = the_context()
+    cluster = context.cluster
+    owners, groups = cluster.index(OwnerCounts), cluster.index(PodsByTemplate)
+
+    fork = cluster.fork()
+    fork.displace("uid-default-n2-0")
+    for number in range(100):
+        cluster.set_node(a_node(f"more{number}"))
+    cluster.remove_node("n2")
+
+    assert owners.of("uid-ReplicaSet/web") == 2
+    assert fork.index(OwnerCounts).of("uid-ReplicaSet/web") == 2
+    assert sum(len(pods) for pods in groups.groups["default"].values()) == 2
+    assert sum(len(pods) for pods in fork.index(PodsByTemplate).groups["default"].values()) == 2
