@@ -70,8 +70,9 @@ _SCALARS: dict[str, Obj] = {
 _NAMED: dict[Node, tuple[str, Obj]] = {
     INT_OR_STRING: (
         "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
-        {"description": "A number, or a string such as a share in percent.", "type": "string"}
-        | {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
+        # Without a type: kubectl explain then tells the name.
+        {"description": "A number, or a string such as a share in percent.", "format": "int-or-string"}
+        | {"oneOf": [{"type": "integer"}, {"type": "string"}]},
     ),
     QUANTITY: (
         "io.k8s.apimachinery.pkg.api.resource.Quantity",
