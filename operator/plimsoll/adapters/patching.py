@@ -40,6 +40,14 @@ class PodStatusPatcher:
         status: dict[str, Any] = {"conditions": [written]}
         if condition.nominated_node is not None:
             status["nominatedNodeName"] = condition.nominated_node or None
+        return await self._patch(pod, status)
+
+    async def nominate(self, pod: Pod, node: str) -> Answer:
+        """Set the nominated node."""
+        return await self._patch(pod, {"nominatedNodeName": node})
+
+    async def _patch(self, pod: Pod, status: Mapping[str, Any]) -> Answer:
+        """Merge into the status of this very pod."""
         body = {"metadata": {"uid": pod.uid}, "status": status}
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
         return await answered(self._session.request("PATCH", path, body, content_type=STRATEGIC_PATCH))

@@ -81,6 +81,7 @@ class Operator:
         )
         self.ingestion = Ingestion(self.cache, self.queue, self.loop.gate, self.observer)
         self.ingestion.on_work(self.loop.wake)
+        self.ingestion.on_event(self.loop.observe)
         self.rebalancers = Rebalancers(
             cache=self.cache,
             nominations=nominations,

@@ -161,7 +161,10 @@ class Ingestion:
 
     def _set_waiting(self, pod: Pod, now: float) -> bool:
         if self._cache.node_of(pod.uid):
-            return False  # assumed: the watch has not caught up with the binding
+            # Assumed, and the watch lags behind. Should the binding fail, the pod is tried as it is now.
+            if pod.uid in self._queue:
+                self._queue.set(self._cache.info(pod), now)
+            return False
         info = self._cache.info(pod)
         status = None if pod.is_terminating else self._gate(info)
         if status is None:

@@ -123,6 +123,9 @@ class PodStatusWriter(Protocol):
     async def write_condition(self, pod: Pod, condition: PodCondition) -> Answer:
         """Set ``PodScheduled`` to false; the caller knows that it changed."""
 
+    async def nominate(self, pod: Pod, node: str) -> Answer:
+        """Set ``status.nominatedNodeName``: the pod will go there, but cannot be bound yet."""
+
 
 @dataclass(frozen=True, slots=True)
 class Note:

@@ -1,16 +1,18 @@
 """The scheduling loop: pop → cycle → assume → bind, or say why not and requeue.
 
-One cycle at a time, in the event loop, touching nothing but memory; bindings run beside it, many at
-once. A pod is assumed before its binding is sent and forgotten when the binding fails, so no two
-decisions ever count on the same room.
+One cycle at a time, in the event loop, touching nothing but memory; binding cycles
+(:mod:`plimsoll.control.binding`) run beside it, many at once. A pod is assumed before its binding cycle
+begins and forgotten when that fails, so no two decisions ever count on the same room.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+import msgspec
+
+from plimsoll.control.binding import Attempt, BindingCycle
 from plimsoll.control.ports import (
-    Answer,
     Binder,
     Clock,
     Note,
@@ -22,8 +24,10 @@ from plimsoll.control.ports import (
     pod_reference,
 )
 from plimsoll.engine.cycle import Decision, Outcome, Scheduler
-from plimsoll.framework import Nomination, Pod, PodInfo, Status
+from plimsoll.engine.runtime import calling
+from plimsoll.framework import Code, Diagnosis, Nomination, PluginError, Pod, PodInfo, Status, error
 from plimsoll.framework.observer import Observer
+from plimsoll.model.event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.state.cache import Cache
 from plimsoll.state.queue import QueuedPod, SchedulingQueue
 
@@ -70,7 +74,7 @@ class SchedulingLoop:
         self.on_placed: list[Callable[[PodInfo, str], None]] = []
         self._cache = cache
         self._queue = queue
-        self._binder = binder
+        self._binding = BindingCycle(binder, statuses, clock, observer)
         self._preemptor = preemptor
         self._statuses = statuses
         self._recorder = recorder
@@ -89,10 +93,28 @@ class SchedulingLoop:
         if scheduler is None:
             return None
         for plugin in scheduler.profile.pre_enqueue:
-            status = plugin.pre_enqueue(pod).by(plugin.name)
+            try:
+                with calling(plugin.name, "preEnqueue"):
+                    status = plugin.pre_enqueue(pod).by(plugin.name)
+            except PluginError as exc:
+                self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
+                return error(str(exc)).by(exc.plugin)
             if not status.is_success:
                 return status
         return Status()
+
+    def observe(self, event: ClusterEvent) -> None:
+        """A pod that waits on Permit and is gone waits no longer."""
+        match event:
+            case PodDeleted(pod):
+                is_over = True
+            case PodUpdated(_, pod):
+                is_over = pod.is_terminal
+            case _:
+                return
+        held = self._binding.permits.find(pod.uid) if is_over else None
+        if held is not None:
+            held.reject("", "removed")
 
     def wake(self) -> None:
         """There may be something to do."""
@@ -147,7 +169,14 @@ class SchedulingLoop:
             self._queue.remove(pod.uid)
             return False
         began = self._clock.monotonic()
-        decision = scheduler.schedule(pod)
+        try:
+            decision = scheduler.schedule(pod)
+        except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
+            problem = f"{type(exc).__name__}: {exc}"
+            self._observer.failed("scheduling", problem)
+            self._explain(pod.pod, "SchedulerError", problem)
+            self._queue.failed(pod.uid, self._clock.monotonic(), frozenset())
+            return False
         ended = self._clock.monotonic()
         self._observer.attempt_ended(name, decision.outcome.value, ended - began)
         if decision.outcome is not Outcome.SCHEDULED:
@@ -155,9 +184,16 @@ class SchedulingLoop:
             return False
         self._cache.assume(pod, decision.node)
         scheduler.nominations.remove(pod.uid)
-        self._beside(self._bind(queued, scheduler, decision.node)).add_done_callback(
-            lambda _: self._slots.release()
-        )
+        attempt = Attempt(pod, decision.node, scheduler.profile, scheduler.state_of(pod))
+        status = self._binding.begin(attempt)
+        if status.code is Code.WAIT:
+            # Waiting takes no slot: any number of pods may wait for one that needs it.
+            self._beside(self._bind_when_permitted(queued, attempt))
+            return False
+        if not status.is_success:
+            self._unbound(queued, attempt, status)
+            return False
+        self._beside(self._bind(queued, attempt)).add_done_callback(lambda _: self._slots.release())
         return True
 
     def _reject(self, queued: QueuedPod, decision: Decision, now: float) -> None:
@@ -194,17 +230,16 @@ class SchedulingLoop:
             for victim in nomination.victims:
                 if victim.is_terminating:
                     continue
-                answer = await self._preemptor.preempt(victim.pod, name)
-                if answer.is_done:
-                    self._recorder.record(
-                        Note(
-                            pod_reference(victim.pod),
-                            "Preempted",
-                            "Preempting",
-                            f"Preempted by pod {pod.uid} on node {node}",
-                            reporter=name,
-                        )
-                    )
+                text = f"Preempted by pod {pod.uid} on node {node}"
+                held = self._binding.permits.find(victim.uid)
+                if held is not None:
+                    held.reject("DefaultPreemption", "preempted")
+                    text += " (in kube-scheduler memory)."
+                elif not (await self._preemptor.preempt(victim.pod, name)).is_done:
+                    continue
+                self._recorder.record(
+                    Note(pod_reference(victim.pod), "Preempted", "Preempting", text, reporter=name)
+                )
         finally:
             self._queue.failed(pod.uid, self._clock.monotonic(), plugins)
             self._work.set()
@@ -258,48 +293,79 @@ class SchedulingLoop:
         if not task.cancelled() and task.exception() is not None:
             self._observer.failed("binding", repr(task.exception()))
 
-    async def _bind(self, queued: QueuedPod, scheduler: Scheduler, node: str) -> None:
-        pod = queued.pod
-        name = scheduler.profile.scheduler_name
+    async def _bind_when_permitted(self, queued: QueuedPod, attempt: Attempt) -> None:
         try:
-            answer = await self._binder.bind(pod.pod, node)
+            status = await self._binding.permission(attempt)
+        except BaseException:
+            self._undo(attempt)
+            raise
+        if not status.is_success:
+            self._unbound(queued, attempt, status)
+            return
+        async with self._slots:
+            await self._bind(queued, attempt)
+
+    async def _bind(self, queued: QueuedPod, attempt: Attempt) -> None:
+        pod, node = attempt.pod, attempt.node
+        name = attempt.profile.scheduler_name
+        try:
+            status = await self._binding.finish(attempt)
         except BaseException:
             # Cancelled or broken: what the server did is unknown; the watch will tell.
-            self._cache.forget(pod.uid)
-            self._queue.failed(pod.uid, self._clock.monotonic(), frozenset())
+            self._undo(attempt)
             raise
-        if answer.is_done:
-            self._queue.bound(pod.uid)
-            self._written.pop(pod.uid, None)
-            self._observer.pod_bound(name, queued.attempts, self._clock.monotonic() - queued.first_seen)
-            self._recorder.record(
-                Note(
-                    pod_reference(pod.pod),
-                    "Scheduled",
-                    "Binding",
-                    f"Successfully assigned {pod.key} to {node}",
-                    reporter=name,
-                )
+        if not status.is_success:
+            self._unbound(queued, attempt, status)
+            return
+        self._queue.bound(pod.uid)
+        self._written.pop(pod.uid, None)
+        self._observer.pod_bound(name, queued.attempts, self._clock.monotonic() - queued.first_seen)
+        self._recorder.record(
+            Note(
+                pod_reference(pod.pod),
+                "Scheduled",
+                "Binding",
+                f"Successfully assigned {pod.key} to {node}",
+                reporter=name,
             )
-            for listener in self.on_placed:
-                listener(pod, node)
-            return
-        self._unbound(queued, answer, name)
+        )
+        for listener in self.on_placed:
+            listener(pod, node)
 
-    def _unbound(self, queued: QueuedPod, answer: Answer, profile: str) -> None:
-        """Undo a binding that was not taken; what the watch says next decides what becomes of the pod."""
-        pod = queued.pod
-        self._observer.binding_failed(profile, answer.verdict.value, answer.message)
-        self._cache.forget(pod.uid)
-        now = self._clock.monotonic()
-        if answer.verdict is Verdict.GONE and pod.uid not in self._queue:
-            return
-        self._queue.failed(pod.uid, now, frozenset())
-        # The room it held is free again.
-        self._queue.wake(now)
+    def _undo(self, attempt: Attempt, plugins: frozenset[str] = frozenset()) -> None:
+        """Give back what was reserved and assumed; the pod is tried again."""
+        self._binding.undo(attempt)
+        self._cache.forget(attempt.pod.uid)
+        self._queue.failed(attempt.pod.uid, self._clock.monotonic(), plugins)
+
+    def _unbound(self, queued: QueuedPod, attempt: Attempt, status: Status) -> None:
+        """Undo an attempt that did not end in a binding; what the watch says next decides about the pod."""
+        uid, answer = attempt.pod.uid, attempt.answer
+        is_ours = uid in self._queue
+        verdict = answer.verdict if answer is not None and not answer.is_done else None
+        if verdict is not None:
+            self._observer.binding_failed(attempt.profile.scheduler_name, verdict.value, status.message)
+        rejected_by = frozenset({status.plugin}) if status.is_rejected else frozenset()
+        self._undo(attempt, rejected_by)
+        # The room it held is free again: for others, if a plugin does not want this pod to have it.
+        self._queue.wake(self._clock.monotonic(), but=uid if status.is_rejected else "")
         self._work.set()
-        if answer.verdict in (Verdict.REFUSED, Verdict.UNKNOWN, Verdict.BUSY):
-            self._explain(pod.pod, "SchedulerError", f"binding rejected: {answer.message}")
+        if not is_ours or verdict in (Verdict.CONFLICT, Verdict.GONE):
+            return
+        pod = queued.pod.pod
+        if attempt.nominated:
+            pod = nominated_to(pod, attempt.node)
+        if status.is_rejected:
+            refused = Diagnosis(1, dict.fromkeys(status.reasons, 1), rejected_by)
+            self._explain(pod, "Unschedulable", str(refused), "")
+        else:
+            said = answer.message if verdict is not None and answer is not None else status.message
+            self._explain(pod, "SchedulerError", f"binding rejected: {said}" if verdict else said, "")
+
+
+def nominated_to(pod: Pod, node: str) -> Pod:
+    """The pod as it is after its nomination was written, whether or not the watch has shown it."""
+    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, nominated_node_name=node))
 
 
 def _says_already(pod: Pod, condition: PodCondition) -> bool:

@@ -178,6 +178,11 @@ class Scheduler:
             self._lanes.pop(pod.template, None)
             return Decision(pod, Outcome.ERROR, message=str(exc), error=exc)
 
+    def state_of(self, pod: PodInfo) -> CycleState:
+        """What the plugins learned in the pod's latest attempt; a copy for Reserve to Bind to write into."""
+        lane = self._lanes.get(pod.template)
+        return CycleState() if lane is None else lane.state.clone()
+
     def evaluate(self, pod: PodInfo) -> Evaluation:
         """Every node's verdict and scores, as if the pod had no nominated node.
 

@@ -70,6 +70,7 @@ from plimsoll.framework.strategy_context import (
     considered_nodes,
 )
 from plimsoll.framework.victims import Found, KeptVictims, victims_by_trial
+from plimsoll.framework.waiting import WaitingPod, WaitingPods, WaitingPodsPort
 from plimsoll.model.cluster import Cluster
 from plimsoll.model.columns import BoolArray, CountColumns, IdArray, IntArray, PodIndex, RowArray
 from plimsoll.model.domain_sums import DomainSums
@@ -269,6 +270,9 @@ __all__ = [
     "VictimSearch",
     "Volume",
     "VolumeUsers",
+    "WaitingPod",
+    "WaitingPods",
+    "WaitingPodsPort",
     "WhatIf",
     "all_feasible",
     "attachable",

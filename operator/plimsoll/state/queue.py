@@ -205,11 +205,11 @@ class SchedulingQueue:
             or self._in_flight.pop(uid, None)
         )
 
-    def wake(self, now: float) -> int:
-        """Something happened that may help: unschedulable pods are tried again; how many."""
+    def wake(self, now: float, but: str = "") -> int:
+        """Something happened that may help: unschedulable pods, but one, are tried again; how many."""
         self._events += 1
-        moved = list(self._unschedulable.values())
-        self._unschedulable.clear()
+        moved = [queued for uid, queued in self._unschedulable.items() if uid != but]
+        self._unschedulable = {uid: queued for uid, queued in self._unschedulable.items() if uid == but}
         for queued in moved:
             self._enter(queued, now)
         return len(moved)

@@ -1,0 +1,115 @@
+"""Plugins that write down what they are asked, and answer as their arguments say."""
+
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from plimsoll.framework import (
+    SKIP,
+    SUCCESS,
+    BinderPort,
+    Code,
+    NodeFilter,
+    Permission,
+    PluginArgs,
+    Status,
+    WaitingPodsPort,
+)
+
+
+class ProbeArgs(PluginArgs):
+    """What to answer at each point; SUCCESS where nothing is said."""
+
+    answers: dict[str, Any] = Field(default_factory=dict)
+    log: list[str] = Field(default_factory=list)
+    timeout: float = 10.0
+
+
+class Probe:
+    """Implements every point after the decision; logs ``point:plugin``."""
+
+    name: ClassVar = "First"
+    args_model: ClassVar = ProbeArgs
+
+    def __init__(self, args):
+        self.args = args
+        self.log = args.log
+
+    def _asked(self, point):
+        self.log.append(f"{point}:{self.name}")
+        answer = self.args.answers.get(point, SUCCESS)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def reserve(self, state, pod, node):
+        return self._asked("reserve")
+
+    def unreserve(self, state, pod, node):
+        self._asked("unreserve")
+
+    def permit(self, state, pod, node):
+        answer = self._asked("permit")
+        return Permission(answer, self.args.timeout) if isinstance(answer, Status) else answer
+
+    def pre_bind_preflight(self, state, pod, node):
+        return self._asked("preflight")
+
+    async def pre_bind(self, state, pod, node):
+        return self._asked("preBind")
+
+    async def bind(self, state, pod, node):
+        status = self._asked("bind")
+        return await state.read(BinderPort).binder.bind(pod, node) if status is SUCCESS else status
+
+    def post_bind(self, state, pod, node):
+        self._asked("postBind")
+
+
+class Second(Probe):
+    name: ClassVar = "Second"
+
+
+class GangArgs(PluginArgs):
+    """How many pods make a gang."""
+
+    size: int = 2
+
+
+class Gang:
+    """Pods with a ``gang`` label go together, when ``size`` of them have a node."""
+
+    name: ClassVar = "Gang"
+
+    args_model: ClassVar = GangArgs
+
+    def __init__(self, args):
+        self.args = args
+
+    def permit(self, state, pod, node):
+        gang = pod.labels.get("gang")
+        if not gang:
+            return Permission()
+        here = [each for each in state.read(WaitingPodsPort).pods if each.pod.labels.get("gang") == gang]
+        if len(here) + 1 < self.args.size:
+            return Permission(Status(Code.WAIT), 60)
+        for each in here:
+            each.allow(self.name)
+        return Permission()
+
+
+class Hesitates(NodeFilter):
+    """Holds no pod back from any node, but gates those that say so, by raising."""
+
+    name: ClassVar = "Hesitates"
+
+    def pre_enqueue(self, pod):
+        if pod.labels.get("break"):
+            raise RuntimeError("as asked")
+        return SUCCESS
+
+    def filter_node(self, state, pod, node):
+        return SUCCESS
+
+
+__all__ = ["SKIP", "Gang", "Hesitates", "Probe", "ProbeArgs", "Second"]

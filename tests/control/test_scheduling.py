@@ -1,0 +1,264 @@
+"""The scheduling loop: what becomes of a pod whose way to its node ends early, and of those around it."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from control.probes import Gang, Hesitates, Probe
+from plimsoll.control.ingesting import Ingestion
+from plimsoll.control.ports import Answer, Verdict
+from plimsoll.control.scheduling import SchedulingLoop
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import Registry, error, unschedulable
+from plimsoll.framework.observer import Observer
+from plimsoll.model.event import NodeAdded, PodAdded, PodDeleted
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.state.cache import Cache
+from plimsoll.state.queue import SchedulingQueue
+from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.fakes import FakeBinder, FakeClock, FakePreemptor, FakeRecorder, FakeStatuses, settled
+
+
+class Counted(Observer):
+    def __init__(self):
+        self.plugins, self.broken = [], []
+
+    def plugin_failed(self, plugin, point, problem):
+        self.plugins.append((plugin, point))
+
+    def failed(self, where, problem):
+        self.broken.append(problem)
+
+
+class Stage:
+    """A loop that runs, between fakes; pods of scheduler ``s``, placed by the default plugins and more."""
+
+    def __init__(self, *more, args=None):
+        self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
+        self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), Counted()
+        self.cache = Cache()
+        self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
+        self.loop = SchedulingLoop(
+            self.cache,
+            self.queue,
+            binder=self.binder,
+            preemptor=self.preemptor,
+            statuses=self.statuses,
+            recorder=self.recorder,
+            clock=self.clock,
+            observer=self.observer,
+        )
+        names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]
+        names += [Enabled(plugin.name) for plugin in more] + [Enabled("DefaultBinder")]
+        self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
+        self.loop.schedulers = {"s": Scheduler(self.profile, self.cache.cluster)}
+        self.ingestion = Ingestion(self.cache, self.queue, self.loop.gate, self.observer)
+        self.ingestion.on_work(self.loop.wake)
+        self.ingestion.on_event(self.loop.observe)
+
+    async def see(self, *events):
+        self.ingestion.apply(list(events), self.clock.monotonic())
+        await settled()
+
+    async def pods(self, *pods):
+        await self.see(*(PodAdded(pod) for pod in pods))
+
+    def reason(self, name):
+        return self.statuses.conditions[name].reason
+
+    def message(self, name):
+        return self.statuses.conditions[name].message
+
+
+@pytest.fixture
+async def stage():
+    """A function that starts a loop with further plugins, on nodes n0 and n1 with 4 cpu each."""
+    tasks = []
+
+    async def start(*more, args=None, nodes=2):
+        one = Stage(*more, args=args)
+        tasks.append(asyncio.ensure_future(one.loop.run()))
+        await one.see(*(NodeAdded(a_node(f"n{number}")) for number in range(nodes)))
+        return one
+
+    yield start
+    for task in tasks:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def our_pod(name, **more):
+    return a_pod(name, schedulerName="s", **more)
+
+
+def answering(**answers):
+    return {"First": {"answers": answers}}
+
+
+async def test_a_pod_is_bound_and_told(stage):
+    """The binding is sent, the event says where, nothing waits any more."""
+    one = await stage()
+
+    await one.pods(our_pod("p", cpu="1"))
+
+    assert one.binder.bound.keys() == {"default/p"}
+    assert one.recorder.said("Scheduled") == [
+        f"Successfully assigned default/p to {one.binder.bound['default/p']}"
+    ]
+    assert "uid-default-p" not in one.queue
+
+
+async def test_a_pod_that_permit_rejects_gives_its_room_back_and_waits(stage):
+    """It is unschedulable by that plugin, with the message of one node; others may have the room."""
+    one = await stage(Probe, args=answering(permit=unschedulable("not today")), nodes=1)
+
+    await one.pods(our_pod("p", cpu="4"))
+
+    assert one.reason("p") == "Unschedulable"
+    assert one.message("p") == "0/1 nodes are available: 1 not today."
+    assert one.queue.depths()["unschedulable"] == 1
+    assert not one.cache.assumed
+    one.cache.validate()
+
+
+async def test_a_failed_prebind_is_an_error_and_is_tried_again(stage):
+    """After back-off, without waiting for an event; meanwhile other pods have the room."""
+    one = await stage(Probe, args=answering(preBind=error("the volume is away")), nodes=1)
+
+    await one.pods(our_pod("p", cpu="4"))
+
+    assert (one.reason("p"), one.message("p")) == (
+        "SchedulerError",
+        'running PreBind plugin "First": the volume is away',
+    )
+    assert one.queue.depths()["backoff"] == 1
+    assert one.statuses.nominated["p"] == ""
+    one.profile.pre_bind[-1].args.answers.clear()
+    await one.clock.advance(3)
+    assert one.binder.bound == {"default/p": "n0"}
+
+
+async def test_pods_wait_on_permit_beside_the_loop(stage):
+    """While one member of a gang holds its node, other pods are placed around it; the last lets both go."""
+    one = await stage(Gang)
+
+    await one.pods(our_pod("first", cpu="3", labels={"gang": "g"}))
+    await one.pods(our_pod("other", cpu="3"))
+
+    assert one.binder.bound.keys() == {"default/other"}
+    assert one.statuses.nominated["first"] != one.binder.bound["default/other"]
+    await one.pods(our_pod("second", cpu="1", labels={"gang": "g"}))
+    assert one.binder.bound.keys() == {"default/other", "default/first", "default/second"}
+
+
+async def test_any_number_of_pods_may_wait(stage):
+    """Waiting takes none of the slots that bindings share."""
+    one = await stage(Gang, args={"Gang": {"size": 150}}, nodes=4)
+
+    await one.pods(*(our_pod(f"p{number}", labels={"gang": "g"}) for number in range(150)))
+    await settled()
+
+    assert len(one.binder.bound) == 150
+
+
+async def test_a_wait_that_takes_too_long_ends_as_a_rejection(stage):
+    """The room is free again, and the sentence says who made it wait."""
+    one = await stage(Gang, nodes=1)
+    await one.pods(our_pod("alone", cpu="4", labels={"gang": "g"}))
+
+    await one.clock.advance(60)
+
+    assert one.message("alone") == (
+        "0/1 nodes are available: 1 rejected due to timeout after waiting 1m0s at plugin Gang."
+    )
+    assert one.statuses.nominated["alone"] == ""
+    await one.pods(our_pod("other", cpu="4"))
+    assert one.binder.bound == {"default/other": "n0"}
+
+
+async def test_a_pod_that_is_deleted_while_it_waits_is_let_go_of(stage):
+    """Its reservations are undone and its room is free, and nobody is told of a failure."""
+    one = await stage(Gang, Probe, nodes=1)
+    pod = our_pod("p", cpu="4", labels={"gang": "g"})
+    await one.pods(pod)
+
+    await one.see(PodDeleted(pod))
+
+    assert one.profile.reserve[-1].log[-1] == "unreserve:First"
+    assert not one.recorder.said("FailedScheduling")
+    await one.pods(our_pod("other", cpu="4"))
+    assert one.binder.bound == {"default/other": "n0"}
+
+
+async def test_a_waiting_pod_is_preempted_in_memory(stage):
+    """Nothing is deleted: it gives up its node and is tried again later."""
+    one = await stage(Gang, nodes=1)
+    await one.pods(our_pod("low", cpu="4", labels={"gang": "g"}))
+
+    await one.pods(our_pod("high", cpu="4", priority=10))
+    await one.clock.advance(3)
+
+    assert one.preemptor.victims == []
+    assert one.binder.bound == {"default/high": "n0"}
+    assert one.recorder.said("Preempted") == [
+        "Preempted by pod uid-default-high on node n0 (in kube-scheduler memory)."
+    ]
+
+
+async def test_a_pod_changed_while_it_waits_is_tried_as_it_is_now(stage):
+    """What the watch said meanwhile is not lost when the binding fails."""
+    one = await stage(Gang, nodes=1)
+    await one.pods(our_pod("p", cpu="1", labels={"gang": "g"}))
+
+    await one.pods(our_pod("p", cpu="1"))
+    await one.clock.advance(60 + 12)
+    await one.see(NodeAdded(a_node("n9")))
+    await one.clock.advance(12)
+
+    assert "default/p" in one.binder.bound
+
+
+async def test_a_binding_that_is_refused_is_explained_and_tried_again(stage):
+    """In the API server's words."""
+    one = await stage(nodes=1)
+    one.binder.answer = Answer(Verdict.REFUSED, "pods is forbidden")
+
+    await one.pods(our_pod("p"))
+
+    assert one.message("p") == "binding rejected: pods is forbidden"
+    one.binder.answer = Answer(Verdict.DONE)
+    await one.clock.advance(3)
+    assert one.binder.bound == {"default/p": "n0"}
+
+
+async def test_a_plugin_that_breaks_before_the_queue_gates_its_pod_only(stage):
+    """It is named and counted; the next pod is placed."""
+    one = await stage(Hesitates)
+
+    await one.pods(our_pod("bad", labels={"break": "yes"}), our_pod("good"))
+
+    assert one.queue.depths()["gated"] == 1
+    assert one.observer.plugins == [("Hesitates", "preEnqueue")]
+    assert one.binder.bound.keys() == {"default/good"}
+
+
+async def test_a_loop_that_ends_gives_everything_back(stage):
+    """A binding in flight is undone here; what the server did, the next process sees."""
+    one = await stage(Probe, nodes=1)
+
+    async def never(pod, node):
+        await asyncio.get_running_loop().create_future()
+
+    one.binder.before = never
+    await one.pods(our_pod("p"))
+    assert one.cache.assumed
+
+    for task in tuple(one.loop._tasks):
+        task.cancel()
+    await settled()
+
+    assert not one.cache.assumed
+    assert one.profile.reserve[-1].log[-1] == "unreserve:First"
