@@ -58,10 +58,10 @@ def check(value: Any, node: Node) -> None:
         StatusError: 500, as upstream.
     """
     inner = granular(node, value)
-    if isinstance(inner, Array):
-        _steps(inner, value)
+    if isinstance(node, Array) and not node.atomic and isinstance(value, list):
+        _steps(node, value)
         for item in value:
-            check(item, inner.items)
+            check(item, node.items)
     elif inner is not None:
         for key, item in value.items():
             check(item, child(inner, key))

@@ -93,7 +93,7 @@ class DefinitionKind(StatusKind):
         obj["status"] = {
             "conditions": [],
             "acceptedNames": {"plural": "", "kind": ""},
-            "storedVersions": [version["name"] for version in versions if version.get("storage")],
+            "storedVersions": [version.get("name", "") for version in versions if version.get("storage")],
         }
 
     def prepare_update(self, new: Obj, old: Obj) -> None:

@@ -34,8 +34,12 @@ def granular(node: Node, value: Any) -> Node | None:
             return None if node.atomic else node
         return _LOOSE if node is ANY else None
     if isinstance(value, list) and isinstance(node, Array) and not node.atomic:
-        return node
+        return node if node.is_set or all(_is_named(node, item) for item in value) else None
     return None
+
+
+def _is_named(node: Array, item: Any) -> bool:
+    return isinstance(item, dict) and all(key in item or key in node.defaults for key in node.keys)
 
 
 def element(node: Array, item: Any) -> str:

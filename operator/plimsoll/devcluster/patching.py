@@ -154,6 +154,7 @@ def strategic(target: Any, patch: Any, schema: Node) -> Any:
     if directive not in (None, "merge"):
         raise bad_request(f"Unknown patch type found: {directive}")
     target = dict(target) if isinstance(target, dict) else {}
+    _check_directives(patch)
     if _RETAIN in patch:
         kept = patch[_RETAIN]
         for key in [key for key in target if key not in kept]:
@@ -181,6 +182,12 @@ def strategic(target: Any, patch: Any, schema: Node) -> Any:
             if isinstance(node, Array) and isinstance(target.get(name), list):
                 target[name] = _ordered(target[name], order, target[name], node)
     return target
+
+
+def _check_directives(patch: dict[str, Any]) -> None:
+    for key, value in patch.items():
+        if (key == _RETAIN or key.startswith((_ORDER, _DELETE))) and not isinstance(value, list):
+            raise bad_request(f"invalid patch format of the directive {key}: it must be a list")
 
 
 def _field(schema: Node, key: str) -> Node:

@@ -236,7 +236,9 @@ class Array(Node):
         node, result = self.items, []
         for index, item in enumerate(value):
             before = len(strays)
-            stored = {} if item is None else node.taken(item, strays)
+            if item is None:
+                item = "" if isinstance(node, Scalar) else {}  # noqa: PLW2901 - null is the type's zero
+            stored = node.taken(item, strays)
             if len(strays) > before:
                 strays[before:] = [joined(f"[{index}]", stray) for stray in strays[before:]]
             result.append("" if stored is ABSENT else stored)

@@ -6,12 +6,13 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.devcluster import applying, managers, patching, subresources
+from plimsoll.devcluster import applying, fields, managers, patching, subresources
 from plimsoll.devcluster.api import Api, Write, key_of
 from plimsoll.devcluster.copying import copied
 from plimsoll.devcluster.deleting import DeleteOptions
 from plimsoll.devcluster.negotiating import content_type, decoded, repeated_keys, unsupported
 from plimsoll.devcluster.reviews import review
+from plimsoll.devcluster.schemas import MismatchError
 from plimsoll.devcluster.statuses import (
     MODIFIED,
     Cause,
@@ -405,6 +406,31 @@ def _apply(api: Api, target: Target, sent: Sent, how: Write) -> Written:
     )
 
 
+#: What the bodies of subresources are: group, version, kind.
+_BODIES = {
+    "binding": ("", "v1", "Binding"),
+    "eviction": ("policy", "v1", "Eviction"),
+    "scale": ("autoscaling", "v1", "Scale"),
+}
+
+
+def _typed(obj: Any, kind: tuple[str, str, str]) -> Obj:
+    """A body whose fields have the types of its kind.
+
+    Raises:
+        StatusError: 400.
+    """
+    schema = fields.schema_of(*kind)
+    assert schema is not None
+    try:
+        taken: Obj = schema.taken(obj, [])
+    except MismatchError as error:
+        raise bad_request(
+            f"the body of the request cannot be handled as a {kind[2]}: json: {error}"
+        ) from error
+    return taken
+
+
 # -- subresources that do something of their own -------------------------------------------------------------
 
 
@@ -416,8 +442,7 @@ def _special(api: Api, target: Target, sent: Sent, how: Write, *, patch: bool, t
         obj = _patched(copied(shown), decoded(sent.body, ""), sent.media, schema)
     else:
         obj = decoded(sent.body, sent.media)
-    if not isinstance(obj, dict):
-        raise bad_request("the body of the request must be an object")
+    obj = _typed(obj, _BODIES.get(target.subresource) or (resource.group, resource.version, resource.kind))
     if resource.key == "bindings" or target.subresource == "binding":
         name = target.name or (obj.get("metadata") or {}).get("name", "")
         subresources.bind(api, (namespace, name), obj, how, labelled=bool(target.subresource))
@@ -447,8 +472,7 @@ def _delete_options(query: Mapping[str, str], given: Any) -> DeleteOptions:
     Raises:
         StatusError: 400, 422.
     """
-    if not isinstance(given, dict):
-        raise bad_request("the body of the request must be DeleteOptions")
+    given = _typed(given, ("", "v1", "DeleteOptions"))
     grace = given.get("gracePeriodSeconds")
     if grace is None and query.get("gracePeriodSeconds"):
         try:
@@ -497,8 +521,12 @@ def _delete(api: Api, target: Target, sent: Sent) -> Written:
 def _delete_collection(api: Api, target: Target, sent: Sent) -> Written:
     resource, query = target.resource, sent.query
     options = _sent_options(sent)
-    labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
-    chosen = api.list(resource, target.namespace, labels=labels, fields=fields)
+    chosen = api.list(
+        resource,
+        target.namespace,
+        labels=query.get("labelSelector", ""),
+        fields=query.get("fieldSelector", ""),
+    )
     for obj in chosen:
         namespace, name = key_of(obj)
         try:
