@@ -87,13 +87,17 @@ class Lane:
         self.absent: Status = SUCCESS
         self.narrowing: frozenset[str] = frozenset()
         self.skipped: frozenset[str] = frozenset()
+        self._answers: dict[str, Status | Narrowing] = {}
         self._codes: dict[str, IntArray] = {}
+        self._first: IntArray = np.empty(0, dtype=np.int64)
         self._raw: dict[str, IntArray] = {}
         self._constant: dict[str, int] = {}
         self._summands: list[str] = []
+        self._varying: list[ScorePlugin] = []
         self._totals: IntArray | None = None
         self._settled: bool | None = None
-        self._far: list[PreScorePlugin] = []
+        self._far_pre_score: list[PreScorePlugin] = []
+        self._far_score: list[ScorePlugin] = []
         self._tick = -1
         self._epoch = -1
         self._objects_version = -1
@@ -121,18 +125,21 @@ class Lane:
         node_rows = None if rows is None else cluster.nodes_changed_since(rows, self._tick)
         self._note_stale(rows, node_rows)
         skipped_before = self.skipped
-        allowed = self._pre_filter(pod, snapshot)
         if rows is None or len(self.failed) != len(snapshot):
             self._codes.clear()
-        recombine = rows is None or bool(self.rejected.reasons) or self.skipped != skipped_before
+        if node_rows is None or len(node_rows):
+            self._answers.clear()
+        allowed = self._pre_filter(pod, snapshot)
         if self.rejected.is_success:
+            anew = not self._codes or self.skipped != skipped_before
             for plugin in self.profile.filter:
                 if plugin.name in self.skipped:
                     self._codes.pop(plugin.name, None)
-                    continue
-                recombine |= self._filter(plugin, pod, snapshot, rows, node_rows)
-            self._combine(snapshot, None if recombine or allowed is not None else rows, allowed)
+                else:
+                    anew |= self._filter(plugin, pod, snapshot, rows, node_rows)
+            self._combine(snapshot, None if anew else rows, allowed)
         else:
+            self._codes.clear()
             self.failed = np.full(len(snapshot), EXCLUDED, dtype=np.int64)
             self.feasible = np.empty(0, dtype=np.intp)
         # Building columns and indexes on the way may have added axes: read the marks last.
@@ -160,8 +167,12 @@ class Lane:
         allowed: frozenset[str] | None = None
         skipped, narrowing = set(), set()
         for plugin in self.profile.pre_filter:
-            with calling(plugin.name, "preFilter"):
-                answer = plugin.pre_filter(self.state, pod, snapshot)
+            answer = self._answers.get(plugin.name)
+            if answer is None:
+                with calling(plugin.name, "preFilter"):
+                    answer = plugin.pre_filter(self.state, pod, snapshot)
+                if getattr(plugin, "reads", Reads.POD) <= Reads.ROW:
+                    self._answers[plugin.name] = answer
             if isinstance(answer, Narrowing):
                 allowed = answer.nodes if allowed is None else allowed & answer.nodes
                 narrowing.add(plugin.name)
@@ -173,6 +184,7 @@ class Lane:
                 self.rejected = answer
                 # The plugins behind have had no turn: what they wrote for an earlier attempt is void.
                 self.state = CycleState()
+                self._answers.clear()
                 self._raw.clear()
                 self._totals = self._settled = self._stale_rows = None
                 break
@@ -200,9 +212,14 @@ class Lane:
         rows: RowArray | None,
         node_rows: RowArray | None,
     ) -> bool:
-        """Renew one plugin's codes; whether more than ``rows`` may have changed."""
+        """Renew one plugin's codes; whether those of a near plugin may have changed beyond ``rows``."""
+        if plugin.reads > Reads.ROW:
+            with calling(plugin.name, "filter"):
+                codes = plugin.filter(self.state, pod, snapshot)
+                self._codes[plugin.name] = checked(codes, len(snapshot), plugin.name, "filter")
+            return False
         known = self._codes.get(plugin.name)
-        some = {Reads.NODE: node_rows, Reads.ROW: rows}.get(plugin.reads)
+        some = node_rows if plugin.reads is Reads.NODE else rows
         with calling(plugin.name, "filter"):
             if known is None or some is None:
                 codes = plugin.filter(self.state, pod, snapshot)
@@ -214,19 +231,37 @@ class Lane:
         return False
 
     def _combine(self, snapshot: Snapshot, rows: RowArray | None, allowed: frozenset[str] | None) -> None:
-        """Find each node's first refusing plugin; in ``rows`` only, or everywhere."""
-        where: RowArray | slice = slice(None) if rows is None else rows
+        """Find each node's first refusing plugin.
+
+        Args:
+            snapshot: All nodes.
+            rows: Where the codes of near plugins (that look no further than the node) have changed; None:
+                everywhere. Those of the others may have changed anywhere.
+            allowed: Names of the nodes that PreFilter left, None for all.
+        """
+        nobody = len(self.profile.filter)
         if rows is None:
-            self.failed = np.empty(len(snapshot), dtype=np.int64)
-        self.failed[where] = FEASIBLE
-        for position in range(len(self.profile.filter) - 1, -1, -1):
-            codes = self._codes.get(self.profile.filter[position].name)
+            self._first = np.full(len(snapshot), nobody, dtype=np.int64)
+        else:
+            self._first[rows] = nobody
+        far = []
+        for position in range(nobody - 1, -1, -1):
+            plugin = self.profile.filter[position]
+            codes = self._codes.get(plugin.name)
             if codes is None:
                 continue
-            if rows is None:
-                self.failed[codes != 0] = position
+            if plugin.reads > Reads.ROW:
+                far.append((position, codes))
+            elif rows is None:
+                self._first[codes != 0] = position
             else:
-                self.failed[rows[codes[rows] != 0]] = position
+                self._first[rows[codes[rows] != 0]] = position
+        first = self._first
+        for position, codes in far:
+            if codes.any():
+                first = np.where(codes != 0, np.minimum(first, position), first)
+        feasible = first == nobody
+        self.failed = np.where(feasible, FEASIBLE, first)
         if allowed is not None:
             excluded = np.ones(len(snapshot), dtype=np.bool_)
             for name in allowed:
@@ -234,7 +269,8 @@ class Lane:
                 if row is not None:
                     excluded[row] = False
             self.failed[excluded] = EXCLUDED
-        self.feasible = np.flatnonzero(self.failed == FEASIBLE)
+            feasible &= ~excluded
+        self.feasible = np.flatnonzero(feasible)
 
     # -- explaining ----------------------------------------------------------------------------------
 
@@ -403,36 +439,47 @@ class Lane:
             self._totals[rows] = self._summed(rows)
 
     def _kept_totals(self, pod: PodInfo, rows: RowArray) -> IntArray | None:
-        """Totals of ``rows`` from kept columns, or None when they depend on the set of feasible nodes.
+        """Totals of ``rows`` from what is kept, or None when some points cannot be added up beforehand.
 
-        Possible when each score plugin that takes part looks no further than the node, and either does
-        not normalise or gives every node the same raw score; plugins that look further must skip.
+        Kept are the sums of the plugins that look no further than the node and do not normalise, or give
+        every node the same raw score. The others' normalised points are added for these rows.
         """
         self._refresh_raw(pod)
         if self._settled is None:
             self._settled = self._settle(pod, rows)
         if not self._settled or self._totals is None:
             return None
-        if self._far:
-            unscored = self._pre_score(pod, Snapshot(self.cluster).at(rows), self._far)
-            if len(unscored) < len(self._far):
-                return None
-        return self._totals[rows]
+        whole = len(rows) == len(self._totals)
+        totals = self._totals.copy() if whole else self._totals[rows]
+        weights = self.profile.weights
+        for plugin in self._varying:
+            raw = self._raw[plugin.name]
+            totals += self._normalized(plugin, pod, raw if whole else raw[rows]) * weights[plugin.name]
+        if self._far_score:
+            feasible = Snapshot(self.cluster) if whole else Snapshot(self.cluster).at(rows)
+            unscored = self._pre_score(pod, feasible, self._far_pre_score)
+            for plugin in self._far_score:
+                if plugin.name not in unscored:
+                    with calling(plugin.name, "score"):
+                        scores = plugin.score(self.state, pod, feasible)
+                        raw = checked(scores, len(feasible), plugin.name, "score")
+                    totals += self._normalized(plugin, pod, raw) * weights[plugin.name]
+        return totals
 
     def _settle(self, pod: PodInfo, rows: RowArray) -> bool:
         """Compute what can be kept of the scores; whether totals can be."""
         profile = self.profile
         snapshot = Snapshot(self.cluster)
         near = [plugin for plugin in profile.pre_score if getattr(plugin, "reads", Reads.POD) <= Reads.ROW]
-        self._far = [plugin for plugin in profile.pre_score if plugin not in near]
-        unscored = self._pre_score(pod, snapshot.at(rows), near) | {plugin.name for plugin in self._far}
+        self._far_pre_score = [plugin for plugin in profile.pre_score if plugin not in near]
+        self._far_score = [plugin for plugin in profile.score if plugin.reads > Reads.ROW]
+        unscored = self._pre_score(pod, snapshot.at(rows), near)
         self._constant.clear()
         self._summands = []
+        self._varying = []
         for plugin in profile.score:
-            if plugin.name in unscored:
+            if plugin.name in unscored or plugin.reads > Reads.ROW:
                 continue
-            if plugin.reads > Reads.ROW:
-                return False
             raw = self._raw_of(plugin, pod, snapshot)
             if not _normalizes(plugin):
                 if raw.min() < MIN_SCORE or raw.max() > MAX_SCORE:
@@ -442,7 +489,7 @@ class Lane:
             elif plugin.reads is Reads.NODE and raw.min() == raw.max():
                 self._constant[plugin.name] = int(self._normalized(plugin, pod, raw[:1])[0])
             else:
-                return False
+                self._varying.append(plugin)
         self._totals = self._summed(slice(None))
         return True
 

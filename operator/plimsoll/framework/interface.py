@@ -30,7 +30,8 @@ MIN_SCORE, MAX_SCORE = 0, 100
 class Reads(IntEnum):
     """What the answer of a filter or score plugin depends on; the engine computes it again only then.
 
-    Each level includes the ones before it.
+    Each level includes the ones before it. PreFilter and PreScore of a plugin that reads NODE or ROW look at
+    the template and at node and other objects only: they are asked again when one of these changed.
     """
 
     NODE = 1  #: the pod's template and the node object (labels, taints, name, images)
