@@ -90,6 +90,7 @@ class Lane:
         self._answers: dict[str, Status | Narrowing] = {}
         self._codes: dict[str, IntArray] = {}
         self._first: IntArray = np.empty(0, dtype=np.int64)
+        self._is_near = False
         self._raw: dict[str, IntArray] = {}
         self._constant: dict[str, int] = {}
         self._summands: list[str] = []
@@ -140,6 +141,7 @@ class Lane:
             self._combine(snapshot, None if anew else rows, allowed)
         else:
             self._codes.clear()
+            self._is_near = False
             self.failed = np.full(len(snapshot), EXCLUDED, dtype=np.int64)
             self.feasible = np.empty(0, dtype=np.intp)
         # Building columns and indexes on the way may have added axes: read the marks last.
@@ -171,14 +173,14 @@ class Lane:
             if answer is None:
                 with calling(plugin.name, "preFilter"):
                     answer = plugin.pre_filter(self.state, pod, snapshot)
+                if not isinstance(answer, Narrowing):
+                    answer = answer.by(plugin.name)
                 if getattr(plugin, "reads", Reads.POD) <= Reads.ROW:
                     self._answers[plugin.name] = answer
             if isinstance(answer, Narrowing):
                 allowed = answer.nodes if allowed is None else allowed & answer.nodes
                 narrowing.add(plugin.name)
-                continue
-            answer = answer.by(plugin.name)
-            if answer.is_skip:
+            elif answer.code is Code.SKIP:
                 skipped.add(plugin.name)
             elif answer.code is Code.UNRESOLVABLE:
                 self.rejected = answer
@@ -240,6 +242,7 @@ class Lane:
             allowed: Names of the nodes that PreFilter left, None for all.
         """
         nobody = len(self.profile.filter)
+        patched = rows if self._is_near and allowed is None else None
         if rows is None:
             self._first = np.full(len(snapshot), nobody, dtype=np.int64)
         else:
@@ -256,6 +259,10 @@ class Lane:
                 self._first[codes != 0] = position
             else:
                 self._first[rows[codes[rows] != 0]] = position
+        self._is_near = allowed is None and not far
+        if patched is not None and self._is_near:
+            self._patch(patched, nobody)
+            return
         first = self._first
         for position, codes in far:
             if codes.any():
@@ -271,6 +278,15 @@ class Lane:
             self.failed[excluded] = EXCLUDED
             feasible &= ~excluded
         self.feasible = np.flatnonzero(feasible)
+
+    def _patch(self, rows: RowArray, nobody: int) -> None:
+        """Carry the first refusals of some rows over, when nothing else counts."""
+        first = self._first[rows]
+        failed = np.where(first == nobody, FEASIBLE, first)
+        moved = (failed == FEASIBLE) != (self.failed[rows] == FEASIBLE)
+        self.failed[rows] = failed
+        if moved.any():
+            self.feasible = np.flatnonzero(self.failed == FEASIBLE)
 
     # -- explaining ----------------------------------------------------------------------------------
 

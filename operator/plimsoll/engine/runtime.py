@@ -2,8 +2,6 @@
 
 from types import TracebackType
 
-import numpy as np
-
 from plimsoll.framework import MAX_SCORE, MIN_SCORE, IntArray, PluginError
 
 
@@ -38,7 +36,7 @@ def checked(values: IntArray, length: int, plugin: str, point: str) -> IntArray:
     Raises:
         PluginError: Another shape or dtype.
     """
-    if values.shape != (length,) or not np.issubdtype(values.dtype, np.integer):
+    if values.shape != (length,) or values.dtype.kind not in "iu":
         raise PluginError(
             plugin, point, f"returned {values.dtype} of shape {values.shape}; expected integers ({length},)"
         )

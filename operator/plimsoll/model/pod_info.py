@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 import msgspec
 
-from plimsoll.model.pod import Pod, Volume
+from plimsoll.model.pod import Pod, PodStatus, Volume
 from plimsoll.model.pod_terms import PodTerm, TermKind, compile_terms
 from plimsoll.model.requests import existing, fit_score, incoming, nonzero_existing
 from plimsoll.model.selectors import SelectorError
@@ -34,6 +34,7 @@ class PodTemplate:
         owner: The controlling owner reference, or None.
         requests: Effective requests of a pod to be scheduled: cpu in milli, the rest in units.
         score_requests: What NodeResourcesFit scores with: 100m and 200 MiB for containers that name none.
+        nonzero_requests: The same when the pod is placed and nothing was granted yet, cpu and memory only.
         terms: Its inter-pod (anti-)affinity terms.
         terms_error: Why its terms cannot be parsed, or "".
     """
@@ -42,6 +43,7 @@ class PodTemplate:
         "_memo",
         "labels",
         "namespace",
+        "nonzero_requests",
         "owner",
         "requests",
         "sample",
@@ -59,6 +61,7 @@ class PodTemplate:
         self.owner = pod.metadata.controller
         self.requests = bounded(incoming(pod))
         self.score_requests = bounded(fit_score(pod))
+        self.nonzero_requests = nonzero_existing(msgspec.structs.replace(pod, status=PodStatus()))
         self.terms_error = ""
         try:
             self.terms = compile_terms(pod.spec.affinity, pod.namespace)
@@ -112,10 +115,21 @@ class PodInfo:
         self.namespace = pod.namespace
         self.key = pod.key
         self.uid = pod.uid
-        requests = bounded(existing(pod))
-        # Siblings share one dict: half a million pods are held in memory.
-        self.requests = template.requests if requests == template.requests else requests
-        nonzero = nonzero_existing(pod)
+        status = pod.status
+        if not (
+            status.container_statuses
+            or status.init_container_statuses
+            or status.resources is not None
+            or status.allocated_resources
+        ):
+            # Nothing was granted yet: a pod that waits asks for what its template says.
+            self.requests = template.requests
+            nonzero = template.nonzero_requests
+        else:
+            requests = bounded(existing(pod))
+            # Siblings share one dict: half a million pods are held in memory.
+            self.requests = template.requests if requests == template.requests else requests
+            nonzero = nonzero_existing(pod)
         self.nonzero_cpu_milli = min(nonzero.get("cpu", 0), LARGEST_AMOUNT)
         self.nonzero_memory_bytes = min(nonzero.get("memory", 0), LARGEST_AMOUNT)
         self.is_large = max(self.requests.values(), default=0) > LARGE_REQUEST
