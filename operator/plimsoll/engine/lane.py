@@ -104,6 +104,7 @@ class Lane:
         self._objects_version = -1
         self._stale_rows: RowArray | None = None
         self._diagnosis: Diagnosis | None = None
+        self._refused: dict[Code, RowArray] = {}
         self._individual = any(
             getattr(plugin, "reads", Reads.POD) is Reads.POD
             for plugin in (*profile.pre_filter, *profile.filter)
@@ -122,6 +123,7 @@ class Lane:
         if rows is not None and len(rows) == 0 and not self._individual:
             return
         self._diagnosis = None
+        self._refused.clear()
         snapshot = Snapshot(cluster)
         node_rows = None if rows is None else cluster.nodes_changed_since(rows, self._tick)
         self._note_stale(rows, node_rows)
@@ -306,6 +308,9 @@ class Lane:
 
     def rows_refused(self, code: Code, pod: PodInfo) -> RowArray:
         """Rows whose first refusal has that status code, ascending."""
+        known = self._refused.get(code)
+        if known is not None:
+            return known
         chosen = np.zeros(len(self.failed), dtype=np.bool_)
         for position, plugin in enumerate(self.profile.filter):
             rows = np.flatnonzero(self.failed == position)
@@ -314,7 +319,8 @@ class Lane:
             codes = self._codes[plugin.name][rows]
             wanted = [each for each in np.unique(codes) if self._refusal(plugin, int(each), pod).code is code]
             chosen[rows[np.isin(codes, wanted)]] = True
-        return np.flatnonzero(chosen)
+        self._refused[code] = np.flatnonzero(chosen)
+        return self._refused[code]
 
     def _refusal(self, plugin: FilterPlugin, code: int, pod: PodInfo) -> Status:
         with calling(plugin.name, "filter"):

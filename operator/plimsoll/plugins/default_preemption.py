@@ -157,7 +157,11 @@ class DefaultPreemption(PostFilterPlugin):
         what_if = rejections.what_if
         if what_if is None:
             return Nomination(unschedulable("preemption: nobody can tell what removing pods would do"))
-        search = self._searched(state, pod, snapshot, what_if)
+        helpful = what_if.helpful()
+        if not len(helpful):
+            diagnosis = Diagnosis(len(snapshot), {NOT_HELPFUL: len(snapshot)})
+            return Nomination(unschedulable(f"preemption: {diagnosis}"), node="")
+        search = self._searched(state, pod, snapshot, what_if, helpful)
         chosen = search.best()
         if chosen is None:
             return Nomination(unschedulable(f"preemption: {search.message()}"), node="", search=search)
@@ -170,11 +174,12 @@ class DefaultPreemption(PostFilterPlugin):
             search=search,
         )
 
-    def _searched(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, what_if: WhatIf) -> Search:
+    def _searched(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, what_if: WhatIf, rows: RowArray
+    ) -> Search:
         pods = snapshot.index(PodsByImportance)
         pods.refresh(snapshot)
-        rows = one_by_one = what_if.helpful()
-        at_once = rows[:0]
+        one_by_one, at_once = rows, rows[:0]
         kept = state.find(KeptVictims)
         if kept is None or not kept.is_current(snapshot):
             kept = KeptVictims(snapshot)
