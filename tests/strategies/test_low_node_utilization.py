@@ -111,6 +111,18 @@ def test_a_node_without_measurement_stops_upstream_only():
         ({"thresholds": {"cpu": 60}, "targetThresholds": {"cpu": 50}}, "greater than"),
         ({**THRESHOLDS, "evictableNamespaces": {"include": ["a"]}}, "inclusion is not supported"),
         ({**THRESHOLDS, "metricsUtilization": {"source": "Prometheus"}}, "query is required"),
+        (
+            {**THRESHOLDS, "metricsUtilization": {"source": "KubernetesMetrics", "metricsServer": True}},
+            "metricsServer cannot be set",
+        ),
+        (
+            {**THRESHOLDS, "metricsUtilization": {"source": "KubernetesMetrics", "prometheus": {}}},
+            "prometheus configuration is not allowed",
+        ),
+        (
+            {**THRESHOLDS, "metricsUtilization": {"source": "Prometheus", "prometheus": {"query": "x"}}},
+            "exactly one key, MetricResource",
+        ),
         ({**THRESHOLDS, "tresholds": {}}, "Extra inputs"),
     ],
 )

@@ -1,6 +1,7 @@
 """RemoveDuplicates, against the cases of upstream's own tests."""
 
 import pytest
+from pydantic import ValidationError
 
 from plimsoll.strategies.remove_duplicates import RemoveDuplicates
 from plimsoll.testing.builders import a_node, a_pod
@@ -44,6 +45,35 @@ def test_excluded_owner_kinds_are_left_alone():
     context = a_context([a_node("n0"), a_node("n1")], pods_on("n0", 3))
 
     assert evicted(a_strategy(RemoveDuplicates, excludeOwnerKinds=["ReplicaSet"]), context) == []
+
+
+def test_namespaces_narrow_it():
+    """Only those that are looked at."""
+    for namespaces, count in (({"include": ["default"]}, 1), ({"exclude": ["default"]}, 0)):
+        context = a_context([a_node("n0"), a_node("n1")], pods_on("n0", 3))
+
+        assert len(evicted(a_strategy(RemoveDuplicates, namespaces=namespaces), context)) == count
+
+
+def test_both_lists_of_namespaces_are_refused():
+    """With upstream's words."""
+    with pytest.raises(ValidationError, match="only one of Include/Exclude namespaces can be set"):
+        a_strategy(RemoveDuplicates, namespaces={"include": ["a"], "exclude": ["b"]})
+
+
+def test_two_owners_count_twice():
+    """Upstream's oddity: (5,3,1) with two owners each is four attempts, two pods."""
+    owners = [{"kind": "ReplicaSet", "name": name, "uid": name} for name in ("a", "b")]
+    pods = [
+        a_pod(f"n{node}-{number}", node=f"n{node}", metadata={"ownerReferences": owners})
+        for node, count in enumerate((5, 3, 1))
+        for number in range(count)
+    ]
+    context = a_context([a_node(f"n{n}") for n in range(3)], pods)
+
+    names = evicted(a_strategy(RemoveDuplicates), context)
+
+    assert (len(names), len(set(names))) == (4, 2)
 
 
 def test_other_images_make_other_pods():
