@@ -2,6 +2,9 @@
 
 A write is: admission, defaults, checks, commit; synchronous, so nothing comes in between. Objects that are
 handed out are shared: copy before changing (``copying.copied``).
+
+Longer than most modules, because the order of the steps of a write is the point, and is to be read in one
+place.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ Key = tuple[str, str]  # namespace ("" where there is none), name
 IndexFunction = "Callable[[Obj], list[str]]"
 
 #: Changes that a collection remembers; a watch from before them is told that it comes too late.
-HISTORY = 50_000
+HISTORY = 20_000
 
 
 class Entry:
@@ -48,6 +48,11 @@ class Entry:
             self._raw = rendered(self.obj, self.managers)
         return self._raw
 
+    def forget(self) -> None:
+        """Drop the bytes of a version that was replaced; who still needs them makes them again."""
+        self._raw = None
+        self.converted = None
+
 
 class Change:
     """One committed write."""
@@ -67,6 +72,12 @@ class Change:
         if self._line is None:
             self._line = event_line(self.type, self.entry.raw)
         return self._line
+
+    def forget(self) -> None:
+        """Drop what was made for those who listened to the commit; later readers make it again."""
+        self._line = None
+        if self.previous is not None:
+            self.previous.forget()
 
 
 def event_line(kind: str, raw: bytes) -> bytes:
@@ -243,5 +254,6 @@ class Store:
                     _call(subscriber, told)
                 for follower in self._followers:
                     _call(follower, of, told)
+                told.forget()
         finally:
             self._telling = False

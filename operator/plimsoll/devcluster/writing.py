@@ -1,4 +1,8 @@
-"""Writes as they come over HTTP: what method, path, parameters and body ask for."""
+"""Writes as they come over HTTP: what method, path, parameters and body ask for.
+
+Longer than most modules: each kind of write is a section (create and update, patches, subresources,
+deletions), and all share how options and bodies are read.
+"""
 
 from __future__ import annotations
 

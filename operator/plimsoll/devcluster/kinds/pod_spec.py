@@ -1,5 +1,7 @@
 """Defaults and checks of a pod's spec, in pods and in the templates of workloads.
 
+Longer than most modules: one function for each part of a pod that is checked.
+
 Source: Kubernetes v1.36 ``pkg/apis/core/v1/defaults.go`` and ``pkg/apis/core/validation/validation.go``.
 """
 
