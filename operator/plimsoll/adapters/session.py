@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.request import getproxies_environment
 
 import aiohttp
 import orjson
@@ -27,13 +28,24 @@ REQUEST_TIMEOUT_S = 30.0
 #: Connections at once: reflectors, and writes in flight.
 CONNECTIONS = 100
 
+#: Bytes of a watch that wait to be read before the server is held back.
+READ_BUFFER_BYTES = 2**21
+
 
 class Session:
     """Sends requests; raises :mod:`plimsoll.adapters.errors`."""
 
     def __init__(self, api_client: client.ApiClient) -> None:
         self._configuration = api_client.configuration
-        self._http: aiohttp.ClientSession = api_client.rest_client.pool_manager
+        # The client's own session looks for proxies and .netrc in two threads a request; where the
+        # environment names no proxy that is half of what a request costs. Its TLS is kept.
+        pooled: aiohttp.ClientSession = api_client.rest_client.pool_manager
+        self._http = aiohttp.ClientSession(
+            connector=pooled.connector,
+            connector_owner=False,
+            read_bufsize=READ_BUFFER_BYTES,
+            trust_env=bool(getproxies_environment()),
+        )
         self._server_hostname: str | None = api_client.rest_client.server_hostname
         self._proxy: str | None = api_client.rest_client.proxy
         self.address: str = str(self._configuration.host).rstrip("/")
@@ -106,6 +118,10 @@ class Session:
         except (aiohttp.ClientError, TimeoutError, OSError) as exc:
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
 
+    async def close(self) -> None:
+        """End the session; its connections are the client's to close."""
+        await self._http.close()
+
     @property
     def configuration(self) -> client.Configuration:
         """Address, TLS and credentials, for whoever connects on its own (kopf)."""
@@ -161,8 +177,10 @@ async def connected(kubeconfig: Path | None = None) -> AsyncIterator[Session]:
         where = kubeconfig or "the cluster's service account or the default kubeconfig"
         raise APIError(f"reading {where}", message=f"no usable configuration: {exc}") from exc
     api_client = client.ApiClient(configuration=settings)
+    session = Session(api_client)
     try:
-        yield Session(api_client)
+        yield session
     finally:
+        await session.close()
         await api_client.close()
         await asyncio.sleep(0)  # lets the connector close its transports

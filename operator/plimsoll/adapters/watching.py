@@ -184,9 +184,13 @@ class Reflector:
         }
         async with self._session.stream(self._resource.path, params, SILENCE_S) as batches:
             async for lines in batches:
-                events = list(self._told(lines))
-                if events:
-                    self._sink(events)
+                events: list[ClusterEvent] = []
+                try:
+                    events.extend(self._told(lines))
+                finally:
+                    # What came before a line that breaks the stream is kept, so it must be told.
+                    if events:
+                        self._sink(events)
 
     def _told(self, lines: Iterable[bytes]) -> Iterable[ClusterEvent]:
         for line in lines:

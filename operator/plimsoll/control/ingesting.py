@@ -104,10 +104,13 @@ class Ingestion:
         for event in events:
             try:
                 wake |= self._apply(event, now)
-            except QuantityError as exc:
-                self._observer.object_skipped(type(event).__name__, _name_of(event), str(exc))
+            except Exception as exc:  # noqa: BLE001 - whatever one object holds, the others go on
+                self._observer.object_skipped(type(event).__name__, _name_of(event), _sentence(exc))
             for listener in self._listeners:
-                listener(event)
+                try:
+                    listener(event)
+                except Exception as exc:  # noqa: BLE001 - likewise
+                    self._observer.failed(f"listening to {_name_of(event)}", repr(exc))
         if wake:
             self._queue.wake(now)
         self._woken()
@@ -117,8 +120,8 @@ class Ingestion:
         for pod in list(self.waiting.values()):
             try:
                 self._set_waiting(pod, now)
-            except QuantityError as exc:
-                self._observer.object_skipped("pods", pod.key, str(exc))
+            except Exception as exc:  # noqa: BLE001 - whatever one pod holds, the others go on
+                self._observer.object_skipped("pods", pod.key, _sentence(exc))
         self._woken()
 
     # ------------------------------------------------------------------------------------------------
@@ -205,6 +208,11 @@ def _reads_the_same(old: Any, new: Any) -> bool:
         msgspec.structs.replace(old, metadata=msgspec.structs.replace(old.metadata, resource_version=""))
         == msgspec.structs.replace(new, metadata=blank)
     )
+
+
+def _sentence(exc: Exception) -> str:
+    """What is wrong; an error that nobody foresaw is named, too."""
+    return str(exc) if isinstance(exc, QuantityError) else repr(exc)
 
 
 def _name_of(event: ClusterEvent) -> str:

@@ -4,10 +4,14 @@ A fake does what a well-behaved world would do and keeps what it was asked; a te
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from plimsoll.control.ports import Answer, Note, PodCondition, Verdict
+from plimsoll.framework.observer import Observer
 from plimsoll.model.pod import Pod
+
+T = TypeVar("T")
 
 DONE = Answer(Verdict.DONE)
 
@@ -137,3 +141,136 @@ class FakeRecorder:
     def said(self, reason: str) -> list[str]:
         """The sentences of one reason."""
         return [note.text for note in self.notes if note.reason == reason]
+
+
+class FakeRandomness:
+    """Dice that always show the least."""
+
+    def below(self, n: int) -> int:
+        """0."""
+        assert n > 0
+        return 0
+
+    def fraction(self) -> float:
+        """0."""
+        return 0.0
+
+
+class InlineComputer:
+    """Computes at once."""
+
+    async def compute(self, function: Callable[[], T]) -> T:
+        """The function's result."""
+        return function()
+
+
+class FakeEvictor:
+    """Takes every eviction unless told otherwise.
+
+    Attributes:
+        evicted: Names of the pods that were evicted, in order.
+        answers: What the next evictions are told, one each; DONE when there is none left.
+        when_done: Called with each pod whose eviction was taken.
+    """
+
+    def __init__(self, *answers: Answer) -> None:
+        self.evicted: list[str] = []
+        self.answers = list(answers)
+        self.when_done: Callable[[Pod], None] = lambda _: None
+
+    async def evict(self, pod: Pod) -> Answer:
+        """Keep the name of a pod that goes."""
+        answer = self.answers.pop(0) if self.answers else DONE
+        if answer.is_done:
+            self.evicted.append(pod.name)
+            self.when_done(pod)
+        return answer
+
+
+class FakeRecords:
+    """Eviction records in memory.
+
+    Attributes:
+        documents: By ``namespace/name``.
+        history: Phases by record name, in the order written.
+        created_at: ``metadata.creationTimestamp`` of new records.
+        answer: What writes are told.
+    """
+
+    def __init__(self, *documents: Mapping[str, Any]) -> None:
+        self.documents: dict[str, dict[str, Any]] = {
+            f"{each['metadata']['namespace']}/{each['metadata']['name']}": dict(each) for each in documents
+        }
+        self.history: dict[str, list[str]] = {}
+        self.created_at = "2026-01-01T00:00:00Z"
+        self.answer = DONE
+
+    async def create(self, document: Mapping[str, Any]) -> Answer:
+        """Keep a new record."""
+        metadata = document["metadata"]
+        key = f"{metadata['namespace']}/{metadata['name']}"
+        if not self.answer.is_done:
+            return self.answer
+        if key in self.documents:
+            return Answer(Verdict.CONFLICT, f"{key} exists already")
+        stamped = {**metadata, "creationTimestamp": self.created_at}
+        self.documents[key] = {**document, "metadata": stamped}
+        self._note(metadata["name"], document.get("status") or {})
+        return DONE
+
+    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> Answer:
+        """Replace a status."""
+        document = self.documents.get(f"{namespace}/{name}")
+        if not self.answer.is_done:
+            return self.answer
+        if document is None:
+            return Answer(Verdict.GONE, f"there is no record {namespace}/{name}")
+        document["status"] = dict(status)
+        self._note(name, status)
+        return DONE
+
+    async def delete(self, namespace: str, name: str) -> Answer:
+        """Drop a record."""
+        if self.documents.pop(f"{namespace}/{name}", None) is None:
+            return Answer(Verdict.GONE, f"there is no record {namespace}/{name}")
+        return DONE
+
+    async def list(self) -> tuple[Answer, Sequence[Mapping[str, Any]]]:
+        """All of them."""
+        return self.answer, list(self.documents.values())
+
+    def _note(self, name: str, status: Mapping[str, Any]) -> None:
+        self.history.setdefault(name, []).append(str(status.get("phase")))
+
+
+class FakePolicyStatuses:
+    """Keeps what is written about policies, merged, in ``statuses`` by name."""
+
+    def __init__(self) -> None:
+        self.statuses: dict[str, dict[str, Any]] = {}
+
+    async def write_status(self, name: str, status: Mapping[str, Any]) -> Answer:
+        """Merge."""
+        self.statuses.setdefault(name, {}).update(status)
+        return DONE
+
+
+class RememberingObserver(Observer):
+    """Remembers what broke or was left out.
+
+    Attributes:
+        skipped: Names of objects that could not be read, and why.
+        failures: Where something broke and was contained, and what.
+    """
+
+    def __init__(self) -> None:
+        self.skipped: list[tuple[str, str]] = []
+        self.failures: list[tuple[str, str]] = []
+
+    def object_skipped(self, resource: str, name: str, problem: str) -> None:  # noqa: ARG002 - the hook's signature
+        """Keep the name."""
+        self.skipped.append((name, problem))
+
+    def failed(self, where: str, problem: str) -> None:
+        """Keep it."""
+        self.failures.append((where, problem))

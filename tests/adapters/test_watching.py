@@ -1,0 +1,203 @@
+"""Reflectors against a real HTTP stream: what is told, resumed, begun anew and left out."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from plimsoll.adapters.resources import WatchedResource
+from plimsoll.adapters.watching import Reflector
+from plimsoll.model.event import PodAdded, PodDeleted, PodUpdated, Synced
+from plimsoll.model.pod import Pod
+from plimsoll.testing.fakes import FakeClock, FakeRandomness, RememberingObserver
+
+PODS = WatchedResource("pods", "/api/v1/pods", Pod)
+
+
+def wire(name, version, uid="", **more):
+    """A pod as the server sends it."""
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": uid or name,
+            "resourceVersion": str(version),
+        },
+        **more,
+    }
+
+
+def a_list(*items, version=10, following=""):
+    """A page of a list."""
+    return {"metadata": {"resourceVersion": str(version), "continue": following}, "items": list(items)}
+
+
+def line(kind, obj):
+    """A line of a watch."""
+    return {"type": kind, "object": obj}
+
+
+def brief(event):
+    """An event in a word or two."""
+    match event:
+        case PodAdded(pod):
+            return f"+{pod.name}"
+        case PodUpdated(_, pod):
+            return f"~{pod.name}"
+        case PodDeleted(pod):
+            return f"-{pod.name}"
+        case Synced(kind):
+            return f"synced {kind}"
+    raise AssertionError(event)
+
+
+class Sink:
+    """What was told, and a way to wait for it."""
+
+    def __init__(self):
+        self.told = []
+        self._more = asyncio.Event()
+
+    def __call__(self, events):
+        """Take a batch."""
+        self.told += [brief(event) for event in events]
+        self._more.set()
+
+    async def until(self, expected):
+        """Wait until exactly this was told."""
+        async with asyncio.timeout(5):
+            while len(self.told) < len(expected):
+                self._more.clear()
+                await self._more.wait()
+        assert self.told == expected
+
+
+@asynccontextmanager
+async def reflecting(session, clock=None, observer=None):
+    """A running reflector's sink."""
+    sink = Sink()
+    reflector = Reflector(
+        session,
+        PODS,
+        sink,
+        clock=clock or FakeClock(),
+        randomness=FakeRandomness(),
+        observer=observer or RememberingObserver(),
+    )
+    task = asyncio.create_task(reflector.run())
+    try:
+        yield sink
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_lists_page_by_page_then_watches(told):
+    """Everything that is there, then Synced, then what happens, in order."""
+    server, session = told
+    server.then(a_list(wire("a", 1), following="more"))
+    server.then(a_list(wire("b", 2)))
+    server.then_stream(
+        line("ADDED", wire("c", 11)),
+        line("MODIFIED", wire("a", 12)),
+        line("DELETED", wire("b", 13)),
+        hold=asyncio.Event(),
+    )
+
+    async with reflecting(session) as sink:
+        await sink.until(["+a", "+b", "synced pods", "+c", "~a", "-b"])
+
+    paths = [path for _, path, _, _ in server.requests]
+    assert "continue=more" in paths[1]
+    assert "resourceVersion=10" in paths[2]
+
+
+async def test_resumes_where_a_bookmark_left_it(told):
+    """A watch that the server ends is taken up again without a list."""
+    server, session = told
+    server.then(a_list(wire("a", 1)))
+    server.then_stream(line("BOOKMARK", wire("", 77)))
+    server.then_stream(line("ADDED", wire("b", 78)), hold=asyncio.Event())
+
+    async with reflecting(session) as sink:
+        await sink.until(["+a", "synced pods", "+b"])
+
+    assert "resourceVersion=77" in server.requests[2][1]
+
+
+async def test_a_version_too_old_means_listing_again(told):
+    """410 as an event: the new list is told as a difference."""
+    server, session = told
+    server.then(a_list(wire("a", 1), wire("b", 2)))
+    server.then_stream(line("ERROR", {"kind": "Status", "code": 410, "message": "too old"}))
+    server.then(a_list(wire("b", 20), wire("c", 21), version=30))
+    server.then_stream(hold=asyncio.Event())
+
+    async with reflecting(session) as sink:
+        await sink.until(["+a", "+b", "synced pods", "-a", "~b", "+c", "synced pods"])
+
+
+async def test_a_pod_made_anew_is_another_one(told):
+    """A StatefulSet's pod is deleted and made again under its name while nobody looked."""
+    server, session = told
+    server.then(a_list(wire("db-0", 1, uid="old")))
+    server.then(b"", 410)
+    server.then(a_list(wire("db-0", 9, uid="new")))
+    server.then_stream(hold=asyncio.Event())
+
+    async with reflecting(session) as sink:
+        await sink.until(["+db-0", "synced pods", "-db-0", "+db-0", "synced pods"])
+
+
+async def test_an_object_that_cannot_be_read_harms_only_itself(told):
+    """It is named and skipped, in the list and in the watch; the version moves on."""
+    server, session = told
+    observer = RememberingObserver()
+    server.then(a_list(wire("bad", 1, spec={"priority": "high"}), wire("a", 2)))
+    server.then_stream(
+        line("MODIFIED", wire("worse", 15, spec={"containers": 7})),
+        line("ADDED", wire("b", 16)),
+        hold=asyncio.Event(),
+    )
+
+    async with reflecting(session, observer=observer) as sink:
+        await sink.until(["+a", "synced pods", "+b"])
+
+    assert [name for name, _ in observer.skipped] == ["default/bad", "default/worse"]
+
+
+async def test_nulls_unknown_fields_and_a_megabyte_of_annotations_are_read(told):
+    """What the API takes is read, however odd; lines far beyond a read buffer arrive whole."""
+    server, session = told
+    odd = wire("odd", 2, spec=None, status=None, unknown={"deep": [{}]})
+    odd["metadata"] |= {"labels": None, "annotations": {"big": "x" * 1_000_000}}
+    server.then(a_list(odd))
+    server.then_stream(line("MODIFIED", {**odd, "metadata": odd["metadata"] | {"resourceVersion": "3"}}),
+                       hold=asyncio.Event())  # fmt: skip
+
+    async with reflecting(session) as sink:
+        await sink.until(["+odd", "synced pods", "~odd"])
+
+
+async def test_a_broken_stream_is_taken_up_after_a_pause(told):
+    """Garbage in the middle of a watch: the version so far is kept, the back-off is waited for."""
+    server, session = told
+    clock = FakeClock()
+    server.then(a_list(wire("a", 1)))
+    server.then_stream(line("ADDED", wire("b", 12)), b"{broken\n")
+    server.then_stream(line("ADDED", wire("c", 13)), hold=asyncio.Event())
+
+    async with reflecting(session, clock=clock) as sink:
+        await sink.until(["+a", "synced pods", "+b"])
+        async with asyncio.timeout(5):
+            while len(server.requests) < 3:
+                await clock.advance(1)
+                await asyncio.sleep(0.01)
+        await sink.until(["+a", "synced pods", "+b", "+c"])
+
+
+async def test_a_collection_that_is_not_served_counts_as_empty(told):
+    """An optional API that this server lacks keeps nobody waiting."""
+    server, session = told
+    server.then({"code": 404, "reason": "NotFound"}, 404)
+
+    async with reflecting(session) as sink:
+        await sink.until(["synced pods"])
