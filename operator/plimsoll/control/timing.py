@@ -1,7 +1,7 @@
 """When policies run: APScheduler, and the only place that knows it."""
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from apscheduler.jobstores.base import JobLookupError
@@ -18,6 +18,9 @@ DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
 #: The calendar repeats, and the library searches up to the year 9999: from here the search is short.
 LATE = datetime(9950, 1, 1, tzinfo=UTC)
+
+#: From a policy's being set to its first run at an interval.
+FIRST_RUN = timedelta(seconds=1)
 
 Job = Callable[[], Awaitable[None]]
 
@@ -38,12 +41,15 @@ class Timetable:
             self._scheduler.shutdown(wait=False)
 
     def set(self, name: str, schedule: Schedule, job: Job) -> None:
-        """Run a job by this schedule from now on; one at an interval runs at once for the first time."""
+        """Run a job by this schedule from now on; one at an interval runs for the first time at once.
+
+        At once is a second later: what the user changed before the policy has then been seen.
+        """
 
         async def run() -> None:  # APScheduler awaits coroutine functions only
             await job()
 
-        options = {} if schedule.interval_seconds is None else {"next_run_time": datetime.now(UTC)}
+        options = {} if schedule.interval_seconds is None else {"next_run_time": datetime.now(UTC) + FIRST_RUN}
         self._scheduler.add_job(
             run,
             _trigger(schedule),
