@@ -49,7 +49,7 @@ class Timetable:
         async def run() -> None:  # APScheduler awaits coroutine functions only
             await job()
 
-        options = {} if schedule.interval_seconds is None else {"next_run_time": datetime.now(UTC) + FIRST_RUN}
+        first = {"next_run_time": datetime.now(UTC) + FIRST_RUN}
         self._scheduler.add_job(
             run,
             _trigger(schedule),
@@ -58,7 +58,7 @@ class Timetable:
             max_instances=1,
             coalesce=True,
             misfire_grace_time=None,
-            **options,
+            **(first if schedule.interval_seconds is not None else {}),
         )
 
     def remove(self, name: str) -> None:
