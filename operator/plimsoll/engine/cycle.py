@@ -16,6 +16,7 @@ import numpy as np
 from plimsoll.engine.lane import EXCLUDED, FEASIBLE, Lane, ScoreTable
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.runtime import calling
+from plimsoll.engine.shared_columns import SharedColumns
 from plimsoll.engine.trial import Trial
 from plimsoll.engine.what_if import LaneWhatIf
 from plimsoll.framework import (
@@ -169,6 +170,7 @@ class Scheduler:
         self.nominations = Nominations() if nominations is None else nominations
         self._choose = choose
         self._lanes: OrderedDict[object, Lane] = OrderedDict()
+        self._shared = SharedColumns(cluster)
 
     def schedule(self, pod: PodInfo) -> Decision:
         """Try to place a pod; never raises for what a plugin does."""
@@ -373,7 +375,7 @@ class Scheduler:
             return Lane(self.profile, self.cluster)
         lane = self._lanes.get(pod.template)
         if lane is None:
-            lane = self._lanes[pod.template] = Lane(self.profile, self.cluster)
+            lane = self._lanes[pod.template] = Lane(self.profile, self.cluster, self._shared)
             columns = len(self.profile.filter) + len(self.profile.score) + 2
             most = max(16, LANE_BYTES // (8 * columns * max(1, len(self.cluster))))
             while len(self._lanes) > most:

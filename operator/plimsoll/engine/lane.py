@@ -7,7 +7,7 @@ only. Plugins that look across the cluster are evaluated on all nodes after any 
 counters make that cheap); see :class:`plimsoll.framework.Reads` and docs/adr/0003.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.runtime import calling, checked, in_range
+from plimsoll.engine.shared_columns import Column, SharedColumns, signature_of
 from plimsoll.framework import (
     MAX_SCORE,
     MIN_SCORE,
@@ -77,9 +78,11 @@ class Lane:
         skipped: Plugins whose PreFilter had nothing to say.
     """
 
-    def __init__(self, profile: Profile, cluster: Cluster) -> None:
+    def __init__(self, profile: Profile, cluster: Cluster, shared: SharedColumns | None = None) -> None:
         self.profile = profile
         self.cluster = cluster
+        self._shared = shared or SharedColumns(cluster)
+        self._quiet: set[str] = set()
         self.state = CycleState()
         self.failed: IntArray = np.empty(0, dtype=np.int64)
         self.feasible: RowArray = np.empty(0, dtype=np.intp)
@@ -92,6 +95,7 @@ class Lane:
         self._first: IntArray = np.empty(0, dtype=np.int64)
         self._is_near = False
         self._raw: dict[str, IntArray] = {}
+        self._extremes: dict[str, tuple[int, int]] = {}
         self._constant: dict[str, int] = {}
         self._summands: list[str] = []
         self._varying: list[ScorePlugin] = []
@@ -130,6 +134,7 @@ class Lane:
         skipped_before = self.skipped
         if rows is None or len(self.failed) != len(snapshot):
             self._codes.clear()
+            self._quiet.clear()
         if node_rows is None or len(node_rows):
             self._answers.clear()
         allowed = self._pre_filter(pod, snapshot)
@@ -138,11 +143,13 @@ class Lane:
             for plugin in self.profile.filter:
                 if plugin.name in self.skipped:
                     self._codes.pop(plugin.name, None)
+                    self._quiet.discard(plugin.name)
                 else:
                     anew |= self._filter(plugin, pod, snapshot, rows, node_rows)
             self._combine(snapshot, None if anew else rows, allowed)
         else:
             self._codes.clear()
+            self._quiet.clear()
             self._is_near = False
             self.failed = np.full(len(snapshot), EXCLUDED, dtype=np.int64)
             self.feasible = np.empty(0, dtype=np.intp)
@@ -161,6 +168,7 @@ class Lane:
         """Scores are refreshed only when somebody asks: remember what changed until then."""
         if rows is None or node_rows is None or len(node_rows):
             self._raw.clear()
+            self._extremes.clear()
             self._totals = self._settled = self._stale_rows = None
         else:
             self._stale_rows = rows if self._stale_rows is None else np.union1d(self._stale_rows, rows)
@@ -190,6 +198,7 @@ class Lane:
                 self.state = CycleState()
                 self._answers.clear()
                 self._raw.clear()
+                self._extremes.clear()
                 self._totals = self._settled = self._stale_rows = None
                 break
             elif answer.code is Code.UNSCHEDULABLE:
@@ -226,13 +235,40 @@ class Lane:
         some = node_rows if plugin.reads is Reads.NODE else rows
         with calling(plugin.name, "filter"):
             if known is None or some is None:
+                column = self._column(plugin, "filter", plugin.filter, pod, snapshot)
+                if column is not None:
+                    self._codes[plugin.name] = column.values
+                    if column.lowest == column.highest == 0:
+                        self._quiet.add(plugin.name)
+                    return True
                 codes = plugin.filter(self.state, pod, snapshot)
                 self._codes[plugin.name] = checked(codes, len(snapshot), plugin.name, "filter").copy()
                 return True
             if len(some):
+                if not known.flags.writeable:
+                    known = self._codes[plugin.name] = known.copy()
+                    self._quiet.discard(plugin.name)
                 codes = plugin.filter(self.state, pod, snapshot.at(some))
                 known[some] = checked(codes, len(some), plugin.name, "filter")
         return False
+
+    def _column(
+        self,
+        plugin: FilterPlugin | ScorePlugin,
+        point: str,
+        answer: Callable[[CycleState, PodInfo, Snapshot], IntArray],
+        pod: PodInfo,
+        snapshot: Snapshot,
+    ) -> Column | None:
+        """The answer of a signed plugin that looks at nodes only, shared by templates; None of others."""
+        signature = signature_of(plugin, pod.template) if plugin.reads is Reads.NODE else None
+        if signature is None:
+            return None
+
+        def build() -> IntArray:
+            return checked(answer(self.state, pod, snapshot), len(snapshot), plugin.name, point)
+
+        return self._shared.column((plugin.name, point, signature), build)
 
     def _combine(self, snapshot: Snapshot, rows: RowArray | None, allowed: frozenset[str] | None) -> None:
         """Find each node's first refusing plugin.
@@ -253,7 +289,7 @@ class Lane:
         for position in range(nobody - 1, -1, -1):
             plugin = self.profile.filter[position]
             codes = self._codes.get(plugin.name)
-            if codes is None:
+            if codes is None or plugin.name in self._quiet:
                 continue
             if plugin.reads > Reads.ROW:
                 far.append((position, codes))
@@ -431,6 +467,11 @@ class Lane:
         known = self._raw.get(plugin.name)
         if known is None:
             with calling(plugin.name, "score"):
+                column = self._column(plugin, "score", plugin.score, pod, snapshot)
+                if column is not None:
+                    self._raw[plugin.name] = column.values
+                    self._extremes[plugin.name] = column.lowest, column.highest
+                    return column.values
                 scores = plugin.score(self.state, pod, snapshot)
                 known = checked(scores, len(snapshot), plugin.name, "score").copy()
             self._raw[plugin.name] = known
@@ -503,12 +544,13 @@ class Lane:
             if plugin.name in unscored or plugin.reads > Reads.ROW:
                 continue
             raw = self._raw_of(plugin, pod, snapshot)
+            lowest, highest = self._extremes.get(plugin.name) or (raw.min(), raw.max())
             if not _normalizes(plugin):
-                if raw.min() < MIN_SCORE or raw.max() > MAX_SCORE:
+                if lowest < MIN_SCORE or highest > MAX_SCORE:
                     # Only a feasible node's points are an error; `score` looks at those alone.
                     return False
                 self._summands.append(plugin.name)
-            elif plugin.reads is Reads.NODE and raw.min() == raw.max():
+            elif plugin.reads is Reads.NODE and lowest == highest:
                 self._constant[plugin.name] = int(self._normalized(plugin, pod, raw[:1])[0])
             else:
                 self._varying.append(plugin)

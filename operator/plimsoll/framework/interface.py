@@ -100,7 +100,12 @@ class SimulatedPods(Plugin, Protocol):
 
 @runtime_checkable
 class FilterPlugin(Plugin, Protocol):
-    """Says which nodes are feasible."""
+    """Says which nodes are feasible.
+
+    A filter or score plugin that reads NODE may have a method ``signature(template)``, hashable and equal for
+    templates to which all its answers are equal: these share one evaluation. Its ``filter`` and ``score``
+    must write nothing into the cycle state.
+    """
 
     #: What the answer depends on.
     reads: ClassVar[Reads]

@@ -9,6 +9,7 @@ Source: kube-scheduler v1.36, ``dynamicresources/dynamicresources.go``, its path
 Differs: devices are not allocated. Leave pods with claims to a scheduler that does.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,6 +24,7 @@ from plimsoll.framework import (
     NormalizingPlugin,
     PluginArgs,
     PodInfo,
+    PodTemplate,
     PostFilterPlugin,
     PreFilterPlugin,
     Reads,
@@ -70,6 +72,10 @@ class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, Normaliz
     def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         """Every node; only reached without claims."""
         return all_feasible(snapshot)
+
+    def signature(self, template: PodTemplate) -> Hashable:
+        """Nothing: no node is refused or preferred."""
+        return ()
 
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
         """No node is refused by itself."""

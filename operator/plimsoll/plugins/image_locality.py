@@ -13,6 +13,7 @@ Source: kube-scheduler v1.36, ``imagelocality/image_locality.go``.
 Differs: not at all.
 """
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -22,7 +23,9 @@ from plimsoll.framework import (
     CycleState,
     IntArray,
     NoArgs,
+    Pod,
     PodInfo,
+    PodTemplate,
     Reads,
     ScorePlugin,
     Snapshot,
@@ -43,9 +46,13 @@ class ImageLocality(ScorePlugin):
     def __init__(self, args: NoArgs) -> None:
         """Take no arguments."""
 
+    def signature(self, template: PodTemplate) -> Hashable:
+        """The images."""
+        return template.memo("ImageLocality.images", lambda: _images(template.sample))
+
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         """Points per node, shape (N,)."""
-        images, containers = pod.template.memo("ImageLocality.images", lambda: _images(pod))
+        images, containers = pod.template.memo("ImageLocality.images", lambda: _images(pod.pod))
         total = len(snapshot.whole)
         local = np.zeros(total, dtype=np.int64)
         for image in images:
@@ -59,9 +66,9 @@ class ImageLocality(ScorePlugin):
         return snapshot.cut(points)
 
 
-def _images(pod: PodInfo) -> tuple[tuple[str, ...], int]:
+def _images(pod: Pod) -> tuple[tuple[str, ...], int]:
     """The normalised names of the pod's images, and its number of containers."""
-    spec = pod.pod.spec
+    spec = pod.spec
     containers = (*spec.init_containers, *spec.containers)
     names = [container.image for container in containers]
     names += [volume.image.reference for volume in spec.volumes if volume.image is not None]

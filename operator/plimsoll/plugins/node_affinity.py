@@ -15,6 +15,7 @@ Source: kube-scheduler v1.36, ``nodeaffinity/node_affinity.go``.
 Differs: not at all.
 """
 
+from collections.abc import Hashable
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -37,6 +38,7 @@ from plimsoll.framework import (
     NormalizingPlugin,
     PluginArgs,
     PodInfo,
+    PodTemplate,
     PreferredSchedulingTerm,
     PreFilterPlugin,
     PreScorePlugin,
@@ -164,6 +166,10 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlu
             codes = np.where(matching_nodes(self._enforced, snapshot), codes, 1)
         return codes
 
+    def signature(self, template: PodTemplate) -> Hashable:
+        """The node selector and the node affinity."""
+        return template.memo("NodeAffinity.signature", lambda: _signature(template))
+
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
         """Whose affinity failed."""
         return unresolvable(ENFORCED if code == 1 else NOT_SELECTED)
@@ -232,3 +238,9 @@ def _weighted(preferred: tuple[PreferredSchedulingTerm, ...]) -> tuple[tuple[int
         if each.weight
     ]
     return tuple((weight, term) for weight, term in weighted if not term.is_empty)
+
+
+def _signature(template: PodTemplate) -> Hashable:
+    spec = template.sample.spec
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    return tuple(sorted(spec.node_selector.items())), affinity

@@ -8,6 +8,7 @@ Source: kube-scheduler v1.36, ``nodeunschedulable/node_unschedulable.go``.
 Differs: not at all.
 """
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from plimsoll.framework import (
     IntArray,
     NoArgs,
     PodInfo,
+    PodTemplate,
     Reads,
     Snapshot,
     Status,
@@ -45,6 +47,10 @@ class NodeUnschedulable(FilterPlugin):
         if any(tolerates(each, UNSCHEDULABLE_TAINT) for each in pod.pod.spec.tolerations):
             return all_feasible(snapshot)
         return snapshot.unschedulable.astype(np.int64)
+
+    def signature(self, template: PodTemplate) -> Hashable:
+        """The tolerations."""
+        return template.sample.spec.tolerations
 
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
         """The only refusal there is."""

@@ -14,6 +14,7 @@ Source: kube-scheduler v1.36, ``tainttoleration/taint_toleration.go``.
 Differs: not at all.
 """
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -27,6 +28,7 @@ from plimsoll.framework import (
     NoArgs,
     NormalizingPlugin,
     PodInfo,
+    PodTemplate,
     Reads,
     Snapshot,
     Status,
@@ -52,6 +54,10 @@ class TaintToleration(FilterPlugin, NormalizingPlugin):
     def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         """1 where a hard taint is not tolerated, shape (N,)."""
         return (~tolerated_nodes(pod.pod.spec.tolerations, snapshot)).astype(np.int64)
+
+    def signature(self, template: PodTemplate) -> Hashable:
+        """The tolerations."""
+        return template.sample.spec.tolerations
 
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
         """The only refusal there is."""

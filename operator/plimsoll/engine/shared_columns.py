@@ -1,0 +1,64 @@
+"""Answers of plugins that look at nodes only, kept for all templates to which they are the same.
+
+Thousands of different pods tolerate the same taints and run the same image. A plugin that tells by its
+``signature`` what of a template it looks at is asked once for all of them, until a node changes.
+
+Axis letter: N nodes.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import cast
+
+from plimsoll.framework import Cluster, IntArray, PodTemplate
+
+#: Columns take at most about this much memory a profile.
+COLUMN_BYTES = 64 * 2**20
+
+
+def signature_of(plugin: object, template: PodTemplate) -> Hashable | None:
+    """What of the template the plugin's answers depend on, None when it does not tell."""
+    sign = getattr(plugin, "signature", None)
+    return None if sign is None else cast("Hashable", sign(template))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Codes or raw scores of all nodes, read-only.
+
+    Attributes:
+        values: Shape (N,).
+        lowest: The least of them.
+        highest: The greatest.
+    """
+
+    values: IntArray
+    lowest: int
+    highest: int
+
+
+class SharedColumns:
+    """Columns by plugin, purpose and signature, for the nodes as they are now."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._columns: dict[Hashable, Column] = {}
+        self._mark: tuple[int, int, int] | None = None
+
+    def column(self, key: Hashable, build: Callable[[], IntArray]) -> Column:
+        """The column of that key, built when there is none for these nodes and objects."""
+        cluster = self._cluster
+        mark = cluster.node_tick, cluster.epoch, cluster.objects.version
+        if mark != self._mark or len(self._columns) * 8 * len(cluster) > COLUMN_BYTES:
+            self._columns.clear()
+            self._mark = mark
+        found = self._columns.get(key)
+        if found is None:
+            values = build().copy()
+            values.flags.writeable = False
+            found = self._columns[key] = Column(
+                values, int(values.min(initial=2**62)), int(values.max(initial=-(2**62)))
+            )
+            # Building may have added axes to the cluster, never changed a node.
+            self._mark = cluster.node_tick, cluster.epoch, cluster.objects.version
+        return found

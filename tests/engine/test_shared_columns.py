@@ -1,0 +1,80 @@
+"""Columns shared by templates: asked once, until a node changes, and never mixed up."""
+
+import numpy as np
+
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import FilterPlugin, IntArray, NoArgs, Reads, Registry, ScorePlugin, unresolvable
+from plimsoll.plugins.default_binder import DefaultBinder
+from plimsoll.plugins.priority_sort import PrioritySort
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+
+
+class Picky(FilterPlugin, ScorePlugin):
+    """Refuses nodes that the pod's ``not`` label names, and counts how often it is asked."""
+
+    name = "Picky"
+    args_model = NoArgs
+    reads = Reads.NODE
+
+    def __init__(self, args):
+        self.asked = []
+
+    def signature(self, template):
+        return template.labels.get("not", "")
+
+    def filter(self, state, pod, snapshot):
+        self.asked.append(("filter", len(snapshot)))
+        return self._refused(pod, snapshot)
+
+    def score(self, state, pod, snapshot):
+        self.asked.append(("score", len(snapshot)))
+        return 1 - self._refused(pod, snapshot)
+
+    def refusal(self, code, state, pod):
+        return unresolvable("no")
+
+    def _refused(self, pod, snapshot) -> IntArray:
+        refused = [node.name == pod.labels.get("not") for node in snapshot.nodes]
+        return np.array(refused, dtype=np.int64)
+
+
+def a_scheduler(*nodes):
+    profile = build_profile(
+        ProfileConfig("s"),
+        Registry([Picky, PrioritySort, DefaultBinder]),
+        [Enabled("PrioritySort"), Enabled("Picky"), Enabled("DefaultBinder")],
+    )
+    scheduler = Scheduler(profile, a_cluster(a_node(name) for name in nodes))
+    return scheduler, profile.filter[0]
+
+
+def feasible(scheduler, **labels):
+    pod = scheduler.cluster.templates.info(a_pod(labels=labels))
+    return sorted(scheduler.evaluate(pod).feasible)
+
+
+def test_templates_of_one_signature_share_one_evaluation():
+    """Labels that the plugin does not look at make no difference."""
+    scheduler, plugin = a_scheduler("n1", "n2", "n3")
+
+    assert feasible(scheduler, app="a", **{"not": "n1"}) == ["n2", "n3"]
+    assert feasible(scheduler, app="b", **{"not": "n1"}) == ["n2", "n3"]
+    assert feasible(scheduler, app="a", **{"not": "n2"}) == ["n1", "n3"]
+    assert feasible(scheduler, app="a") == ["n1", "n2", "n3"]
+    assert plugin.asked == [("filter", 3), ("score", 3)] * 3
+
+
+def test_a_changed_node_is_judged_again_without_harm_to_others():
+    """One template is refreshed in the changed row; another one of the same signature comes later."""
+    scheduler, plugin = a_scheduler("n1", "n2")
+    assert feasible(scheduler, app="a") == ["n1", "n2"]
+
+    scheduler.cluster.set_node(a_node("n2", labels={"new": "label"}))
+    assert feasible(scheduler, app="a") == ["n1", "n2"]
+    assert feasible(scheduler, app="b") == ["n1", "n2"]
+    scheduler.cluster.remove_node("n1")
+    assert feasible(scheduler, app="a") == ["n2"]
+    assert feasible(scheduler, app="b") == ["n2"]
+
+    assert ("filter", 1) in plugin.asked
