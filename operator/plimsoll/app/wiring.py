@@ -25,8 +25,10 @@ from plimsoll.adapters.resources import WATCHED
 from plimsoll.adapters.session import Session, connected
 from plimsoll.adapters.timekeeping import SeededRandomness, SystemClock, ThreadComputer
 from plimsoll.adapters.watching import Reflector
+from plimsoll.app import extensions
 from plimsoll.app.serving import serving
 from plimsoll.app.settings import Settings
+from plimsoll.control.blaming import PluginFailures
 from plimsoll.control.ingesting import Ingestion
 from plimsoll.control.keeping import RecordKeeper
 from plimsoll.control.policies import Policies
@@ -59,12 +61,17 @@ class Operator:
         self.metrics = CollectorRegistry()
         for collector in (GCCollector, PlatformCollector, ProcessCollector):
             collector(registry=self.metrics)
-        self.observer = told_to_all([MetricsObserver(self.metrics), LoggingObserver()])
+        self.failures = PluginFailures()
+        self.observer = told_to_all([MetricsObserver(self.metrics), LoggingObserver(), self.failures])
         self.clock = SystemClock()
         randomness = SeededRandomness(settings.seed)
         self.session = session
         self.cache = Cache()
-        registry = Registry(IN_TREE)
+        registry, strategies = Registry(IN_TREE), StrategyRegistry(STRATEGIES)
+        left_out = [
+            *extensions.load(extensions.PLUGINS, registry.add, self.observer),
+            *extensions.load(extensions.STRATEGIES, strategies.add, self.observer),
+        ]
         nominations = Nominations()
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
@@ -85,7 +92,7 @@ class Operator:
         self.rebalancers = Rebalancers(
             cache=self.cache,
             nominations=nominations,
-            strategies=StrategyRegistry(STRATEGIES),
+            strategies=strategies,
             evictors=EvictorRegistry(EVICTORS),
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
             keeper=RecordKeeper(EvictionRecords(session), self.clock, self.observer),
@@ -107,8 +114,11 @@ class Operator:
             clock=self.clock,
             randomness=randomness,
             observer=self.observer,
+            failures=self.failures,
             serve=self._serve,
         )
+        if left_out:
+            self.policies.notes["ExtensionLeftOut"] = "; ".join(left_out)
         self.reflectors = [
             Reflector(
                 session,
@@ -203,6 +213,7 @@ class Operator:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.loop.run())
             group.create_task(self.rebalancers.run())
+            group.create_task(self.failures.run(self.policies.tell))
 
     def _login(self) -> kopf.ConnectionInfo:
         settings = self.session.configuration

@@ -23,11 +23,15 @@ from plimsoll.api.v1alpha1.conditions import (
 from plimsoll.api.v1alpha1.field_errors import field_errors, summary
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.control.blaming import PluginFailures
 from plimsoll.control.ports import Clock, PolicyStatusWriter, Randomness
 from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, PluginSet, ProfileConfig, build_profile
 from plimsoll.framework import Cluster, ConfigurationError, Registry
 from plimsoll.framework.observer import Observer
+
+#: Characters of a condition's message, as the API server allows.
+LONGEST_MESSAGE = 32_768
 
 
 class Rebalancing(Protocol):
@@ -50,6 +54,7 @@ class _Known:
     seen: Mapping[str, Any]
     accepted: SchedulingPolicy | None = None
     problem: tuple[str, str] = ("", "")  #: reason and sentence, when the latest spec is not accepted
+    lost: tuple[str, str] = ("", "")  #: likewise, when an older policy serves its scheduler name
     conditions: tuple[Condition, ...] = field(default_factory=tuple)
     written: Mapping[str, Any] | None = None
 
@@ -72,6 +77,7 @@ class Policies:
         clock: Time.
         randomness: Breaks ties of schedulers.
         observer: Told of failures.
+        failures: Plugins that have failed.
         serve: Told the schedulers by name whenever they change.
     """
 
@@ -87,6 +93,7 @@ class Policies:
         clock: Clock,
         randomness: Randomness,
         observer: Observer,
+        failures: PluginFailures,
         serve: Callable[[Mapping[str, Scheduler]], None],
     ) -> None:
         self._registry = registry
@@ -98,6 +105,7 @@ class Policies:
         self._clock = clock
         self._randomness = randomness
         self._observer = observer
+        self._failures = failures
         self._serve = serve
         self._known: dict[str, _Known] = {}
         self._schedulers: dict[str, tuple[SchedulingSpec, Scheduler]] = {}
@@ -181,7 +189,8 @@ class Policies:
         self._serve_profiles(serving)
         self._rebalancing.configure(working)
         for known in list(self._known.values()):
-            self._describe(known, lost.get(known.name, ("", "")))
+            known.lost = lost.get(known.name, ("", ""))
+            self._describe(known, known.lost)
             await self._write(known)
 
     def _serve_profiles(self, serving: Mapping[str, SchedulingSpec]) -> None:
@@ -192,6 +201,7 @@ class Policies:
             if name in self._schedulers and self._schedulers[name][0] == spec:
                 continue
             profile = build_profile(profile_config(spec), self._registry, self._defaults)
+            self._failures.forgive(profile.plugin_names)
             self._schedulers[name] = (
                 spec,
                 Scheduler(profile, self._cluster, self._randomness.below, self._nominations),
@@ -234,11 +244,27 @@ class Policies:
             said(READY, holds=False, why=reason or "NotAccepted", text=sentence)
         else:
             said(READY, holds=True, why="Serving", text=_work_of(known.accepted))
-        if self.notes:
-            why = next(iter(self.notes))
-            said(DEGRADED, holds=True, why=why, text="; ".join(self.notes.values()))
+        notes = {**self.notes, **self._failing(known)}
+        if notes:
+            said(
+                DEGRADED, holds=True, why=next(iter(notes)), text="; ".join(notes.values())[:LONGEST_MESSAGE]
+            )
         else:
             said(DEGRADED, holds=False, why="AsExpected", text="nothing is missing")
+
+    def _failing(self, known: _Known) -> dict[str, str]:
+        """What the plugins of a policy have done wrong, by reason."""
+        if known.accepted is None or known.accepted.spec.scheduling is None:
+            return {}
+        served = self.scheduler_for(known.accepted.spec.scheduling.scheduler_name)
+        failed = self._failures.of(served.profile.plugin_names) if served else []
+        return {"PluginFailed": "; ".join(failed)} if failed else {}
+
+    async def tell(self) -> None:
+        """Something that every status tells has changed: write them again."""
+        for known in list(self._known.values()):
+            self._describe(known, known.lost)
+            await self._write(known)
 
     async def _write(self, known: _Known) -> None:
         """Write the status, when it says something new."""

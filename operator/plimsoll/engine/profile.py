@@ -5,7 +5,7 @@ Source: kube-scheduler v1.36, ``apis/config/v1/default_plugins.go`` (merging) an
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
 from plimsoll.framework import (
@@ -90,6 +90,18 @@ class Profile:
     bind: tuple[BindPlugin, ...]
     post_bind: tuple[PostBindPlugin, ...]
     weights: Mapping[str, int]
+
+    @property
+    def plugin_names(self) -> frozenset[str]:
+        """Every plugin that takes part at some point."""
+        points = [
+            getattr(self, each.name)
+            for each in fields(self)
+            if each.name not in ("scheduler_name", "weights")
+        ]
+        return frozenset(
+            plugin.name for point in points for plugin in (point if isinstance(point, tuple) else (point,))
+        )
 
 
 def build_profile(config: ProfileConfig, registry: Registry, defaults: Sequence[Enabled]) -> Profile:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from plimsoll.framework.args import parse_args
+from plimsoll.framework.args import PluginArgs, parse_args
 from plimsoll.framework.errors import ConfigurationError
 from plimsoll.framework.interface import (
     BindPlugin,
@@ -83,7 +83,8 @@ class Registry:
         """Enter a class.
 
         Raises:
-            ConfigurationError: Its name is missing or taken, or it implements no extension point.
+            ConfigurationError: Its name is missing or taken, it implements no extension point or only a part
+                of one, or its ``args_model`` is not derived from PluginArgs.
         """
         name = getattr(plugin, "name", "")
         where = f"plugin class {plugin.__module__}.{plugin.__qualname__}"
@@ -91,10 +92,17 @@ class Registry:
             raise ConfigurationError(where, "has no name; set the class attribute `name`")
         if name in self._classes:
             raise ConfigurationError(where, f'the name "{name}" is taken by {self._classes[name].__module__}')
+        for point, members in _MEMBERS.items():
+            missing = [member for member in members if not hasattr(plugin, member)]
+            if missing and any(hasattr(plugin, member) for member in members if member != "reads"):
+                raise ConfigurationError(where, f"lacks {', '.join(missing)}, which {point} needs")
         if not any(implements(plugin, point) for point in EXTENSION_POINTS):
             raise ConfigurationError(
                 where, f"implements no extension point; the points are {', '.join(EXTENSION_POINTS)}"
             )
+        args_model = getattr(plugin, "args_model", None)
+        if not (isinstance(args_model, type) and issubclass(args_model, PluginArgs)):
+            raise ConfigurationError(where, "its args_model must be a class derived from PluginArgs")
         self._classes[name] = plugin
 
     def build(self, name: str, args: Mapping[str, Any] | None, path: str) -> Plugin:
@@ -115,5 +123,6 @@ class Registry:
         model = parse_args(plugin.args_model, args, path)
         try:
             return plugin(model)  # type: ignore[call-arg]  # protocols say nothing of __init__; the laws do
-        except (TypeError, ValueError) as exc:
-            raise ConfigurationError(path, f"{name} does not accept these arguments: {exc}") from exc
+        except Exception as exc:
+            problem = f"{name} does not accept these arguments: {type(exc).__name__}: {exc}"
+            raise ConfigurationError(path, problem) from exc

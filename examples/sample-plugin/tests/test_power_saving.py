@@ -1,0 +1,114 @@
+"""PowerSaving: who may wake a node, which are preferred, and that a node is awake before its pod comes."""
+
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from plimsoll.framework import CycleState, Registry
+from plimsoll.testing.builders import a_node, a_pod, a_snapshot, the_info
+from plimsoll.testing.conformance import FilterPluginConformance, ScorePluginConformance
+from plimsoll_power_saving import PowerSaving, PowerSavingArgs
+
+NODES = (a_node("up"), a_node("down", labels={"power": "asleep"}), a_node("busy", labels={"power": "on"}))
+
+
+def prepared(pod, **args):
+    """The plugin, and what it is asked about, after PreFilter."""
+    plugin, state, snapshot = PowerSaving(PowerSavingArgs(**args)), CycleState(), a_snapshot(*NODES)
+    info = the_info(pod, snapshot)
+    assert plugin.pre_filter(state, info, snapshot).is_success
+    return plugin, state, info, snapshot
+
+
+@pytest.mark.parametrize(
+    ("priority", "feasible"),
+    [
+        pytest.param(0, [True, False, True], id="ordinary-pods-let-nodes-sleep"),
+        pytest.param(1000, [True, True, True], id="important-pods-may-wake-one"),
+    ],
+)
+def test_only_important_pods_wake_a_node(priority, feasible):
+    """Nodes without the label, or with another value, are awake."""
+    plugin, state, info, snapshot = prepared(a_pod(priority=priority))
+
+    codes = plugin.filter(state, info, snapshot)
+
+    assert [code == 0 for code in codes] == feasible
+    assert all(
+        plugin.refusal(int(code), state, info).reasons == ("node(s) were asleep",) for code in codes if code
+    )
+
+
+def test_nodes_that_are_awake_come_first():
+    """Even for pods that may wake one."""
+    plugin, state, info, snapshot = prepared(a_pod(priority=1000))
+
+    assert plugin.score(state, info, snapshot).tolist() == [100, 0, 100]
+
+
+@asynccontextmanager
+async def a_power_controller(status=200):
+    """An HTTP server that wakes nodes, or refuses to; its address and whom it was asked to wake."""
+    woken = []
+
+    async def wake(request):
+        woken.append(request.match_info["node"])
+        return web.Response(status=status)
+
+    app = web.Application()
+    app.router.add_post("/wake/{node}", wake)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/wake", woken
+    finally:
+        await runner.cleanup()
+
+
+async def test_a_sleeping_node_is_woken_before_the_pod_is_bound():
+    """A node that is awake needs no waking: PreBind is skipped."""
+    async with a_power_controller() as (url, woken):
+        plugin, state, info, _ = prepared(a_pod(priority=1000), wake_url=url)
+
+        awake, asleep = (plugin.pre_bind_preflight(state, info, node) for node in ("up", "down"))
+        status = await plugin.pre_bind(state, info, "down")
+
+    assert (awake.is_skip, asleep.is_success, status.is_success) == (True, True, True)
+    assert woken == ["down"]
+
+
+async def test_a_node_that_does_not_wake_gets_no_pod():
+    """A refusal and a controller that is away are errors: the pod is tried again."""
+    async with a_power_controller(status=503) as (url, _):
+        plugin, state, info, _ = prepared(a_pod(priority=1000), wake_url=url)
+
+        refused = await plugin.pre_bind(state, info, "down")
+    away = await plugin.pre_bind(state, info, "down")
+
+    assert refused.message == "down does not wake: Service Unavailable"
+    assert away.message.startswith("down does not wake: ")
+
+
+def test_arguments_are_camel_case_and_closed():
+    """A typo is an error that names the field."""
+    registry = Registry([PowerSaving])
+
+    built = registry.build("PowerSaving", {"wakePriority": 5, "label": "state"}, "args")
+
+    assert built.args == PowerSavingArgs(wake_priority=5, label="state")
+    with pytest.raises(Exception, match=r"args\.wakePriorty: Extra inputs are not permitted"):
+        registry.build("PowerSaving", {"wakePriorty": 5}, "args")
+
+
+class TestFilterConformance(FilterPluginConformance):
+    """The laws every filter plugin obeys."""
+
+    plugin = PowerSaving(PowerSavingArgs(label="disk", value="ssd"))
+
+
+class TestScoreConformance(ScorePluginConformance):
+    """The laws every score plugin obeys."""
+
+    plugin = PowerSaving(PowerSavingArgs(label="disk", value="ssd"))

@@ -1,0 +1,64 @@
+"""Plugins and strategies of others, found through Python entry points.
+
+An installed package names its classes under the group ``plimsoll.plugins`` or ``plimsoll.strategies``::
+
+    [project.entry-points."plimsoll.plugins"]
+    SameRack = "my_package.same_rack:SameRack"
+
+They are entered after our own, so that nobody takes the name of an in-tree plugin; a policy then names them
+like any other. One that cannot be used is left out, named and counted, and nothing else suffers.
+"""
+
+from collections.abc import Callable, Iterable
+from importlib import metadata
+from typing import Any
+
+from plimsoll.framework import ConfigurationError
+from plimsoll.framework.observer import Observer
+
+PLUGINS = "plimsoll.plugins"
+STRATEGIES = "plimsoll.strategies"
+
+#: The extension point under which a failure to load is counted.
+LOADING = "load"
+
+
+def installed(group: str) -> Iterable[metadata.EntryPoint]:
+    """The entry points of one group in this Python environment."""
+    return metadata.entry_points(group=group)
+
+
+def load(
+    group: str,
+    add: Callable[[Any], None],
+    observer: Observer,
+    found: Callable[[str], Iterable[metadata.EntryPoint]] = installed,
+) -> list[str]:
+    """Enter every class of a group into a registry.
+
+    Args:
+        group: PLUGINS or STRATEGIES.
+        add: Enters one class; refuses it with a ConfigurationError.
+        observer: Told of each that is left out.
+        found: Lists the entry points of a group.
+
+    Returns:
+        A sentence for each that was left out: which, of which package, and why.
+    """
+    problems = []
+    for point in sorted(found(group), key=lambda each: (_package(each), each.name)):
+        try:
+            loaded = point.load()
+            if not isinstance(loaded, type):
+                raise ConfigurationError(point.value, f"is no class but {loaded!r}")  # noqa: TRY301 - told below
+            add(loaded)
+        except (Exception, SystemExit) as exc:  # noqa: BLE001 - the code of others may raise anything
+            why = str(exc) if isinstance(exc, ConfigurationError) else f"{type(exc).__name__}: {exc}"
+            problem = f"{point.name} of {_package(point)} (entry point group {group}) is left out: {why}"
+            observer.plugin_failed(point.name, LOADING, problem)
+            problems.append(problem)
+    return problems
+
+
+def _package(point: metadata.EntryPoint) -> str:
+    return "an unknown package" if point.dist is None else f"{point.dist.name} {point.dist.version}"

@@ -1,0 +1,136 @@
+"""Plugins of others: found by entry point, entered by name, left out by name when they are no good."""
+
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from engine import toys
+from plimsoll.app import extensions
+from plimsoll.framework import Registry
+from plimsoll.framework.observer import Observer
+from plimsoll.framework.strategy_registry import StrategyRegistry
+from plimsoll.plugins import IN_TREE
+
+
+class Seen(Observer):
+    def __init__(self):
+        self.failed = []
+
+    def plugin_failed(self, plugin, point, problem):
+        self.failed.append((plugin, point))
+
+
+class Nameless:
+    def filter(self, state, pod, snapshot):
+        raise AssertionError
+
+
+class HalfAFilter:
+    name = "HalfAFilter"
+
+    def filter(self, state, pod, snapshot):
+        raise AssertionError
+
+
+class NothingToSay:
+    name = "NothingToSay"
+
+
+class OddArgs(toys.Room):
+    name = "OddArgs"
+    args_model = dict
+
+
+class Impostor(toys.Room):
+    name = "NodeName"
+
+
+NO_CLASS = 42
+
+
+@pytest.fixture
+def observer():
+    return Seen()
+
+
+@pytest.fixture
+def registry():
+    return Registry(IN_TREE)
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    """This file, under a name that entry points can say."""
+    monkeypatch.setitem(sys.modules, "sample_extensions", sys.modules[__name__])
+
+
+def points(group, **values):
+    """A function that finds these entry points."""
+    return lambda _: [EntryPoint(name, value, group) for name, value in values.items()]
+
+
+def test_a_good_plugin_can_be_named_by_policies(registry, observer):
+    """It stands in the registry beside the in-tree plugins."""
+    found = points(extensions.PLUGINS, Room="engine.toys:Room", Pool="engine.toys:Pool")
+
+    problems = extensions.load(extensions.PLUGINS, registry.add, observer, found)
+
+    assert problems == []
+    assert {"Room", "Pool", "NodeName"} <= set(registry)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        pytest.param(
+            "no_such_package:X", "ModuleNotFoundError: No module named 'no_such_package'", id="import"
+        ),
+        pytest.param("engine.toys:Missing", "AttributeError", id="attribute"),
+        pytest.param("sample_extensions:NO_CLASS", "is no class but 42", id="no-class"),
+        pytest.param(
+            "sample_extensions:Nameless", "has no name; set the class attribute `name`", id="no-name"
+        ),
+        pytest.param("sample_extensions:NothingToSay", "implements no extension point", id="no-point"),
+        pytest.param(
+            "sample_extensions:HalfAFilter", "lacks refusal, reads, which filter needs", id="half-a-point"
+        ),
+        pytest.param("sample_extensions:OddArgs", "derived from PluginArgs", id="args"),
+        pytest.param(
+            "sample_extensions:Impostor", 'the name "NodeName" is taken by plimsoll', id="duplicate"
+        ),
+    ],
+)
+def test_a_bad_plugin_is_left_out_and_named(registry, observer, value, why):
+    """The sentence says which and why; it is counted; the good ones around it are there."""
+    found = points(extensions.PLUGINS, Bad=value, Room="engine.toys:Room")
+    in_tree = registry["NodeName"]
+
+    problems = extensions.load(extensions.PLUGINS, registry.add, observer, found)
+
+    assert len(problems) == 1
+    assert problems[0].startswith(
+        "Bad of an unknown package (entry point group plimsoll.plugins) is left out: "
+    )
+    assert why in problems[0]
+    assert observer.failed == [("Bad", "load")]
+    assert "Room" in registry
+    assert registry["NodeName"] is in_tree
+
+
+def test_strategies_come_the_same_way(observer):
+    """A class that is no strategy is told what it lacks."""
+    registry = StrategyRegistry()
+    found = points(
+        extensions.STRATEGIES, Mine="plimsoll.strategies.pod_life_time:PodLifeTime", Bad="engine.toys:Room"
+    )
+
+    problems = extensions.load(extensions.STRATEGIES, registry.add, observer, found)
+
+    assert set(registry) == {"PodLifeTime"}
+    assert "lacks kind, candidates" in problems[0]
+
+
+def test_this_environment_has_none_of_its_own():
+    """Nothing is picked up that nobody installed."""
+    assert list(extensions.installed(extensions.PLUGINS)) == []
