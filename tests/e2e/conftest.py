@@ -78,14 +78,14 @@ async def scene(operator: Operator, speaker: Speaker) -> AsyncIterator[Scene]:
 
 
 @pytest.fixture
-def start_operator(tmp_path: Path) -> Iterator[Callable[[Path], Operator]]:
+def start_operator(tmp_path: Path) -> Iterator[Callable[..., Operator]]:
     """Start further operators, on clusters of their own."""
     started: list[Operator] = []
 
-    def start(kubeconfig: Path) -> Operator:
-        one = Operator(kubeconfig, tmp_path / f"operator-{len(started)}.log").start()
+    def start(kubeconfig: Path, **environment: str) -> Operator:
+        one = Operator(kubeconfig, tmp_path / f"operator-{len(started)}.log", environment=environment)
         started.append(one)
-        return one
+        return one.start()
 
     yield start
     for one in started:

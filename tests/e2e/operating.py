@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -35,6 +36,7 @@ class Operator:
     log: Path
     metrics_port: int = field(default_factory=free_port)
     health_port: int = field(default_factory=free_port)
+    environment: dict[str, str] = field(default_factory=dict)
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Operator:
@@ -43,7 +45,9 @@ class Operator:
         command += ["--bind-address", "127.0.0.1", "--log-format", "text"]
         command += ["--metrics-port", str(self.metrics_port), "--health-port", str(self.health_port)]
         with self.log.open("ab") as sink:
-            self._process = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT)
+            self._process = subprocess.Popen(
+                command, stdout=sink, stderr=subprocess.STDOUT, env={**os.environ, **self.environment}
+            )
         return self
 
     @property
