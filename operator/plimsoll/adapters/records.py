@@ -6,9 +6,15 @@ from typing import Any
 from plimsoll.adapters.answering import answer_of, answered
 from plimsoll.adapters.errors import APIError
 from plimsoll.adapters.session import MERGE_PATCH, Session
+from plimsoll.api.v1alpha1.eviction import EvictionStatus
 from plimsoll.control.ports import Answer, Verdict
 
 GROUP = "/apis/plimsoll.dev/v1alpha1"
+
+#: A merge patch removes what it sets to null.
+_ABSENT: Mapping[str, None] = {
+    field.alias or name: None for name, field in EvictionStatus.model_fields.items()
+}
 
 
 class EvictionRecords:
@@ -29,12 +35,12 @@ class EvictionRecords:
         return answer
 
     async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> Answer:
-        """Replace a record's status."""
+        """Replace a record's status; what it does not say any more is removed."""
         return await answered(
             self._session.request(
                 "PATCH",
                 f"{GROUP}/namespaces/{namespace}/evictions/{name}/status",
-                {"status": status},
+                {"status": {**_ABSENT, **status}},
                 content_type=MERGE_PATCH,
             )
         )

@@ -86,7 +86,7 @@ class Operator:
             clock=self.clock,
             observer=self.observer,
         )
-        self.ingestion = Ingestion(self.cache, self.queue, self.loop.gate, self.observer)
+        self.ingestion = Ingestion(self.cache, self.queue, self.loop.gate, self.observer, nominations)
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)
         self.rebalancers = Rebalancers(

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from plimsoll.engine.cycle import Nominations
 from plimsoll.framework import Pod, PodInfo, Status
 from plimsoll.framework.observer import Observer
 from plimsoll.model.event import (
@@ -78,13 +79,22 @@ class Ingestion:
         queue: The waiting pods.
         gate: Says which pods are ours.
         observer: Told of objects that are left out.
+        nominations: Forgotten with the pods that they are of; those of earlier processes are taken over.
     """
 
-    def __init__(self, cache: Cache, queue: SchedulingQueue, gate: Gate, observer: Observer) -> None:
+    def __init__(
+        self,
+        cache: Cache,
+        queue: SchedulingQueue,
+        gate: Gate,
+        observer: Observer,
+        nominations: Nominations | None = None,
+    ) -> None:
         self._cache = cache
         self._queue = queue
         self._gate = gate
         self._observer = observer
+        self._nominations = Nominations() if nominations is None else nominations
         self._listeners: list[Callable[[ClusterEvent], None]] = []
         self._woken: Callable[[], None] = lambda: None
         self.synced: set[str] = set()
@@ -129,9 +139,14 @@ class Ingestion:
     def _apply(self, event: ClusterEvent, now: float) -> bool:
         """Apply one event; whether it may help a pod that waits."""
         match event:
-            case PodAdded(pod) | PodUpdated(_, pod):
+            case PodAdded(pod):
+                helps = self._set_pod(pod, now)
+                self._take_over_nomination(pod)
+                return helps
+            case PodUpdated(_, pod):
                 return self._set_pod(pod, now)
             case PodDeleted(pod):
+                self._nominations.remove(pod.uid)
                 self._queue.remove(pod.uid)
                 self.waiting.pop(pod.uid, None)
                 return self._cache.remove_pod(pod.uid) is not None
@@ -151,6 +166,8 @@ class Ingestion:
                 return False
 
     def _set_pod(self, pod: Pod, now: float) -> bool:
+        if pod.is_terminal or pod.node_name:
+            self._nominations.remove(pod.uid)
         if pod.is_terminal:
             self._queue.remove(pod.uid)
             self.waiting.pop(pod.uid, None)
@@ -161,6 +178,12 @@ class Ingestion:
             return self._cache.set_placed(self._cache.info(pod), pod.node_name)
         self.waiting[pod.uid] = pod
         return self._set_waiting(pod, now)
+
+    def _take_over_nomination(self, pod: Pod) -> None:
+        """A pod seen for the first time says where room was made for it, maybe by an earlier process."""
+        node = pod.nominated_node_name
+        if node and pod.uid in self._queue:
+            self._nominations.add(self._cache.info(pod), node)
 
     def _set_waiting(self, pod: Pod, now: float) -> bool:
         if self._cache.node_of(pod.uid):

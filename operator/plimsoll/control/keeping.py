@@ -76,6 +76,7 @@ class RecordKeeper:
         self._clock = clock
         self._observer = observer
         self.known: dict[str, Record] = {}
+        self._unwritten: set[str] = set()
 
     async def load(self) -> None:
         """Read what earlier processes left; waits until the server tells."""
@@ -156,6 +157,8 @@ class RecordKeeper:
         if not answer.is_done:
             if answer.verdict is not Verdict.CONFLICT:
                 self._observer.record_dropped(policy, answer.verdict.value)
+                # It may be there without its status, and would stay open for ever.
+                await self._records.delete(record.namespace, record.name)
             return None
         self.known[record.key] = record
         self._observer.record_changed(policy, move.strategy, str(record.phase))
@@ -184,20 +187,36 @@ class RecordKeeper:
             replacement=replacement,
         )
         changed = self.known[record.key] = replace(record, status=status)
-        await self._write(changed)
+        if not await self._write(changed):
+            self._unwritten.add(changed.key)
         self._observer.record_changed(record.spec.policy, record.spec.strategy, str(phase))
         return changed
 
-    async def _write(self, record: Record) -> None:
+    def is_written(self, record: Record) -> bool:
+        """Whether the server has the latest that we know of a record."""
+        return record.key not in self._unwritten
+
+    async def catch_up(self) -> None:
+        """Write again what could not be written."""
+        for key in list(self._unwritten):
+            record = self.known.get(key)
+            if record is None or await self._write(record, tries=1):
+                self._unwritten.discard(key)
+
+    async def _write(self, record: Record, tries: int = 5) -> bool:
+        """Whether the record's status is on the server, or nobody's concern any more."""
         document = record.status.model_dump(mode="json", by_alias=True, exclude_none=True)
-        for attempt in range(5):
+        for left in reversed(range(tries)):
             answer = await self._records.write_status(record.namespace, record.name, document)
             if answer.verdict in (Verdict.DONE, Verdict.GONE):
-                return
+                self._unwritten.discard(record.key)
+                return True
+            self._report(record, answer)
             if answer.verdict is Verdict.REFUSED:
-                break
-            await self._clock.sleep(0.2 * 2**attempt)
-        self._report(record, answer)
+                return True  # it will not be taken later either
+            if left:
+                await self._clock.sleep(0.2 * 2 ** (tries - 1 - left))
+        return False
 
     def _report(self, record: Record, answer: Answer) -> None:
         self._observer.failed(f"record {record.key}", answer.message)

@@ -54,6 +54,9 @@ REPORTER = "plimsoll"
 #: Seconds between two looks at moves whose time may be up, and at records that are too old.
 EXPIRY_S, TIDY_S = 5.0, 60.0
 
+#: Seconds before an eviction is asked for again that got no usable answer.
+ASK_AGAIN_S = (0.5, 2.0, 5.0)
+
 
 @dataclass(slots=True)
 class RunTotals:
@@ -194,7 +197,14 @@ class Rebalancers:
         await self.keeper.load()
         for record in self.keeper.unfinished():
             pod = self._cache.cluster.pods.get(record.spec.pod.uid)
-            if record.phase is Phase.PLANNED or record.phase is None:
+            if record.phase is None:  # ended between a record and its status
+                first = Phase.PREDICTED if record.spec.mode is Mode.DRY_RUN else Phase.PLANNED
+                record = await self.keeper.advance(  # noqa: PLW2901 - the same record, one step on
+                    record, first, reason="Restarted", message="found without a status after a restart"
+                )
+                if record.is_finished:
+                    continue
+            if record.phase is Phase.PLANNED:
                 await self._cancel(record, "Restarted", "the operator ended before the eviction was sent")
             elif record.phase is Phase.EVICTING and pod is not None and not pod.is_terminating:
                 await self._cancel(record, "Restarted", "the operator ended before the eviction was accepted")
@@ -216,6 +226,7 @@ class Rebalancers:
             await self._clock.sleep(EXPIRY_S)
             now = self._clock.monotonic()
             self._verification.expire(now)
+            await self.keeper.catch_up()
             if now - tidied >= TIDY_S:
                 tidied = now
                 for name, policy in list(self._policies.items()):
@@ -344,6 +355,10 @@ class Rebalancers:
         pod = move.pod.pod
         owner = pod.metadata.controller
         record = await self.keeper.advance(record, Phase.EVICTING, reason="Sent")
+        if not self.keeper.is_written(record):
+            # What is not on record is not done: the next process would not know of it.
+            await self._cancel(record, "NotRecorded", "the record could not be written, so nothing was sent")
+            return False
         # The replacement may be seen before the answer to the eviction is: be ready for it, but let no
         # outcome overtake the record.
         self._sending[record.key] = []
@@ -351,7 +366,7 @@ class Rebalancers:
         known = self._verification.siblings(owner.uid) if owner else frozenset[str]()
         self._verification.expect(record, known, self._clock.monotonic())
         try:
-            answer = await self._evictor.evict(pod)
+            answer = await self._ask(pod)
             if answer.is_done:
                 await self.keeper.advance(record, Phase.EVICTED, reason="Accepted")
                 self._note(pod, record, move)
@@ -364,6 +379,22 @@ class Rebalancers:
         finally:
             for outcome in self._sending.pop(record.key):
                 self._outcomes.put_nowait(outcome)
+
+    async def _ask(self, pod: Pod) -> Answer:
+        """Ask the Eviction API; again while no answer tells whether the pod goes.
+
+        The uid makes that safe: this pod goes at most once, and a later one of its name never.
+        """
+        answer = await self._evictor.evict(pod)
+        for pause_s in ASK_AGAIN_S:
+            if answer.verdict not in (Verdict.UNKNOWN, Verdict.BUSY):
+                return answer
+            await self._clock.sleep(max(pause_s, answer.retry_after_s))
+            present = self._cache.cluster.pods.get(pod.uid)
+            if present is None or present.is_terminating:
+                return Answer(Verdict.DONE)  # taken, though the answer was lost
+            answer = await self._evictor.evict(pod)
+        return answer
 
     async def _refused(self, record: Record, answer: Answer) -> None:
         match answer.verdict:

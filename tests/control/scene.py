@@ -1,0 +1,150 @@
+"""A cluster of two nodes, one of them tainted, and the rebalancing of one policy, without a server."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import msgspec
+
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.control.ingesting import Ingestion
+from plimsoll.control.keeping import RecordKeeper
+from plimsoll.control.rebalancing import Rebalancers
+from plimsoll.engine.cycle import Nominations
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import Registry
+from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
+from plimsoll.model.event import NodeAdded, PodAdded, PodDeleted, PodUpdated
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.state.cache import Cache
+from plimsoll.state.queue import SchedulingQueue
+from plimsoll.strategies import EVICTORS
+from plimsoll.strategies import IN_TREE as STRATEGIES
+from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.fakes import (
+    FakeClock,
+    FakeEvictor,
+    FakePolicyStatuses,
+    FakeRecorder,
+    FakeRecords,
+    InlineComputer,
+    RememberingObserver,
+    settled,
+)
+
+POLICY = "tidy"
+
+
+def a_policy(mode="Enforce", **rebalancing):
+    """Moves pods away from nodes whose taints they do not tolerate, every five minutes."""
+    return SchedulingPolicy.model_validate(
+        {
+            "metadata": {"name": POLICY},
+            "spec": {
+                "rebalancing": {
+                    "mode": mode,
+                    "strategies": [{"name": "RemovePodsViolatingNodeTaints"}],
+                    **rebalancing,
+                }
+            },
+        }
+    )
+
+
+def web(number, node="", phase="Running", created="2025-12-31T00:00:00Z"):
+    """A pod of the ReplicaSet web."""
+    return a_pod(
+        f"web-{number}",
+        owner="ReplicaSet/web",
+        cpu="100m",
+        node=node,
+        status={"phase": phase if node else "Pending"},
+        metadata={"creationTimestamp": created},
+    )
+
+
+class Scene:
+    """Everything around the rebalancers."""
+
+    def __init__(self, *documents):
+        self.clock = FakeClock()
+        self.records = FakeRecords(*documents)
+        self.evictor = FakeEvictor()
+        self.recorder = FakeRecorder()
+        self.statuses = FakePolicyStatuses()
+        self.observer = RememberingObserver()
+        self.cache = Cache()
+        self.nominations = Nominations()
+        self.keeper = RecordKeeper(self.records, self.clock, self.observer)
+        registry = Registry(IN_TREE)
+        defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
+        profile = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
+        self.rebalancers = Rebalancers(
+            cache=self.cache,
+            nominations=self.nominations,
+            strategies=StrategyRegistry(STRATEGIES),
+            evictors=EvictorRegistry(EVICTORS),
+            forecast=profile,
+            keeper=self.keeper,
+            evictor=self.evictor,
+            recorder=self.recorder,
+            statuses=self.statuses,
+            clock=self.clock,
+            computer=InlineComputer(),
+            observer=self.observer,
+        )
+        self.rebalancers.profiles = {"default-scheduler": profile}
+        queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
+        self.ingestion = Ingestion(self.cache, queue, lambda _: None, self.observer, self.nominations)
+        self.ingestion.on_event(self.rebalancers.observe)
+        self.tell(
+            NodeAdded(a_node("bad", taints=["broken=yes:NoSchedule"])),
+            NodeAdded(a_node("good")),
+            PodAdded(web(1, "bad")),
+            PodAdded(web(2, "good")),
+        )
+
+    def tell(self, *events):
+        """What the watches tell."""
+        self.ingestion.apply(list(events), self.clock.monotonic())
+
+    def gone(self, pod):
+        """The watch tells that a pod is gone."""
+        self.tell(PodDeleted(pod))
+
+    def leaving(self, pod):
+        """The watch tells that a pod's deletion has begun."""
+        moment = datetime(2026, 1, 1, tzinfo=UTC)
+        metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=moment)
+        self.tell(PodUpdated(pod, msgspec.structs.replace(pod, metadata=metadata)))
+
+    @asynccontextmanager
+    async def running(self, policy=None):
+        """Rebalancers at work, after recovery; the policy is run by hand."""
+        task = asyncio.create_task(self.rebalancers.run())
+        await settled()
+        if policy is not None:
+            self.rebalancers._policies[POLICY] = policy  # the timetable has a clock of its own
+        try:
+            yield self
+        finally:
+            crashed = task.done()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            assert not crashed, "the rebalancers have ended"
+
+    async def run(self):
+        """One run of the policy."""
+        await self.rebalancers.rebalance(POLICY)
+        await settled()
+
+    @property
+    def phases(self):
+        """The phases that each record went through, sorted by record."""
+        return [phases for _, phases in sorted(self.records.history.items())]
+
+    @property
+    def record(self):
+        """The only record."""
+        (document,) = self.records.documents.values()
+        return document

@@ -1,0 +1,313 @@
+"""Plan, record, evict, verify: the life of a move, and what becomes of it when something goes wrong."""
+
+import asyncio
+
+import pytest
+
+from control.scene import POLICY, Scene, a_policy, web
+from plimsoll.control.ports import Answer, Verdict
+from plimsoll.model.event import PodAdded, PodUpdated
+from plimsoll.testing.fakes import settled
+
+OLD = web(1, "bad")
+
+
+def replaced(scene, node, number=3, phase="Running"):
+    """The owner makes a replacement, and somebody places it."""
+    created = "2026-06-01T00:00:00Z"
+    waiting = web(number, created=created)
+    scene.tell(PodAdded(waiting))
+    scene.tell(PodUpdated(waiting, web(number, node, phase, created)))
+
+
+async def test_a_move_is_recorded_before_it_is_made_and_seen_to_its_end():
+    """Planned, Evicting, Evicted, and Settled once the replacement runs elsewhere."""
+    scene = Scene()
+    asked_in = []
+    scene.evictor.when_done = lambda _: asked_in.append(scene.record["status"]["phase"])
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        scene.gone(OLD)
+        replaced(scene, "good")
+        await settled()
+
+    assert asked_in == ["Evicting"]
+    assert scene.evictor.evicted == ["web-1"]
+    assert scene.phases == [["Planned", "Evicting", "Evicted", "Settled"]]
+    assert scene.record["spec"]["fromNode"] == "bad"
+    assert scene.record["spec"]["targetNode"] == "good"
+    assert scene.record["status"]["replacement"] == {
+        "name": "web-3", "uid": "uid-default-web-3", "node": "good",
+    }  # fmt: skip
+    assert scene.statuses.statuses[POLICY]["counts"]["verified"] == 1
+
+
+async def test_a_dry_run_evicts_nothing_and_predicts_once():
+    """The same prediction in every run is one record."""
+    scene = Scene()
+
+    async with scene.running(a_policy("DryRun")):
+        await scene.run()
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert scene.phases == [["Predicted"]]
+
+
+async def test_the_target_is_held_until_the_replacement_is_there():
+    """Between eviction and replacement nobody of the same priority takes the place."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        held = [pod.name for pod in scene.nominations.by_node["good"].values()]
+        scene.gone(OLD)
+        replaced(scene, "good")
+        await settled()
+        left = dict(scene.nominations.by_node)
+
+    assert held == ["web-1"]
+    assert left == {}
+
+
+async def test_a_replacement_that_comes_back_is_told():
+    """Whoever placed it, the move came to nothing, and the record says so."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        scene.gone(OLD)
+        replaced(scene, "bad")
+        await settled()
+
+    assert scene.phases == [["Planned", "Evicting", "Evicted", "Returned"]]
+
+
+async def test_a_replacement_that_never_runs_fails_the_move():
+    """After five minutes nobody waits any longer."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        scene.gone(OLD)
+        await scene.clock.advance(320)
+
+    assert scene.phases[0][-1] == "Failed"
+    assert scene.record["status"]["reason"] == "NoReplacement"
+
+
+async def test_a_budget_that_says_no_is_named():
+    """Blocked, with the budget; nothing was evicted, and the place is held no longer."""
+    scene = Scene()
+    scene.evictor.answers = [Answer(Verdict.BLOCKED, "it would violate the budget", "default/web")]
+
+    async with scene.running(a_policy()):
+        await scene.run()
+
+    assert scene.phases == [["Planned", "Evicting", "Blocked"]]
+    assert scene.record["status"]["blockedBy"] == "web"
+    assert scene.nominations.by_node == {}
+
+
+async def test_an_eviction_without_an_answer_is_asked_for_again():
+    """A time-out tells nothing; the uid makes asking again safe."""
+    scene = Scene()
+    scene.evictor.answers = [Answer(Verdict.UNKNOWN, "no answer"), Answer(Verdict.BUSY, "later")]
+
+    async with scene.running(a_policy()):
+        run = asyncio.create_task(scene.run())
+        await scene.clock.advance(10)
+        await run
+
+    assert scene.evictor.evicted == ["web-1"]
+    assert scene.phases == [["Planned", "Evicting", "Evicted"]]
+
+
+async def test_an_answer_that_was_lost_is_seen_in_the_cluster():
+    """The pod is on its way out although nobody said so: the move goes on, nothing is sent twice."""
+    scene = Scene()
+    scene.evictor.answers = [Answer(Verdict.UNKNOWN, "no answer")]
+
+    async with scene.running(a_policy()):
+        run = asyncio.create_task(scene.run())
+        await settled()
+        scene.leaving(OLD)
+        await scene.clock.advance(1)
+        await run
+
+    assert scene.evictor.evicted == []
+    assert scene.phases == [["Planned", "Evicting", "Evicted"]]
+
+
+async def test_what_cannot_be_recorded_is_not_done():
+    """No record, no eviction."""
+    scene = Scene()
+    scene.records.answer = Answer(Verdict.UNKNOWN, "no answer")
+
+    async with scene.running():
+        pass
+    scene = Scene()
+    async with scene.running(a_policy()):
+        scene.records.answer = Answer(Verdict.UNKNOWN, "no answer")
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+
+
+async def test_an_eviction_waits_for_its_record():
+    """The record is there, but the server stops taking writes: nothing is sent, and it is told later."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        create = scene.records.create
+
+        async def create_and_fall_silent(document):
+            answer = await create(document)
+            scene.records.answer = Answer(Verdict.UNKNOWN, "no answer")
+            return answer
+
+        scene.records.create = create_and_fall_silent
+        run = asyncio.create_task(scene.run())
+        await scene.clock.advance(60)
+        await run
+        scene.records.answer = Answer(Verdict.DONE)
+        await scene.clock.advance(10)
+
+    assert scene.evictor.evicted == []
+    assert scene.record["status"]["phase"] == "Cancelled"
+    assert scene.record["status"]["reason"] == "NotRecorded"
+
+
+async def test_a_plan_gone_stale_is_dropped():
+    """Somebody removed the taint between the plan and the eviction."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        create = scene.records.create
+
+        async def create_and_change(document):
+            scene.gone(OLD)
+            return await create(document)
+
+        scene.records.create = create_and_change
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert scene.phases == [["Planned", "Cancelled"]]
+    assert scene.record["status"]["reason"] == "Gone"
+
+
+# -- after a restart -------------------------------------------------------------------------------------
+
+
+def a_record(phase, mode="Enforce", **status):
+    """A record that an earlier process left."""
+    moments = ["Planned", "Evicting", "Evicted"]
+    reached = moments[: moments.index(phase) + 1] if phase in moments else []
+    return {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Eviction",
+        "metadata": {
+            "namespace": "default", "name": "web-1-abc", "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {
+            "pod": {"namespace": "default", "name": "web-1", "uid": "uid-default-web-1"},
+            "owner": {
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "uid-ReplicaSet/web",
+            },
+            "policy": POLICY,
+            "strategy": "RemovePodsViolatingNodeTaints",
+            "mode": mode,
+            "reason": "for a test",
+            "fromNode": "bad",
+            "targetNode": "good",
+        },
+        **(
+            {
+                "status": {
+                    "phase": phase,
+                    "transitions": [{"phase": each, "time": "2026-01-01T00:00:00Z"} for each in reached],
+                    **status,
+                }
+            }
+            if phase
+            else {}
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("record", "phases"),
+    [
+        pytest.param(a_record("Planned"), ["Cancelled"], id="planned"),
+        pytest.param(a_record("Evicting"), ["Cancelled"], id="evicting-not-accepted"),
+        pytest.param(a_record(""), ["Planned", "Cancelled"], id="without-a-status"),
+        pytest.param(a_record("", mode="DryRun"), ["Predicted"], id="prediction-without-a-status"),
+    ],
+)
+async def test_records_of_evictions_that_did_not_happen_are_cancelled_once(record, phases):
+    """The pod is still there, so nothing was evicted; nothing is sent again either."""
+    scene = Scene(record)
+
+    async with scene.running():
+        await scene.clock.advance(30)
+
+    assert scene.phases == [phases]
+    assert scene.evictor.evicted == []
+
+
+@pytest.mark.parametrize("phase", ["Evicting", "Evicted"])
+async def test_records_of_evictions_that_happened_are_completed_once(phase):
+    """The pod is gone and its replacement runs: found by its owner, whenever it came."""
+    scene = Scene(a_record(phase))
+    scene.gone(OLD)
+    replaced(scene, "good")
+
+    async with scene.running():
+        await scene.clock.advance(30)
+
+    assert scene.phases[0][-1] == "Settled"
+    assert scene.phases[0].count("Settled") == 1
+    assert scene.record["status"]["replacement"]["name"] == "web-3"
+
+
+async def test_finished_records_are_left_alone():
+    """Whatever they say."""
+    scene = Scene(
+        a_record("Settled"),
+    )
+
+    async with scene.running():
+        await scene.clock.advance(30)
+
+    assert scene.records.history == {}
+
+
+async def test_records_that_cannot_be_read_disturb_nobody():
+    """Somebody wrote nonsense by hand: it is named and skipped."""
+    nonsense = a_record("Planned")
+    nonsense["metadata"] = {**nonsense["metadata"], "name": "nonsense"}
+    nonsense["spec"] = {"pod": 7}
+    scene = Scene(nonsense, a_record("Planned"))
+
+    async with scene.running():
+        pass
+
+    assert [name for name, _ in scene.observer.skipped] == ["default/nonsense"]
+    assert scene.phases == [["Cancelled"]]
+
+
+async def test_a_replacement_that_is_deleted_holds_no_place():
+    """It was nominated in its own name; once it is gone the place is anybody's."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        scene.gone(OLD)
+        waiting = web(3, created="2026-06-01T00:00:00Z")
+        scene.tell(PodAdded(waiting))
+        scene.gone(waiting)
+        await settled()
+
+        assert scene.nominations.by_node == {}
