@@ -67,8 +67,12 @@ class Scene:
         """Create an object that goes when the scene ends."""
         made = (await self.speaker.request("POST", collection, obj)).accepted()
         if "/namespaces/" not in collection:
-            self._made.append(f"{collection}/{obj['metadata']['name']}")
+            self.remember(f"{collection}/{obj['metadata']['name']}")
         return made
+
+    def remember(self, path: str) -> None:
+        """Delete what is at this path when the scene ends."""
+        self._made.append(path)
 
     async def node(
         self,

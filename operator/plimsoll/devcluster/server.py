@@ -61,6 +61,10 @@ class Document:
 Documents = Callable[[str, str], Document | None]
 
 
+#: Bytes of the largest body that is taken, as of a real server.
+LARGEST_BODY = 3 * 1024 * 1024
+
+
 class Tables(Protocol):
     """Renders objects as ``meta.k8s.io/v1`` Table."""
 
@@ -77,6 +81,18 @@ class Tables(Protocol):
             version: "v1" or "v1beta1" of meta.k8s.io.
         """
         ...
+
+
+async def _body(request: web.BaseRequest) -> bytes:
+    """What a client sent, up to the limit; aiohttp's own is lower."""
+    body = bytearray()
+    async for chunk in request.content.iter_any():
+        body += chunk
+        if len(body) > LARGEST_BODY:
+            raise StatusError(
+                413, "RequestEntityTooLarge", f"Request entity too large: limit is {LARGEST_BODY}"
+            )
+    return bytes(body)
 
 
 def partial(obj: Obj, version: str = "v1") -> Obj:
@@ -171,7 +187,7 @@ class Server:
                 return await self._watch(request, found, query, form)
             response = self._one(found, query, form) if found.name else self._list(found, query, form)
         else:
-            sent = writing.Sent(query, await request.read(), request.headers)
+            sent = writing.Sent(query, await _body(request), request.headers)
             change = writing.write(self.api, found, verb, sent, self._token)
             response = self._written(change, form, query)
         if found.resource.warning:

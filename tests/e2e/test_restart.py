@@ -1,0 +1,114 @@
+"""The operator is killed in the middle of what it does; the next one finishes it, once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from e2e.polling import PACE_S, eventually
+from e2e.scene import FINISHED
+from plimsoll.api.v1alpha1.eviction_phases import Phase, may_follow
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from e2e.operating import Operator
+    from e2e.scene import Obj, Scene
+
+pytestmark = pytest.mark.e2e
+
+EVERYTHING = {"total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%"}
+
+
+@asynccontextmanager
+async def witnessed(scene: Scene) -> AsyncIterator[dict[str, set[str]]]:
+    """The nodes that each pod was ever seen on, by uid."""
+    seen: dict[str, set[str]] = defaultdict(set)
+
+    async def look() -> None:
+        while True:
+            for pod in await scene.pods():
+                if node := pod["spec"].get("nodeName"):
+                    seen[pod["metadata"]["uid"]].add(node)
+            await asyncio.sleep(PACE_S)
+
+    task = asyncio.create_task(look())
+    try:
+        yield seen
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def open_ones(records: list[Obj]) -> list[str]:
+    """The phases of the records that wait for something."""
+    phases = [record.get("status", {}).get("phase", "") for record in records]
+    return [phase for phase in phases if phase not in FINISHED]
+
+
+async def test_pods_are_bound_once_although_the_operator_dies(scene: Scene, operator: Operator) -> None:
+    """Killed among sixty bindings, started again: every pod has one node, and no node too many pods."""
+    for suffix in ("a", "b", "c"):
+        await scene.node(suffix, cpu="2")
+    await scene.scheduling()
+    await asyncio.gather(*(scene.pod(f"pod-{number}") for number in range(60)))
+    async with witnessed(scene) as seen:
+        await eventually(scene.pods, lambda pods: any(pod["spec"].get("nodeName") for pod in pods))
+        operator.kill()
+        operator.start()
+
+        nodes = await scene.until_running(60)
+
+    assert Counter(nodes) == dict.fromkeys(nodes, 20)
+    assert {len(places) for places in seen.values()} == {1}
+    told = Counter(
+        event["regarding"]["name"]
+        for event in await scene.items(scene.path("events", "/apis/events.k8s.io/v1"))
+        if event["reason"] == "Scheduled"
+    )
+    assert set(told.values()) <= {1}
+
+
+@pytest.mark.parametrize("moment", ["Evicting", "Evicted"])
+async def test_each_open_record_is_finished_once_after_a_crash(
+    moment: str, scene: Scene, operator: Operator
+) -> None:
+    """Killed with moves under way: none is lost, none is told twice, and what was left undone is done."""
+    old = await scene.node("old")
+    await scene.scheduling()
+    await scene.deployment("web", 6)
+    for suffix in ("b", "c"):
+        await scene.node(suffix)
+    await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
+    reached = {"Evicting": {"Evicting", "Evicted"}, "Evicted": {"Evicted"}}[moment]
+    async with witnessed(scene) as seen:
+        await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints", limits=EVERYTHING))
+        await eventually(scene.records, lambda records: any(phase in reached for phase in open_ones(records)))
+        operator.kill()
+        left = open_ones(await scene.records())
+        operator.start()
+
+        await eventually(
+            lambda: scene.running(app="web"), lambda nodes: len(nodes) == 6 and old not in nodes, 40
+        )
+        records = await scene.until_finished(len(left))
+
+    assert left, "it was killed too late to leave anything"
+    assert {len(places) for places in seen.values()} == {1}
+    evicted: Counter[str] = Counter()
+    for record in records:
+        told = [Phase(each["phase"]) for each in record["status"]["transitions"]]
+        assert all(may_follow(before, after) for before, after in zip([None, *told], told, strict=False))
+        assert sum(phase in FINISHED for phase in told) == 1, told
+        evicted[record["spec"]["pod"]["uid"]] += Phase.EVICTED in told
+        if record["status"]["phase"] == "Cancelled":
+            assert record["status"]["reason"]
+    assert set(evicted.values()) <= {0, 1}, "no pod was evicted twice"
+    settled = [record for record in records if record["status"]["phase"] == "Settled"]
+    landed = [record["status"]["replacement"]["uid"] for record in settled]
+    assert len(set(landed)) == len(landed), "each replacement is credited to one move"
+    assert Counter(record["status"]["phase"] for record in records)["Failed"] == 0
