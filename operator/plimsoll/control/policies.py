@@ -155,6 +155,10 @@ class Policies:
         except ConfigurationError as exc:
             known.problem = ("InvalidConfiguration", str(exc))
             return
+        except Exception as exc:  # noqa: BLE001 - a plugin that breaks at birth harms its own policy only
+            known.problem = ("PluginFailed", f"spec: a plugin cannot be built with it: {exc!r}")
+            self._observer.failed(f"policy {known.name}", repr(exc))
+            return
         known.problem = ("", "")
         known.accepted = policy
 
@@ -286,7 +290,9 @@ class Policies:
 def _conditions_of(document: Mapping[str, Any]) -> tuple[Condition, ...]:
     """The conditions that an earlier process wrote, so that transition times survive a restart."""
     found = []
-    for each in (document.get("status") or {}).get("conditions") or ():
+    status = document.get("status")
+    written = status.get("conditions") if isinstance(status, Mapping) else None
+    for each in written if isinstance(written, list) else ():
         try:
             found.append(Condition.model_validate(each))
         except ValidationError:
