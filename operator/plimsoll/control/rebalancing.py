@@ -195,6 +195,8 @@ class Rebalancers:
     async def _recover(self) -> None:
         """Complete or cancel each open record exactly once."""
         await self.keeper.load()
+        for record in self.keeper.known.values():
+            self._verification.remember(record)
         for record in self.keeper.unfinished():
             pod = self._cache.cluster.pods.get(record.spec.pod.uid)
             if record.phase is None:  # ended between a record and its status

@@ -52,6 +52,7 @@ class Verification:
     _awaited: dict[str, list[_Awaited]] = field(default_factory=dict)  #: by owner uid
     _siblings: dict[str, dict[str, Pod]] = field(default_factory=dict)  #: pods by owner uid, then uid
     _credited: dict[str, _Awaited] = field(default_factory=dict)  #: by replacement uid
+    _spent: set[str] = field(default_factory=set)  #: replacements of moves that have ended, by uid
 
     def in_flight(self) -> dict[str, int]:
         """Moves that wait for their replacement, by owner uid."""
@@ -85,12 +86,17 @@ class Verification:
         awaited = _Awaited(record, now, now + PATIENCE_S)
         self._awaited.setdefault(owner.uid, []).append(awaited)
         for uid, pod in list(self._siblings.get(owner.uid, {}).items()):
-            if uid not in known and uid != record.spec.pod.uid and uid not in self._credited:
+            if uid not in known and uid != record.spec.pod.uid and not self._is_taken(uid):
                 awaited.replacement = uid
                 self._credited[uid] = awaited
                 self.credited(record, pod)
                 self._see(pod)
                 break
+
+    def remember(self, record: Record) -> None:
+        """A move that ended in an earlier process: its replacement replaces nobody else."""
+        if record.status.replacement is not None:
+            self._spent.add(record.status.replacement.uid)
 
     def withdraw(self, record: Record) -> None:
         """The eviction was refused: wait no longer."""
@@ -154,6 +160,9 @@ class Verification:
                     credited, Phase.SETTLED, "Verified", f"the replacement runs on {pod.node_name}", pod
                 )
 
+    def _is_taken(self, uid: str) -> bool:
+        return uid in self._credited or uid in self._spent
+
     def _lose(self, pod: Pod) -> None:
         owner = pod.metadata.controller
         if owner is None:
@@ -163,6 +172,7 @@ class Verification:
             siblings.pop(pod.uid, None)
             if not siblings and owner.uid not in self._awaited:
                 del self._siblings[owner.uid]
+        self._spent.discard(pod.uid)
         credited = self._credited.pop(pod.uid, None)
         if credited is not None:
             credited.replacement, credited.pod = "", None
@@ -171,6 +181,8 @@ class Verification:
         self, awaited: _Awaited, phase: Phase, reason: str, message: str, pod: Pod | None = None
     ) -> None:
         self._forget(awaited)
+        if pod is not None:
+            self._spent.add(pod.uid)
         landed = None if pod is None else Replacement(name=pod.name, uid=pod.uid, node=pod.node_name or None)
         self.ended(Outcome(awaited.record, phase, reason, message, landed))
 
