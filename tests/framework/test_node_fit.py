@@ -119,6 +119,19 @@ def test_its_own_anti_affinity_on_the_node(key, other, fits):
     assert refusal == ("" if fits else "pod matches inter-pod anti-affinity rule of other pod on node")
 
 
+def test_a_rule_that_cannot_be_read_fits_nowhere():
+    """Upstream gives up on the node."""
+    term = {
+        "topologyKey": HOSTNAME,
+        "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Bogus"}]},
+    }
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+    refusal = judged(a_pod("p", node="own", affinity=affinity), a_node("other"))
+
+    assert refusal == "pod has an inter-pod anti-affinity rule that cannot be read"
+
+
 def test_its_own_node_needs_no_room():
     """Any node may be its own, any other may not."""
     pod = a_pod("p", node="own", cpu="4")

@@ -17,10 +17,14 @@ from plimsoll.testing.builders import a_node, a_pod
 from strategies.driving import a_context, a_strategy, evicted, pods_on
 
 NODES = [a_node("n1", cpu="1", memory="1Gi"), a_node("n2", cpu="1", memory="1Gi")]
-MEASURED = {
-    "n1": {"cpu": 900, "memory": 2**29},
-    "n2": {"cpu": 100, "memory": 2**28},
-}
+
+
+def amounts(cpu_milli, memory_bytes):
+    """In billionths."""
+    return {"cpu": cpu_milli * 10**6, "memory": memory_bytes * 10**9}
+
+
+MEASURED = {"n1": amounts(900, 2**29), "n2": amounts(100, 2**28)}
 
 
 def by_metrics(**kwargs):
@@ -45,7 +49,7 @@ class TestRequests:
 
         (usage,) = RequestedUsage(["example.com/x"]).nodes(context)
 
-        assert usage.used == {"example.com/x": 0, "cpu": 1000, "memory": 0, "pods": 1}
+        assert usage.used == {"example.com/x": 0, "cpu": 10**9, "memory": 0, "pods": 10**9}
         assert usage.percent == {"cpu": 50.0, "memory": 0.0}
         assert (usage.name, usage.bulk) == ("n1", 1001)
 
@@ -56,7 +60,7 @@ class TestMetrics:
     def test_pods_leave_by_what_they_really_use(self):
         """Two of three suffice, since each uses twice what it asked for."""
         pods = pods_on("n1", 3, cpu="100m")
-        used = {pod.key: {"cpu": 200, "memory": 1} for pod in pods}
+        used = {pod.key: amounts(200, 1) for pod in pods}
         measurements = Measurements(nodes=MEASURED, pods=used)
 
         assert evicted(by_metrics(), a_context(NODES, pods, measurements=measurements)) == ["n1-0", "n1-1"]
@@ -64,7 +68,7 @@ class TestMetrics:
     def test_a_pod_without_measurement_is_passed_over(self):
         """Nobody knows what its leaving would bring."""
         pods = pods_on("n1", 2)
-        used = {"default/n1-1": {"cpu": 500, "memory": 1}}
+        used = {"default/n1-1": amounts(500, 1)}
         measurements = Measurements(nodes=MEASURED, pods=used)
 
         assert evicted(by_metrics(), a_context(NODES, pods, measurements=measurements)) == ["n1-1"]
@@ -72,7 +76,7 @@ class TestMetrics:
     def test_a_node_without_measurement_is_an_error_upstream_and_left_out_here(self):
         """Requirement 8: one node does not change the decisions about the others."""
         nodes = [*NODES, a_node("n3")]
-        measurements = Measurements(nodes=MEASURED, pods={"default/n1-0": {"cpu": 500, "memory": 1}})
+        measurements = Measurements(nodes=MEASURED, pods={"default/n1-0": amounts(500, 1)})
 
         with pytest.raises(PluginError, match="no measurement of node n3"):
             evicted(by_metrics(), a_context(nodes, pods_on("n1", 1), measurements=measurements))
@@ -119,7 +123,7 @@ class TestQueries:
         usages = QueriedUsage().nodes(
             a_context(NODES, measurements=Measurements(samples=samples), exact=False)
         )
-        assert [(usage.name, usage.used) for usage in usages] == [("n1", {"MetricResource": 56})]
+        assert [(usage.name, usage.used) for usage in usages] == [("n1", {"MetricResource": 56 * 10**9})]
 
     def test_no_answer_is_an_error(self):
         """The server timed out, or nobody asked it."""
@@ -141,3 +145,12 @@ def test_nothing_is_known_of_pods_without_a_source():
 def test_no_capacity_is_no_use():
     """Of nothing, nothing is used."""
     assert NodeUsage(NODES[0], {"cpu": 5}, {"cpu": 0}).percent == {"cpu": 0.0}
+
+
+def test_sums_are_exact_where_exactness_is_wanted():
+    """Ten pods of 100u are one milli; the scheduler's columns count one milli each."""
+    pods = pods_on("n1", 10, cpu="100u")
+
+    for exact, milli in ((True, 1), (False, 10)):
+        usage, _ = RequestedUsage(["cpu"]).nodes(a_context(NODES, pods, exact=exact))
+        assert usage.used["cpu"] == milli * 10**6

@@ -93,6 +93,19 @@ def test_nodes_that_the_pods_cannot_run_on_do_not_share():
     assert len(evicted(a_strategy(RemoveDuplicates), a_context(nodes, placed((5, 3, 1, 0, 0, 0))))) == 2
 
 
+def test_wishes_that_cannot_be_read_match_upstream_only():
+    """Upstream takes the error for a match, and evicts for nodes that no pod can go to."""
+    term = {"matchExpressions": [{"key": "a", "operator": "Bogus"}]}
+    affinity = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    }
+    nodes = [a_node("n0"), a_node("n1")]
+
+    for exact, count in ((True, 1), (False, 0)):
+        context = a_context(nodes, pods_on("n0", 3, affinity=affinity), exact=exact)
+        assert len(evicted(a_strategy(RemoveDuplicates), context)) == count
+
+
 def test_one_possible_node_moves_nothing():
     """With no node matching the selector, or one, there is nowhere to go."""
     nodes = [a_node(f"n{n}", labels={"disk": "ssd"} if n == 0 else {}) for n in range(3)]

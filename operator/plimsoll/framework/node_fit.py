@@ -10,13 +10,12 @@ Source: descheduler v0.36, ``pkg/descheduler/node/node.go`` (NodeFit) and ``pkg/
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from plimsoll.framework.node_usage import exact_requests, requested, rounded
 from plimsoll.framework.strategy_context import StrategyContext
-from plimsoll.model.cluster import PODS
 from plimsoll.model.node import Node
 from plimsoll.model.pod_info import PodInfo
+from plimsoll.model.requests import to_integer
 from plimsoll.model.selectors import (
-    NOTHING,
-    LabelSelector,
     NodeMatcher,
     Selector,
     SelectorError,
@@ -45,8 +44,16 @@ def required_nodes(pod: PodInfo) -> NodeMatcher:
 
 
 def anti_affinity_terms(pod: PodInfo) -> tuple[AntiAffinityTerm, ...]:
-    """The pod's own required anti-affinity terms; one whose selector means nothing matches nothing."""
+    """The pod's own required anti-affinity terms, up to the first whose selector means nothing."""
     return pod.template.memo("own anti-affinity", lambda: _terms(pod))
+
+
+def has_malformed_term(pod: PodInfo) -> bool:
+    """Whether the selector of one of them means nothing."""
+    affinity = pod.template.sample.spec.affinity
+    if affinity is None or affinity.pod_anti_affinity is None:
+        return False
+    return len(anti_affinity_terms(pod)) < len(affinity.pod_anti_affinity.required)
 
 
 def refusal_of(pod: PodInfo, node: Node, context: StrategyContext) -> str:
@@ -58,6 +65,8 @@ def refusal_of(pod: PodInfo, node: Node, context: StrategyContext) -> str:
     if untolerated(node.spec.taints, pod.pod.spec.tolerations, numeric=True) is not None:
         return "pod does not tolerate taints on the node"
     terms = anti_affinity_terms(pod)
+    if has_malformed_term(pod):
+        return "pod has an inter-pod anti-affinity rule that cannot be read"
     if terms:
         for other in context.pods(node.name):
             if other.name != pod.name and any(
@@ -82,14 +91,14 @@ def fits_any_node(pod: PodInfo, nodes: Iterable[str], context: StrategyContext) 
 
 
 def _lacking(pod: PodInfo, node: Node, context: StrategyContext) -> str:
-    cluster = context.cluster
-    row = cluster.rows[node.name]
-    free = cluster.allocatable[row] - cluster.requested[row]
-    for name, amount in pod.template.requests.items():
-        axis = cluster.axis_of(name)
-        if amount > (0 if axis is None else int(free[axis])):
+    wanted = exact_requests(pod)
+    used = requested(node.name, [*wanted, "pods"], context)
+    for name in [*wanted, "pods"]:
+        allocatable = node.status.allocatable.get(name, 0)
+        free = to_integer(name, allocatable) - rounded(name, used[name])
+        if free < (1 if name == "pods" else rounded(name, wanted[name])):
             return name
-    return "pods" if free[PODS] <= 0 else ""
+    return ""
 
 
 def _matcher(pod: PodInfo) -> NodeMatcher:
@@ -98,22 +107,16 @@ def _matcher(pod: PodInfo) -> NodeMatcher:
     return compile_node_matcher(spec.node_selector, affinity.required if affinity else None)
 
 
-def _selector(selector: LabelSelector | None) -> Selector:
-    try:
-        return compile_selector(selector)
-    except SelectorError:
-        return NOTHING
-
-
 def _terms(pod: PodInfo) -> tuple[AntiAffinityTerm, ...]:
     affinity = pod.template.sample.spec.affinity
     if affinity is None or affinity.pod_anti_affinity is None:
         return ()
-    return tuple(
-        AntiAffinityTerm(
-            frozenset(term.namespaces or (pod.namespace,)),
-            _selector(term.label_selector),
-            term.topology_key,
-        )
-        for term in affinity.pod_anti_affinity.required
-    )
+    terms = []
+    for term in affinity.pod_anti_affinity.required:
+        try:
+            selector = compile_selector(term.label_selector)
+        except SelectorError:
+            break
+        namespaces = frozenset(term.namespaces or (pod.namespace,))
+        terms.append(AntiAffinityTerm(namespaces, selector, term.topology_key))
+    return tuple(terms)

@@ -1,7 +1,7 @@
 """How much of each node is used, by three yardsticks: requests, the metrics API, a Prometheus query.
 
-Units: cpu in milli, pods in counts, everything else in whole units; a query's pseudo-resource in percent
-of 100. Percentages are floats, never rounded.
+Units: billionths, so that sums of odd quantities stay exact; rounded up to milli-cpu and whole units
+where upstream rounds. A query's pseudo-resource is in percent of 100. Percentages are floats.
 Edges: capacity is ``status.allocatable`` when it has any entry, else ``status.capacity``; of no capacity
 0 % is used; a resource that a node does not have has no percentage.
 Source: descheduler v0.36, ``pkg/framework/plugins/nodeutilization/usageclients.go``.
@@ -16,12 +16,15 @@ from typing import Protocol
 from plimsoll.framework.strategy_context import Measurements, StrategyContext
 from plimsoll.model.node import Node
 from plimsoll.model.pod_info import PodInfo
-from plimsoll.model.requests import to_integer
+from plimsoll.model.quantity import nanos, scaled
+from plimsoll.model.requests import exact
 
 METRIC_RESOURCE = "MetricResource"
 """The pseudo-resource that a Prometheus query measures."""
 
 BASIC = ("cpu", "memory", "pods")
+
+BILLION = 10**9
 
 
 @dataclass(slots=True)
@@ -30,8 +33,8 @@ class NodeUsage:
 
     Attributes:
         node: The node.
-        used: Amounts by resource; the eviction loop lowers them as pods go.
-        capacity: Amounts by resource; resources that the node does not have are missing.
+        used: Billionths by resource; the eviction loop lowers them as pods go.
+        capacity: Billionths by resource; resources that the node does not have are missing.
         percent: Shares by resource as they were at the start.
     """
 
@@ -42,7 +45,9 @@ class NodeUsage:
 
     def __post_init__(self) -> None:
         self.percent = {
-            name: amount / self.capacity[name] * 100 if self.capacity[name] > 0 else 0.0
+            name: rounded(name, amount) / rounded(name, self.capacity[name]) * 100
+            if self.capacity[name] > 0
+            else 0.0
             for name, amount in self.used.items()
             if name in self.capacity
         }
@@ -55,7 +60,7 @@ class NodeUsage:
     @property
     def bulk(self) -> int:
         """The plain sum of all amounts, milli-cores and bytes alike: what upstream orders nodes by."""
-        return sum(self.used.values())
+        return sum(rounded(name, amount) for name, amount in self.used.items())
 
 
 class UsageError(ValueError):
@@ -75,7 +80,7 @@ class UsageSource(Protocol):
         """
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
-        """What a pod uses; None when the source cannot tell of any pod.
+        """What a pod uses, in billionths; None when the source cannot tell of any pod.
 
         Raises:
             UsageError: The source can tell, but not of this pod.
@@ -89,20 +94,15 @@ class RequestedUsage:
         self.resources = tuple(dict.fromkeys((*resources, *BASIC)))
 
     def nodes(self, context: StrategyContext) -> list[NodeUsage]:
-        """As the columns of the cluster have it."""
-        cluster = context.cluster
-        axes = {name: cluster.axis_of(name) for name in self.resources}
-        found = []
-        for name in context.nodes:
-            row = cluster.rows[name]
-            requested = cluster.requested[row].tolist()
-            used = {name: 0 if axis is None else requested[axis] for name, axis in axes.items()}
-            found.append(NodeUsage(cluster.nodes[row], used, capacity_of(cluster.nodes[row], self.resources)))
-        return found
+        """As the pods ask for it."""
+        return [
+            NodeUsage(node, requested(node.name, self.resources, context), capacity_of(node, self.resources))
+            for node in map(context.node, context.nodes)
+        ]
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
         """Its requests."""
-        return pod.template.requests | {"pods": 1}
+        return {**exact_requests(pod), "pods": BILLION}
 
 
 class MeasuredUsage:
@@ -131,7 +131,8 @@ class MeasuredUsage:
                     raise UsageError(f"the metrics API has no measurement of node {name}")
                 continue
             node = context.node(name)
-            used = {"cpu": sample["cpu"], "memory": sample["memory"], "pods": len(context.pods(name))}
+            pods = len(context.pods(name)) * BILLION
+            used = {"cpu": sample["cpu"], "memory": sample["memory"], "pods": pods}
             used = {name: used[name] for name in self.resources}
             found.append(NodeUsage(node, used, capacity_of(node, self.resources)))
         return found
@@ -141,7 +142,7 @@ class MeasuredUsage:
         sample = (context.measurements.pods or {}).get(pod.key)
         if sample is None or not {"cpu", "memory"} <= sample.keys():
             raise UsageError(f"the metrics API has no measurement of pod {pod.key}")
-        return {**sample, "pods": 1}
+        return {**sample, "pods": BILLION}
 
 
 class QueriedUsage:
@@ -158,8 +159,8 @@ class QueriedUsage:
                 if context.is_exact:
                     raise UsageError(f"the Prometheus query returned no sample for node {name}")
                 continue
-            used = {METRIC_RESOURCE: int(shares[name] * 100)}
-            found.append(NodeUsage(context.node(name), used, {METRIC_RESOURCE: 100}))
+            used = {METRIC_RESOURCE: int(shares[name] * 100) * BILLION}
+            found.append(NodeUsage(context.node(name), used, {METRIC_RESOURCE: 100 * BILLION}))
         return found
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
@@ -206,6 +207,38 @@ def _shares(measurements: Measurements, *, exact: bool) -> dict[str, float]:
 
 
 def capacity_of(node: Node, resources: Iterable[str]) -> dict[str, int]:
-    """The node's room for those of the resources that it has."""
+    """The node's room for those of the resources that it has, in billionths."""
     amounts = node.status.allocatable or node.status.capacity
-    return {name: to_integer(name, amounts[name]) for name in resources if name in amounts}
+    return {name: nanos(amounts[name]) for name in resources if name in amounts}
+
+
+def exact_requests(pod: PodInfo) -> Mapping[str, int]:
+    """What a pod requests, in billionths."""
+    return pod.template.memo("exact requests", lambda: exact(pod.template.sample))
+
+
+def requested(node: str, resources: Iterable[str], context: StrategyContext) -> dict[str, int]:
+    """What the pods of a node request, in billionths; pods are counted.
+
+    Exactly, pod by pod, when upstream's decisions are to be reproduced; else as the scheduler's columns
+    have it, each pod rounded up.
+    """
+    if context.is_exact:
+        pods = [pod for pod in context.placed(node) if not pod.pod.is_terminal]
+        wanted = [exact_requests(pod) for pod in pods]
+        used = {name: sum(each.get(name, 0) for each in wanted) for name in resources}
+        return used | ({"pods": len(pods) * BILLION} if "pods" in used else {})
+    cluster = context.cluster
+    amounts = cluster.requested[cluster.rows[node]].tolist()
+    axes = {name: cluster.axis_of(name) for name in resources}
+    return {name: 0 if axis is None else amounts[axis] * unit_of(name) for name, axis in axes.items()}
+
+
+def unit_of(resource: str) -> int:
+    """Billionths in the unit that the resource is counted in: milli for cpu, else one."""
+    return 10**6 if resource == "cpu" else BILLION
+
+
+def rounded(resource: str, billionths: int) -> int:
+    """The amount in the resource's unit, rounded up."""
+    return scaled(billionths, unit_of(resource))

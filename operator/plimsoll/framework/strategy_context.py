@@ -40,7 +40,7 @@ class Measurements:
     """Actual usage, as far as somebody measured it; None where there is no such source.
 
     Attributes:
-        nodes: From the metrics API: amounts by node and resource, cpu in milli, memory in bytes.
+        nodes: From the metrics API: amounts by node and resource, in billionths.
         pods: Likewise by pod key (``namespace/name``), the sum of its containers.
         samples: What the strategy's Prometheus query returned.
     """

@@ -71,6 +71,15 @@ def incoming(pod: Pod) -> dict[str, int]:
     return _integers(_total(pod))
 
 
+def exact(pod: Pod) -> Nanos:
+    """Requests from the spec alone, in billionths, of every resource that is named; sums stay exact.
+
+    Raises:
+        QuantityError: a quantity cannot be read.
+    """
+    return _total(pod)
+
+
 def existing(pod: Pod) -> dict[str, int]:
     """Requests of a pod on a node: during a resize in place the larger of wanted and granted.
 

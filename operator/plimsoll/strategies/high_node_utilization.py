@@ -19,7 +19,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, StrictInt, model_validator
 
 from plimsoll.framework import NodeClasses, PluginArgs, PodInfo, Strategy, StrategyContext, StrategyKind
-from plimsoll.framework.node_usage import NodeUsage, RequestedUsage
+from plimsoll.framework.node_usage import NodeUsage, RequestedUsage, rounded, unit_of
 from plimsoll.framework.node_utilization import (
     Draining,
     EvictableNamespacesArg,
@@ -77,7 +77,7 @@ class HighNodeUtilization(Strategy):
         if len(sources) == len(nodes) or not destinations:
             return
         room = {
-            name: sum(each.capacity.get(name, 0) - each.used[name] for each in destinations)
+            name: sum(self._cap(each, name) - each.used[name] for each in destinations)
             for name in self._usage.resources
         }
         yield from Draining(
@@ -90,6 +90,13 @@ class HighNodeUtilization(Strategy):
             reason=self._reason,
             excluded=args.evictable_namespaces.exclude if args.evictable_namespaces else (),
         ).candidates(context)
+
+    def _cap(self, usage: NodeUsage, resource: str) -> int:
+        """The room of a destination, in whole units for the thresholds' resources."""
+        capacity = usage.capacity.get(resource, 0)
+        if resource in self.args.thresholds:
+            return rounded(resource, capacity) * unit_of(resource)
+        return capacity
 
     def _is_under(self, usage: NodeUsage) -> bool:
         return all(usage.percent.get(name, 0.0) <= line for name, line in self.args.thresholds.items())

@@ -32,6 +32,8 @@ from plimsoll.framework.node_usage import (
     QueriedUsage,
     RequestedUsage,
     UsageSource,
+    rounded,
+    unit_of,
 )
 from plimsoll.framework.node_utilization import (
     Draining,
@@ -214,7 +216,7 @@ def _caps(usage: NodeUsage, high: Mapping[str, float], resources: tuple[str, ...
     return {
         name: 0
         if name not in usage.capacity
-        else int(high[name] * 0.01 * usage.capacity[name])
+        else int(high[name] * 0.01 * rounded(name, usage.capacity[name])) * unit_of(name)
         if name in high
         else usage.capacity[name]
         for name in resources

@@ -20,6 +20,8 @@ from pydantic import Field, StrictStr
 
 from plimsoll.framework import (
     NamespacesArg,
+    Node,
+    NodeMatcher,
     PluginArgs,
     PodInfo,
     Strategy,
@@ -127,12 +129,22 @@ class _Targets:
                 nodes = self._known[wishes] = frozenset(
                     node.name
                     for node in map(self._context.node, self._context.nodes)
-                    if required_nodes(pod).matches(node.labels, node.name)
+                    if self._matches(required_nodes(pod), node)
                     and untolerated(node.spec.taints, tolerations, numeric=True) is None
                 )
             if len(nodes) > 1:
                 union |= nodes
         return union
+
+    def _matches(self, wishes: NodeMatcher, node: Node) -> bool:
+        """Whether the node will do; upstream takes a term that cannot be read for a match."""
+        if wishes.matches(node.labels, node.name):
+            return True
+        return (
+            self._context.is_exact
+            and all(node.labels.get(key) == value for key, value in wishes.equal)
+            and any(term.error for term in wishes.terms or ())
+        )
 
 
 def _identity(pod: PodInfo) -> tuple[tuple[str, ...], list[Kind]]:

@@ -84,7 +84,7 @@ class RemoveFailedPods(Strategy):
             return False
         statuses = list(statuses_of(pod, init=args.including_init_containers))
         reasons = {pod.status.reason, *waiting_reasons(statuses), *terminated_reasons(statuses)}
-        if args.reasons and reasons.isdisjoint(args.reasons):
+        if args.reasons and (reasons - {""}).isdisjoint(args.reasons):
             return False
         return not args.exit_codes or not set(exit_codes(statuses)).isdisjoint(args.exit_codes)
 

@@ -27,13 +27,13 @@ from plimsoll.framework.strategy import Evictor, Strategy, StrategyKind
 from plimsoll.framework.strategy_context import Measurements, Sample
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.decoding import convert, without_nulls
-from plimsoll.model.quantity import milli, units
+from plimsoll.model.quantity import nanos
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.selectors import SelectorError
 from plimsoll.model.storage import PersistentVolumeClaim
 from plimsoll.model.workload import Namespace, PodDisruptionBudget, PriorityClass
 from plimsoll.strategies import EVICTORS, IN_TREE
-from plimsoll.strategies.default_evictor import DefaultEvictor
+from plimsoll.strategies.default_evictor import SYSTEM_CRITICAL_PRIORITY, DefaultEvictor
 
 STRATEGIES = StrategyRegistry(IN_TREE)
 EVICTOR_CLASSES = EvictorRegistry(EVICTORS)
@@ -132,10 +132,7 @@ def _profile(profile: DeschedulerProfile, path: str, cluster: Cluster) -> Strate
         registry = EVICTOR_CLASSES if config.name in EVICTOR_CLASSES else STRATEGIES
         instance = registry.build(config.name, config.args, f"{where}.args")
         if isinstance(instance, DefaultEvictor):
-            try:
-                instance.threshold_of(cluster.objects)
-            except LookupError as exc:
-                raise ConfigurationError(f"{where}.args.priorityThreshold", str(exc)) from exc
+            _check_threshold(instance, cluster, f"{where}.args.priorityThreshold")
         built.setdefault(config.name, instance)
     evictor = built.get("DefaultEvictor") or EVICTOR_CLASSES.build("DefaultEvictor", None, path)
     for point in ("filter", "preevictionfilter"):
@@ -152,6 +149,15 @@ def _profile(profile: DeschedulerProfile, path: str, cluster: Cluster) -> Strate
                 raise ConfigurationError(where, f'plugin "{name}" has no pluginConfig')
             strategies.append(built[name])  # type: ignore[arg-type]  # the registry of strategies knows it
     return StrategyProfile(profile.name, (evictor,), tuple(strategies))  # type: ignore[arg-type]  # likewise
+
+
+def _check_threshold(evictor: DefaultEvictor, cluster: Cluster, path: str) -> None:
+    try:
+        threshold = evictor.threshold_of(cluster.objects)
+    except LookupError as exc:
+        raise ConfigurationError(path, str(exc)) from exc
+    if threshold > SYSTEM_CRITICAL_PRIORITY:
+        raise ConfigurationError(path, f"priority threshold can't be greater than {SYSTEM_CRITICAL_PRIORITY}")
 
 
 def _ceiling(count: int | None) -> Ceiling:
@@ -185,9 +191,11 @@ def _measurements(case: Mapping[str, Any], *, metrics: bool) -> Measurements:
         else None,
         pods={
             f"{each['metadata']['namespace']}/{each['metadata']['name']}": _sum(
-                [_amounts(container.get("usage") or {}) for container in each.get("containers") or ()]
+                [_amounts(container["usage"]) for container in each["containers"]]
             )
             for each in case.get("podMetrics") or ()
+            # A pod with a container that lacks a resource counts as not measured.
+            if all({"cpu", "memory"} <= container["usage"].keys() for container in each["containers"])
         }
         if metrics
         else None,
@@ -198,7 +206,7 @@ def _measurements(case: Mapping[str, Any], *, metrics: bool) -> Measurements:
 
 
 def _amounts(usage: Mapping[str, str]) -> dict[str, int]:
-    return {name: milli(amount) if name == "cpu" else units(amount) for name, amount in usage.items()}
+    return {name: nanos(amount) for name, amount in usage.items()}
 
 
 def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
