@@ -65,10 +65,18 @@ def full_clusters(draw):
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(full_clusters(), st.sampled_from(["500m", "1", "2", "3"]), st.sampled_from([0, 1, 100]))
-def test_many_at_once_equal_one_by_one(cluster, cpu, priority):
+@given(
+    full_clusters(),
+    st.sampled_from(["500m", "1", "2", "3"]),
+    st.sampled_from([0, 1, 100]),
+    st.lists(st.tuples(st.sampled_from(["n0", "n1", "n2"]), st.sampled_from([0, 100])), max_size=3),
+)
+def test_many_at_once_equal_one_by_one(cluster, cpu, priority, nominated):
     """Same candidates, victims in the same order, violations, refusals; and the same best."""
     scheduler = Scheduler(PROFILE, cluster)
+    for number, (node, rank) in enumerate(nominated):
+        waiting = a_pod(f"waiting-{number}", cpu="1", priority=rank)
+        scheduler.nominations.add(cluster.templates.info(waiting), node)
     pod = cluster.templates.info(a_pod("preemptor", cpu=cpu, priority=priority))
     what_if = scheduler.what_if(pod)
     snapshot = Snapshot(cluster)

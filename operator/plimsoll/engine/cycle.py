@@ -342,28 +342,27 @@ class Scheduler:
         overrides: dict[int, Status] = {}
         if not lane.rejected.is_success or not self.nominations.by_node:
             return overrides, lane.feasible
-        fork: Cluster | None = None
-        for node, nominated in self.nominations.by_node.items():
-            row = self.cluster.rows.get(node)
-            if row is None or int(lane.failed[row]) == EXCLUDED:
-                continue
-            ahead = [
-                each
-                for each in nominated.values()
-                if each.priority >= pod.priority and each.uid != pod.uid and each.uid not in self.cluster.pods
-            ]
-            if not ahead:
-                continue
+        what_if = LaneWhatIf(lane, pod, {}, self._nominated_by_row())
+        claimed = [row for row in what_if.ahead if int(lane.failed[row]) != EXCLUDED]
+        if claimed and what_if.is_additive:
+            nodes = np.array(sorted(claimed), dtype=np.intp)
+            kinds = what_if.refusals_if(nodes, self.cluster.requested[nodes])
+            meanings = {kind: what_if.refusal(kind) for kind in np.unique(kinds).tolist() if kind}
+            overrides = {
+                row: meanings[kind] for row, kind in zip(nodes.tolist(), kinds.tolist(), strict=True) if kind
+            }
+        elif claimed:
             # One fork serves all nodes: what is added for one is taken away before the next.
-            fork = fork or self.cluster.fork()
-            trial = Trial(self.profile, lane.state.clone(), pod, fork, lane.skipped)
-            for each in ahead:
-                trial.add(each, row)
-            status = trial.status(row)
-            for each in ahead:
-                fork.displace(each.uid)
-            if not status.is_success:
-                overrides[row] = status
+            fork = self.cluster.fork()
+            for row in claimed:
+                trial = Trial(self.profile, lane.state.clone(), pod, fork, lane.skipped)
+                for each in what_if.ahead[row]:
+                    trial.add(each, row)
+                status = trial.status(row)
+                for each in what_if.ahead[row]:
+                    fork.displace(each.uid)
+                if not status.is_success:
+                    overrides[row] = status
         rows = lane.feasible
         if overrides:
             rows = rows[~np.isin(rows, list(overrides))]

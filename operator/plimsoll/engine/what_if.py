@@ -4,7 +4,7 @@ The lane's codes stand for all filters that do not look at pods. Where the other
 alone, many nodes are judged at once; else a fork of the cluster is changed pod by pod and put back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -69,13 +69,50 @@ class LaneWhatIf:
         """Pending pods that are nominated to the node."""
         return self._nominated.get(row, ())
 
-    def nominated_rows(self) -> RowArray:
-        """Rows with such pods."""
-        return np.array(sorted(self._nominated), dtype=np.intp)
+    @cached_property
+    def ahead(self) -> Mapping[int, tuple[PodInfo, ...]]:
+        """Nominated pods that the pod must leave room for, by row."""
+        placed = self._lane.cluster.pods
+        ahead = {
+            row: tuple(
+                each
+                for each in pods
+                if each.priority >= self._pod.priority
+                and each.uid != self._pod.uid
+                and each.uid not in placed
+            )
+            for row, pods in self._nominated.items()
+        }
+        return {row: pods for row, pods in ahead.items() if pods}
+
+    @cached_property
+    def _claimed(self) -> tuple[RowArray, IntArray] | None:
+        """Rows of such pods, ascending, and what they request there, shape (rows, R)."""
+        if not self.ahead:
+            return None
+        cluster = self._lane.cluster
+        rows = sorted(self.ahead)
+        # Siblings share one dict of requests: one vector serves them all.
+        wanted = {id(pod.requests): pod.requests for row in rows for pod in self.ahead[row]}
+        vectors = {key: cluster.requests_row(requests) for key, requests in wanted.items()}
+        claimed = np.zeros((len(rows), len(cluster.resources)), dtype=np.int64)
+        for position, row in enumerate(rows):
+            for pod in self.ahead[row]:
+                vector = vectors[id(pod.requests)]
+                claimed[position, : len(vector)] += vector
+        return np.array(rows, dtype=np.intp), claimed
 
     def refusals_if(self, rows: RowArray, requested: IntArray) -> IntArray:
         """Judge many nodes at once: code times the number of filters, plus the filter's position."""
         assert self.is_additive
+        if self._claimed is not None:
+            claiming, amounts = self._claimed
+            known = np.searchsorted(claiming, rows)
+            known[known == len(claiming)] = 0
+            here = claiming[known] == rows
+            if here.any():
+                requested = requested.copy()
+                requested[here] += amounts[known[here], : requested.shape[1]]
         snapshot = Snapshot(self._lane.cluster).at(rows).if_requested(requested)
         filters = self._lane.profile.filter
         kinds: IntArray = np.zeros(len(rows), dtype=np.int64)
@@ -104,12 +141,7 @@ class LaneWhatIf:
 
     def on(self, row: int) -> "RowTrial":
         """Try one node, pod by pod."""
-        ahead = [
-            other
-            for other in self.nominated(row)
-            if other.priority >= self._pod.priority and other.uid != self._pod.uid
-        ]
-        return RowTrial(self._fork.renewed(self._lane.state.clone()), row, ahead)
+        return RowTrial(self._fork.renewed(self._lane.state.clone()), row, self.ahead.get(row, ()))
 
     @cached_property
     def _fork(self) -> Trial:

@@ -109,7 +109,7 @@ class FilterPlugin(Plugin, Protocol):
 
     #: What the answer depends on.
     reads: ClassVar[Reads]
-    #: Whether all it knows of the pods on a node is ``Snapshot.requested``.
+    #: Whether all it knows of the pods on a node is ``Snapshot.requested``, and more never fits better.
     additive: ClassVar[bool] = False
 
     def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
@@ -180,7 +180,7 @@ class WhatIf(Protocol):
 
     @property
     def is_additive(self) -> bool:
-        """Whether every filter that takes part and looks at pods reads ``Snapshot.requested`` alone.
+        """Whether every filter that takes part and looks at pods is additive.
 
         Then ``refusals_if`` answers for many nodes at once, and is exact.
         """
@@ -191,11 +191,14 @@ class WhatIf(Protocol):
     def nominated(self, row: int) -> Sequence[PodInfo]:
         """Pending pods that are nominated to the node."""
 
-    def nominated_rows(self) -> RowArray:
-        """Rows with such pods."""
+    @property
+    def ahead(self) -> Mapping[int, tuple[PodInfo, ...]]:
+        """Nominated pods of no lower priority, by row: the filters are asked with them, and without."""
 
     def refusals_if(self, rows: RowArray, requested: IntArray) -> IntArray:
         """The kind of refusal of each of ``rows`` if its pods requested that much, 0 where the pod fits.
+
+        The pods that are ``ahead`` are counted beside these.
 
         Args:
             rows: The nodes.

@@ -8,7 +8,7 @@ Axis letters: N nodes, K places of :class:`PodsByImportance`, R resources.
 Source: kube-scheduler v1.36, ``defaultpreemption`` (SelectVictimsOnNode) and ``framework/preemption``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,18 +120,28 @@ class KeptVictims:
         )
         self._mark = snapshot.node_mark, snapshot.objects.version
         self._tick = snapshot.tick
+        self._ahead: Mapping[int, tuple[PodInfo, ...]] = {}
 
-    def is_current(self, snapshot: Snapshot) -> bool:
-        """Whether nodes and budgets are still what they were; forgets the rows whose pods changed."""
+    def is_current(self, snapshot: Snapshot, what_if: WhatIf) -> bool:
+        """Whether nodes and budgets are still what they were.
+
+        Forgets the rows whose pods, or whose nominated pods, changed.
+        """
         changed = snapshot.changed_since(self._tick)
         if changed is None or self._mark != (snapshot.node_mark, snapshot.objects.version):
             return False
         self.kinds[changed] = UNKNOWN
         self._tick = snapshot.tick
+        ahead = what_if.ahead
+        for row in self._ahead.keys() | ahead.keys():
+            if self._ahead.get(row) != ahead.get(row):
+                self.kinds[row] = UNKNOWN
+        self._ahead = ahead
         return True
 
     def complete(self, pod: PodInfo, rows: RowArray, snapshot: Snapshot, what_if: WhatIf) -> None:
         """Find the victims on those of the rows where they are not known."""
+        self._ahead = what_if.ahead
         rows = rows[self.kinds[rows] == UNKNOWN]
         if not len(rows):
             return

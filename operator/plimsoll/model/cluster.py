@@ -69,9 +69,9 @@ class Cluster:
         self._large_rows: set[int] = set()
         self._resource_axis = {name: axis for axis, name in enumerate(FIXED_RESOURCES)}
         self._capacity = capacity
-        self.allocatable: IntArray = np.zeros((capacity, len(FIXED_RESOURCES)), dtype=np.int64)
-        self.requested: IntArray = np.zeros((capacity, len(FIXED_RESOURCES)), dtype=np.int64)
-        self.nonzero_requested: IntArray = np.zeros((capacity, 2), dtype=np.int64)
+        self.allocatable: IntArray = np.zeros((capacity, len(FIXED_RESOURCES)), dtype=np.int64, order="F")
+        self.requested: IntArray = np.zeros((capacity, len(FIXED_RESOURCES)), dtype=np.int64, order="F")
+        self.nonzero_requested: IntArray = np.zeros((capacity, 2), dtype=np.int64, order="F")
         self.unschedulable: BoolArray = np.zeros(capacity, dtype=np.bool_)
         self.taint_ids: IdArray = np.zeros(capacity, dtype=np.int32)
         self.taint_sets: list[tuple[Taint, ...]] = [()]
@@ -389,8 +389,8 @@ class Cluster:
         self._resource_axis = {**self._resource_axis, name: len(self.resources)}
         self.resources = (*self.resources, name)
         empty = np.zeros((self._capacity, 1), dtype=np.int64)
-        self.allocatable = np.hstack([self.allocatable, empty])
-        self.requested = np.hstack([self.requested, empty])
+        self.allocatable = np.asfortranarray(np.hstack([self.allocatable, empty]))
+        self.requested = np.asfortranarray(np.hstack([self.requested, empty]))
         self.epoch += 1
 
     def _grow(self, capacity: int) -> None:
@@ -426,9 +426,9 @@ class Cluster:
         self._owned_rows = set()
         twin._resource_axis = self._resource_axis
         twin._capacity = self._capacity
-        twin.allocatable = self.allocatable.copy()
-        twin.requested = self.requested.copy()
-        twin.nonzero_requested = self.nonzero_requested.copy()
+        twin.allocatable = self.allocatable.copy(order="F")
+        twin.requested = self.requested.copy(order="F")
+        twin.nonzero_requested = self.nonzero_requested.copy(order="F")
         twin.unschedulable = self.unschedulable.copy()
         twin.taint_ids = self.taint_ids.copy()
         twin.taint_sets = list(self.taint_sets)

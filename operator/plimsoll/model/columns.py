@@ -23,7 +23,7 @@ ABSENT = -1
 
 def grown(array: NDArray[Any], capacity: int, fill: int = 0) -> NDArray[Any]:
     """A copy of ``array`` with ``capacity`` rows, the new ones filled with ``fill``."""
-    bigger = np.full((capacity, *array.shape[1:]), fill, dtype=array.dtype)
+    bigger = np.full((capacity, *array.shape[1:]), fill, dtype=array.dtype, order="F")
     bigger[: len(array)] = array
     return bigger
 

@@ -181,12 +181,10 @@ class DefaultPreemption(PostFilterPlugin):
         pods.refresh(snapshot)
         one_by_one, at_once = rows, rows[:0]
         kept = state.find(KeptVictims)
-        if kept is None or not kept.is_current(snapshot):
+        if kept is None or not kept.is_current(snapshot, what_if):
             kept = KeptVictims(snapshot)
         if what_if.is_additive:
-            # Nominated pods are filtered with and without: those few nodes are tried one by one.
-            nominated = np.isin(rows, what_if.nominated_rows())
-            one_by_one, at_once = rows[nominated], rows[~nominated]
+            one_by_one, at_once = rows[:0], rows
             state.write(kept)
             kept.complete(pod, at_once, snapshot, what_if)
         search = Search(snapshot, what_if, at_once, kept)
