@@ -110,11 +110,15 @@ class EventRecorder:
         self._series[key] = _Series(name, namespace, 1, now, now)
         while len(self._series) > REMEMBERED:
             self._series.popitem(last=False)
-        await self._session.request(
-            "POST",
-            f"/apis/events.k8s.io/v1/namespaces/{namespace}/events",
-            self._document(note, name, namespace, now),
-        )
+        try:
+            await self._session.request(
+                "POST",
+                f"/apis/events.k8s.io/v1/namespaces/{namespace}/events",
+                self._document(note, name, namespace, now),
+            )
+        except APIError:
+            self._series.pop(key, None)  # there is nothing that a later one could add to
+            raise
 
     def _document(self, note: Note, name: str, namespace: str, now: float) -> dict[str, Any]:
         return {
