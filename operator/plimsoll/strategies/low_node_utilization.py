@@ -98,14 +98,9 @@ class LowNodeUtilizationArgs(PluginArgs):
                 raise ValueError("metricsServer cannot be set together with source KubernetesMetrics")
             if metrics.prometheus is not None:
                 raise ValueError("prometheus configuration is not allowed with source KubernetesMetrics")
-        if metrics is not None and metrics.source == PROMETHEUS:
-            if metrics.prometheus is None or not metrics.prometheus.query:
-                raise ValueError("prometheus query is required with source Prometheus")
-            for thresholds in (self.thresholds, self.target_thresholds):
-                if set(thresholds) != {METRIC_RESOURCE}:
-                    raise ValueError(
-                        f"with source Prometheus the thresholds have exactly one key, {METRIC_RESOURCE}"
-                    )
+        asked = metrics is not None and metrics.source == PROMETHEUS
+        if asked and not (metrics and metrics.prometheus and metrics.prometheus.query):
+            raise ValueError("prometheus query is required with source Prometheus")
         check_thresholds(self.thresholds)
         check_thresholds(self.target_thresholds)
         if set(self.thresholds) != set(self.target_thresholds):
@@ -202,6 +197,11 @@ def _source(args: LowNodeUtilizationArgs) -> UsageSource:
     if metrics is not None and (metrics.source == KUBERNETES_METRICS or metrics.metrics_server):
         return MeasuredUsage(args.thresholds)
     if metrics is not None and metrics.source == PROMETHEUS:
+        for thresholds in (args.thresholds, args.target_thresholds):
+            if set(thresholds) != {METRIC_RESOURCE}:
+                raise ValueError(
+                    f"with source Prometheus the thresholds have exactly one key, {METRIC_RESOURCE}"
+                )
         return QueriedUsage()
     if metrics is not None:
         return NoUsage(metrics.source)

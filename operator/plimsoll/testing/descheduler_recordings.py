@@ -13,7 +13,12 @@ from typing import Any
 import msgspec
 from pydantic import ValidationError
 
-from plimsoll.api.descheduler.v1alpha2 import DeschedulerPolicy, DeschedulerProfile
+from plimsoll.api.descheduler.v1alpha2 import (
+    KUBERNETES_METRICS,
+    PROMETHEUS,
+    DeschedulerPolicy,
+    DeschedulerProfile,
+)
 from plimsoll.engine.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.engine.upstream_cycle import (
     EvictionMode,
@@ -23,6 +28,7 @@ from plimsoll.engine.upstream_cycle import (
     upstream_cycle,
 )
 from plimsoll.framework import Cluster, ConfigurationError, Node, Pod, PodInfo
+from plimsoll.framework.args import parse_args
 from plimsoll.framework.strategy import Evictor, Strategy, StrategyKind
 from plimsoll.framework.strategy_context import Measurements, Sample
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
@@ -83,14 +89,14 @@ def decide(case: Mapping[str, Any]) -> Decided:
         cluster,
         datetime.fromisoformat(case["now"]),
         unplaced=unplaced,
-        measurements=_measurements(case, metrics=asked),
+        measurements=_measurements(case, asked),
         mode=EvictionMode(case.get("evictionMode") or "delete"),
         refusing=case.get("evictionErrors") or {},
     )
     return Decided(outcome)
 
 
-def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[UpstreamPolicy, bool]:
+def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[UpstreamPolicy, frozenset[str]]:
     """Build what a policy asks for; without ``apiVersion`` upstream reads a policy that does nothing.
 
     Args:
@@ -98,7 +104,7 @@ def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[Upstream
         cluster: To look up priority classes in.
 
     Returns:
-        The policy, and whether it asks for the metrics API.
+        The policy, and the sources of actual usage that it configures.
 
     Raises:
         ConfigurationError: The policy is refused.
@@ -122,19 +128,22 @@ def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[Upstream
         _profile(profile, f"profiles[{position}]", cluster)
         for position, profile in enumerate(policy.profiles if policy.api_version else ())
     )
-    return UpstreamPolicy(profiles, nodes, limits), policy.asks_for_metrics
+    return UpstreamPolicy(profiles, nodes, limits), policy.sources
 
 
 def _profile(profile: DeschedulerProfile, path: str, cluster: Cluster) -> StrategyProfile:
-    built: dict[str, Strategy | Evictor] = {}
+    configs: dict[str, Mapping[str, Any]] = {}
     for position, config in enumerate(profile.plugin_config):
         where = f"{path}.pluginConfig[{position}]"
-        registry = EVICTOR_CLASSES if config.name in EVICTOR_CLASSES else STRATEGIES
-        instance = registry.build(config.name, config.args, f"{where}.args")
-        if isinstance(instance, DefaultEvictor):
-            _check_threshold(instance, cluster, f"{where}.args.priorityThreshold")
-        built.setdefault(config.name, instance)
-    evictor = built.get("DefaultEvictor") or EVICTOR_CLASSES.build("DefaultEvictor", None, path)
+        if config.name in EVICTOR_CLASSES:
+            parse_args(EVICTOR_CLASSES[config.name].args_model, config.args, f"{where}.args")
+        elif config.name in STRATEGIES:
+            parse_args(STRATEGIES[config.name].args_model, config.args, f"{where}.args")
+        else:
+            raise ConfigurationError(where, f"plugin {config.name} in pluginConfig not registered")
+        configs.setdefault(config.name, config.args)
+    evictor = EVICTOR_CLASSES.build("DefaultEvictor", configs.get("DefaultEvictor"), path)
+    _check_threshold(evictor, cluster, f"{path}.pluginConfig[DefaultEvictor].args.priorityThreshold")
     for point in ("filter", "preevictionfilter"):
         for name in getattr(profile.plugins, point).enabled:
             if name not in EVICTOR_CLASSES:
@@ -145,13 +154,15 @@ def _profile(profile: DeschedulerProfile, path: str, cluster: Cluster) -> Strate
             where = f"{path}.plugins.{kind}"
             if name not in STRATEGIES or STRATEGIES[name].kind is not kind:
                 raise ConfigurationError(where, f'there is no plugin "{name}" for it')
-            if name not in built:
+            if name not in configs:
                 raise ConfigurationError(where, f'plugin "{name}" has no pluginConfig')
-            strategies.append(built[name])  # type: ignore[arg-type]  # the registry of strategies knows it
-    return StrategyProfile(profile.name, (evictor,), tuple(strategies))  # type: ignore[arg-type]  # likewise
+            strategies.append(STRATEGIES.build(name, configs[name], f"{path}.pluginConfig[{name}].args"))
+    return StrategyProfile(profile.name, (evictor,), tuple(strategies))
 
 
-def _check_threshold(evictor: DefaultEvictor, cluster: Cluster, path: str) -> None:
+def _check_threshold(evictor: Evictor, cluster: Cluster, path: str) -> None:
+    if not isinstance(evictor, DefaultEvictor):
+        return
     try:
         threshold = evictor.threshold_of(cluster.objects)
     except LookupError as exc:
@@ -180,8 +191,9 @@ def _bare(statuses: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(msgspec.structs.replace(each, resources=None, allocated_resources={}) for each in statuses)
 
 
-def _measurements(case: Mapping[str, Any], *, metrics: bool) -> Measurements:
-    samples = case.get("prometheus")
+def _measurements(case: Mapping[str, Any], sources: frozenset[str]) -> Measurements:
+    samples = case.get("prometheus") if PROMETHEUS in sources else None
+    metrics = KUBERNETES_METRICS in sources
     return Measurements(
         nodes={
             each["metadata"]["name"]: _amounts(each.get("usage") or {})

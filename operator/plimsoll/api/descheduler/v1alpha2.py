@@ -124,12 +124,11 @@ class DeschedulerPolicy(_Part):
         return self
 
     @property
-    def asks_for_metrics(self) -> bool:
-        """Whether a client of the metrics API is wanted."""
+    def sources(self) -> frozenset[str]:
+        """The sources of actual usage that are configured."""
+        named = frozenset(provider.source for provider in self.metrics_providers)
         collector = self.metrics_collector
-        return (collector is not None and collector.enabled) or any(
-            provider.source == KUBERNETES_METRICS for provider in self.metrics_providers
-        )
+        return named | {KUBERNETES_METRICS} if collector is not None and collector.enabled else named
 
 
 def _check(prometheus: PrometheusProvider | None) -> None:
