@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt lint types layers crds test e2e vectors bench bench-e2e docs demo presubmit lock clean
+.PHONY: help setup fmt lint types layers crds test e2e vectors bench bench-e2e bench-rebalancing docs demo presubmit lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ bench: $(STAMP) ## pods per second of the engine, by workload: ARGS="--nodes 500
 
 bench-e2e: $(STAMP) ## pods bound per second and CPU seconds, end to end: ARGS="--nodes 1000 --kubeconfig FILE"
 	$(BIN)/python benchmarks/end_to_end.py $(ARGS)
+
+bench-rebalancing: $(STAMP) ## seconds of a rebalancing cycle, by strategy: ARGS="--nodes 5000 --pods 100000"
+	$(BIN)/python benchmarks/rebalancing.py $(ARGS)
 
 docs: $(STAMP) ## execute the documentation: python blocks run, policies are validated
 	$(BIN)/python -m pytest README.md CONTRIBUTING.md docs $(ARGS)
