@@ -63,9 +63,11 @@ CONFLICT = "pod affinity terms conflict"
 class NodeRequirementArgs(PluginArgs):
     """One requirement on a node's labels or fields."""
 
-    key: str
+    key: str = Field(description="The label, or in matchFields `metadata.name`.")
     operator: str = Field(description="In, NotIn, Exists, DoesNotExist, Gt or Lt.")
-    values: tuple[str, ...] = ()
+    values: tuple[str, ...] = Field(
+        default=(), description="None for Exists and DoesNotExist, one for Gt and Lt."
+    )
 
     def to_model(self) -> NodeSelectorRequirement:
         """The same as a plain value."""
@@ -75,8 +77,8 @@ class NodeRequirementArgs(PluginArgs):
 class NodeTermArgs(PluginArgs):
     """Requirements that must all hold."""
 
-    match_expressions: tuple[NodeRequirementArgs, ...] = ()
-    match_fields: tuple[NodeRequirementArgs, ...] = ()
+    match_expressions: tuple[NodeRequirementArgs, ...] = Field(default=(), description="On labels.")
+    match_fields: tuple[NodeRequirementArgs, ...] = Field(default=(), description="On the node's name.")
 
     def to_model(self) -> NodeSelectorTerm:
         """The same as a plain value."""
@@ -96,21 +98,25 @@ class NodeTermArgs(PluginArgs):
 class NodeTermsArgs(PluginArgs):
     """Terms of which one must hold."""
 
-    node_selector_terms: tuple[NodeTermArgs, ...]
+    node_selector_terms: tuple[NodeTermArgs, ...] = Field(description="One of them must hold.")
 
 
 class PreferredTermArgs(PluginArgs):
     """A term and what it is worth."""
 
-    weight: Annotated[int, Field(ge=1, le=100)]
-    preference: NodeTermArgs
+    weight: Annotated[int, Field(ge=1, le=100, description="Points for a node that matches.")]
+    preference: NodeTermArgs = Field(description="What the node should have.")
 
 
 class AddedAffinityArgs(PluginArgs):
     """A node affinity that every pod of the profile has besides its own."""
 
-    required_during_scheduling_ignored_during_execution: NodeTermsArgs | None = None
-    preferred_during_scheduling_ignored_during_execution: tuple[PreferredTermArgs, ...] = ()
+    required_during_scheduling_ignored_during_execution: NodeTermsArgs | None = Field(
+        default=None, description="Nodes that do not match are refused."
+    )
+    preferred_during_scheduling_ignored_during_execution: tuple[PreferredTermArgs, ...] = Field(
+        default=(), description="Nodes that match are scored higher."
+    )
 
 
 class NodeAffinityArgs(PluginArgs):

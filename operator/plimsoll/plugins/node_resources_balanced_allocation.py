@@ -44,7 +44,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 class BalancedResource(PluginArgs):
     """A resource that is to be used evenly."""
 
-    name: str
+    name: str = Field(description="Such as cpu.")
     weight: Literal[1] = Field(default=1, description="All resources weigh the same.")
 
 

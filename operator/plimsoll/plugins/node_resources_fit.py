@@ -59,7 +59,7 @@ HOPELESS, PODS_FULL, FIRST_RESOURCE = 1, 2, 2
 class ScoredResource(PluginArgs):
     """A resource and its weight in the score."""
 
-    name: str
+    name: str = Field(description="Such as cpu.")
     weight: Annotated[int, Field(ge=0, le=100, description="1 to 100; 0 means 1.")] = 1
 
 
@@ -73,7 +73,7 @@ class ShapePoint(PluginArgs):
 class RequestedToCapacityRatio(PluginArgs):
     """The function from utilisation to score, linear between its points."""
 
-    shape: Annotated[tuple[ShapePoint, ...], Field(min_length=1)]
+    shape: Annotated[tuple[ShapePoint, ...], Field(min_length=1, description="Points by rising utilisation.")]
 
     @field_validator("shape")
     @classmethod
@@ -87,9 +87,16 @@ class RequestedToCapacityRatio(PluginArgs):
 class ScoringStrategy(PluginArgs):
     """How nodes are scored."""
 
-    type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = "LeastAllocated"
-    resources: tuple[ScoredResource, ...] = (ScoredResource(name="cpu"), ScoredResource(name="memory"))
-    requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
+    type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = Field(
+        default="LeastAllocated", description="Spread, pack, or by a function of one's own."
+    )
+    resources: tuple[ScoredResource, ...] = Field(
+        default=(ScoredResource(name="cpu"), ScoredResource(name="memory")),
+        description="The resources that are scored.",
+    )
+    requested_to_capacity_ratio: RequestedToCapacityRatio | None = Field(
+        default=None, description="Needed with RequestedToCapacityRatio, and refused without."
+    )
 
     @field_validator("resources")
     @classmethod
@@ -112,7 +119,9 @@ class NodeResourcesFitArgs(PluginArgs):
     ignored_resource_groups: frozenset[str] = Field(
         default=frozenset(), description="The same by the part of the name before the slash."
     )
-    scoring_strategy: ScoringStrategy = ScoringStrategy()
+    scoring_strategy: ScoringStrategy = Field(
+        default=ScoringStrategy(), description="How nodes that have room are scored."
+    )
 
     @field_validator("ignored_resources")
     @classmethod
