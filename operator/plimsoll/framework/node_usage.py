@@ -44,13 +44,12 @@ class NodeUsage:
     percent: dict[str, float] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.percent = {
-            name: rounded(name, amount) / rounded(name, self.capacity[name]) * 100
-            if self.capacity[name] > 0
-            else 0.0
-            for name, amount in self.used.items()
-            if name in self.capacity
-        }
+        self.percent = {}
+        for name, amount in self.used.items():
+            if name in self.capacity:
+                # What does not fit 64 bits reads as 0, as upstream has it.
+                room = rounded(name, self.capacity[name])
+                self.percent[name] = rounded(name, amount) / room * 100 if room > 0 else 0.0
 
     @property
     def name(self) -> str:
