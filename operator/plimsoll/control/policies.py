@@ -272,12 +272,15 @@ class Policies:
 
     async def _write(self, known: _Known) -> None:
         """Write the status, when it says something new."""
-        status = {
+        status: dict[str, Any] = {
             "observedGeneration": known.generation,
             "conditions": [
                 each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in known.conditions
             ],
         }
+        policy = known.accepted
+        if policy is None or policy.spec.suspend or policy.spec.rebalancing is None:
+            status["nextRunTime"] = None  # taken away: nothing runs next
         if status == known.written:
             return
         answer = await self._statuses.write_status(known.name, status)
