@@ -1,0 +1,74 @@
+"""The demo, as a newcomer types it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path(__file__).parents[2]
+
+
+async def demo(*args: str, folder: Path = ROOT) -> tuple[int, str, str]:
+    """Exit status and what was said, on both streams, of ``plimsoll demo``."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "plimsoll", "demo", *args),
+        cwd=folder,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        said, complained = await process.communicate()
+    except asyncio.CancelledError:
+        process.terminate()
+        await process.wait()
+        raise
+    return process.returncode or 0, said.decode(), complained.decode()
+
+
+@pytest.mark.slow(reason="the whole story of a small cluster, about 20 s")
+@pytest.mark.timeout(130)
+async def test_the_demo_mends_a_small_cluster() -> None:
+    """It ends by itself, with every check passed and numbers that come from the cluster."""
+    status, said, complained = await demo("--nodes", "10")
+
+    assert status == 0, said + complained
+    assert said.count("✓") == 4
+    assert "Settled" in said
+    assert "0 violations" in said
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "says"),
+    [
+        pytest.param(
+            ("--trace", "no-such-folder"), 1, "openb_node_list_all_node.csv.gz is not in", id="no trace"
+        ),
+        pytest.param(("--nodes", "3"), 2, "greater than or equal to 4", id="too small"),
+        pytest.param(("--examples", "no-such-folder"), 2, "is no folder", id="no examples"),
+    ],
+)
+async def test_bad_input_is_one_sentence(args: tuple[str, ...], status: int, says: str) -> None:
+    """What is wrong and what is wanted, before anything is started."""
+    found, said, complained = await demo(*args)
+
+    assert found == status
+    assert says in " ".join(complained.replace("│", " ").split())
+    assert "Traceback" not in said + complained
+
+
+async def test_a_trace_that_is_none_is_one_sentence(tmp_path: Path) -> None:
+    """Files of the right name and the wrong content."""
+    for name in ("openb_node_list_all_node.csv.gz", "openb_pod_list_default.csv.gz"):
+        (tmp_path / name).write_bytes(b"no gzip")
+
+    found, said, complained = await demo("--trace", str(tmp_path))
+
+    assert found == 1
+    assert complained.startswith("plimsoll demo: ")
+    assert "Traceback" not in said + complained
