@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt lint types layers crds test e2e vectors bench bench-e2e bench-rebalancing docs demo presubmit lock clean
+.PHONY: help setup fmt lint types layers crds test e2e vectors bench bench-e2e bench-rebalancing docs demo presubmit image lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ docs: $(STAMP) ## write docs/plugins from docstrings and args; execute the docum
 	$(BIN)/python -m pytest README.md CONTRIBUTING.md docs $(ARGS)
 
 presubmit: lint test ## what CI runs: formatting, lint, types, layers, the whole test suite
+
+image: ## build the container image: [IMAGE=plimsoll] (needs docker)
+	docker build --tag $(or $(IMAGE),plimsoll) .
 
 lock: ## renew requirements.lock (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
