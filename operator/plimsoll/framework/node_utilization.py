@@ -15,7 +15,7 @@ Differs: upstream wants as many tolerations as a destination has taints; the Pro
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic import StrictFloat, StrictInt, StrictStr
+from pydantic import Field, StrictFloat, StrictInt, StrictStr
 
 from plimsoll.framework.args import PluginArgs
 from plimsoll.framework.node_usage import NodeUsage, UsageError, UsageSource
@@ -33,8 +33,8 @@ Percentages = dict[StrictStr, StrictInt | StrictFloat]
 class EvictableNamespacesArg(PluginArgs):
     """Namespaces whose pods stay; they count as used nevertheless."""
 
-    include: tuple[StrictStr, ...] = ()
-    exclude: tuple[StrictStr, ...] = ()
+    include: tuple[StrictStr, ...] = Field(default=(), description="Not supported; must be empty.")
+    exclude: tuple[StrictStr, ...] = Field(default=(), description="Namespaces whose pods stay.")
 
 
 def check_evictable_namespaces(namespaces: EvictableNamespacesArg | None) -> None:

@@ -17,16 +17,20 @@ from plimsoll.model.selectors import EVERYTHING, LabelSelector, Selector, Select
 class Requirement(PluginArgs):
     """A condition on one label: In, NotIn, Exists or DoesNotExist."""
 
-    key: StrictStr = ""
-    operator: StrictStr = ""
-    values: tuple[StrictStr, ...] = ()
+    key: StrictStr = Field(default="", description="Label key.")
+    operator: StrictStr = Field(default="", description="In, NotIn, Exists or DoesNotExist.")
+    values: tuple[StrictStr, ...] = Field(default=(), description="Values for In and NotIn.")
 
 
 class LabelSelectorArg(PluginArgs):
     """A label selector as in metav1; all of it must match."""
 
-    match_labels: dict[StrictStr, StrictStr] = Field(default={})
-    match_expressions: tuple[Requirement, ...] = ()
+    match_labels: dict[StrictStr, StrictStr] = Field(
+        default={}, description="Labels that must have exactly these values."
+    )
+    match_expressions: tuple[Requirement, ...] = Field(
+        default=(), description="Further conditions on labels."
+    )
 
     _compiled: Selector = PrivateAttr(default=EVERYTHING)
 
@@ -48,8 +52,8 @@ class LabelSelectorArg(PluginArgs):
 class NamespacesArg(PluginArgs):
     """Namespaces by name, no patterns: only these, or all but these."""
 
-    include: tuple[StrictStr, ...] = ()
-    exclude: tuple[StrictStr, ...] = ()
+    include: tuple[StrictStr, ...] = Field(default=(), description="Only these; none means all.")
+    exclude: tuple[StrictStr, ...] = Field(default=(), description="All but these.")
 
     @model_validator(mode="after")
     def _one_list(self) -> Self:

@@ -1,9 +1,15 @@
 """DefaultEvictor: which pods may be evicted at all.
 
+Formula, the first that applies::
+
+    evict annotation > mandatory opt-out > mirror, static, terminating > priority > owners > volumes
+    > claims > budgets > labels > replicas > age;  right before the eviction: node fit > namespace labels
+
 Order of checks: the evict annotation admits, a mandatory opt-out protects, then mirror, static and
 terminating pods, then priority, owners, volumes, budgets, claims, labels, replicas and age. Before the
 eviction itself: node fit, then the labels of the pod's namespace.
 
+Units: ``minPodAge`` is a duration such as 10m; replicas and priorities are counts.
 Edges: any value of the evict annotation, even ``"false"``, admits a pod that every other check protects;
 disabling SystemCriticalPods also drops the priority threshold; pods with two owners have no minimum of
 replicas; a pod without start time is too young; with a ``nodeSelector`` that cannot be parsed no pod
@@ -70,34 +76,42 @@ _SECONDS = {
 class PriorityThresholdArg(PluginArgs):
     """A priority, as a number or as the name of a PriorityClass."""
 
-    value: StrictInt | None = None
-    name: StrictStr = ""
+    value: StrictInt | None = Field(default=None, description="Pods of this priority and above stay.")
+    name: StrictStr = Field(default="", description="PriorityClass; pods of its value and above stay.")
 
 
 class StorageClassArg(PluginArgs):
     """A StorageClass, by name."""
 
-    name: StrictStr = ""
+    name: StrictStr = Field(default="", description="Name of the StorageClass.")
 
 
 class PodsWithPVCArg(PluginArgs):
     """Narrows PodsWithPVC to claims of some classes."""
 
-    protected_storage_classes: tuple[StorageClassArg, ...] = ()
+    protected_storage_classes: tuple[StorageClassArg, ...] = Field(
+        default=(), description="Only claims of these classes protect; none means claims of any class."
+    )
 
 
 class ProtectionsConfigArg(PluginArgs):
     """Arguments of single protections."""
 
-    pods_with_pvc: PodsWithPVCArg | None = Field(default=None, alias="PodsWithPVC")
+    pods_with_pvc: PodsWithPVCArg | None = Field(
+        default=None, alias="PodsWithPVC", description="Arguments of the protection PodsWithPVC."
+    )
 
 
 class PodProtectionsArg(PluginArgs):
     """Which protections are on."""
 
-    default_disabled: tuple[StrictStr, ...] = ()
-    extra_enabled: tuple[StrictStr, ...] = ()
-    config: ProtectionsConfigArg | None = None
+    default_disabled: tuple[StrictStr, ...] = Field(
+        default=(), description=f"Default protections to switch off: {', '.join(DEFAULTS)}."
+    )
+    extra_enabled: tuple[StrictStr, ...] = Field(
+        default=(), description=f"Further protections to switch on: {', '.join(EXTRAS)}."
+    )
+    config: ProtectionsConfigArg | None = Field(default=None, description="Arguments of single protections.")
 
 
 class DefaultEvictorArgs(PluginArgs):
@@ -106,20 +120,36 @@ class DefaultEvictorArgs(PluginArgs):
     node_selector: StrictStr = Field(
         default="", description="Nodes that count as possible targets, as a label selector in text form."
     )
-    label_selector: LabelSelectorArg | None = None
-    namespace_label_selector: LabelSelectorArg | None = None
-    priority_threshold: PriorityThresholdArg | None = None
-    node_fit: StrictBool = False
-    min_replicas: StrictInt = Field(default=0, ge=0)
+    label_selector: LabelSelectorArg | None = Field(
+        default=None, description="Only pods whose labels match may be evicted."
+    )
+    namespace_label_selector: LabelSelectorArg | None = Field(
+        default=None, description="Only pods of namespaces whose labels match may be evicted."
+    )
+    priority_threshold: PriorityThresholdArg | None = Field(
+        default=None, description="Pods of this priority and above are never evicted."
+    )
+    node_fit: StrictBool = Field(
+        default=False, description="Whether a pod must fit another node; the Proven planner always proves it."
+    )
+    min_replicas: StrictInt = Field(
+        default=0, ge=0, description="Pods that an owner must have; 0 and 1 allow the last one."
+    )
     min_pod_age: StrictStr | None = Field(default=None, description="A duration such as 10m or 1h30m.")
-    no_eviction_policy: Literal["", "Preferred", "Mandatory"] = ""
-    pod_protections: PodProtectionsArg = PodProtectionsArg()
-    evict_local_storage_pods: StrictBool = False
-    evict_daemon_set_pods: StrictBool = False
-    evict_system_critical_pods: StrictBool = False
-    evict_failed_bare_pods: StrictBool = False
-    ignore_pvc_pods: StrictBool = False
-    ignore_pods_without_pdb: StrictBool = Field(default=False, alias="ignorePodsWithoutPDB")
+    no_eviction_policy: Literal["", "Preferred", "Mandatory"] = Field(
+        default="", description="Whether pods annotated prefer-no-eviction go last or never."
+    )
+    pod_protections: PodProtectionsArg = Field(
+        default=PodProtectionsArg(), description="Kinds of pods that are never evicted."
+    )
+    evict_local_storage_pods: StrictBool = Field(default=False, description="Deprecated.")
+    evict_daemon_set_pods: StrictBool = Field(default=False, description="Deprecated.")
+    evict_system_critical_pods: StrictBool = Field(default=False, description="Deprecated.")
+    evict_failed_bare_pods: StrictBool = Field(default=False, description="Deprecated.")
+    ignore_pvc_pods: StrictBool = Field(default=False, description="Deprecated.")
+    ignore_pods_without_pdb: StrictBool = Field(
+        default=False, alias="ignorePodsWithoutPDB", description="Deprecated."
+    )
 
     _targets: Selector | None = PrivateAttr(default=EVERYTHING)
     _youngest: timedelta | None = PrivateAttr(default=None)

@@ -8,10 +8,12 @@ Formula, per node over the thresholds' resources::
 
 Pods leave the sources while there is room in every resource (cpu, memory and pods count too).
 
-Units: percent of a node's allocatable; cpu in milli; requests only. Edges: nothing happens when no node,
+Units: percent of a node's allocatable; cpu in milli; requests only.
+Edges: nothing happens when no node,
 when all nodes, or when at most ``numberOfNodes`` are under-used; sources are taken by the plain sum of
 their amounts, the fewest bytes first; nodes may be emptied in part.
 Source: descheduler v0.36, ``nodeutilization/highnodeutilization.go``.
+Differs: under the Proven planner taints of the destinations are left to the proof.
 """
 
 from typing import ClassVar, Literal, Self
@@ -42,7 +44,9 @@ class HighNodeUtilizationArgs(PluginArgs):
     eviction_modes: tuple[Literal["OnlyThresholdingResources"], ...] = Field(
         default=(), description="OnlyThresholdingResources: only pods that request one of the resources."
     )
-    evictable_namespaces: EvictableNamespacesArg | None = None
+    evictable_namespaces: EvictableNamespacesArg | None = Field(
+        default=None, description="Namespaces whose pods stay; left out, none."
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

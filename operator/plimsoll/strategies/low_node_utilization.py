@@ -11,7 +11,8 @@ Formula, per node over the thresholds' resources::
 Pods leave an over-used node while it is above its cap in any resource (cpu, memory and pods count too)
 and the under-used nodes together have room below theirs in every one.
 
-Units: percent of a node's allocatable; cpu in milli. Edges: nothing happens when no node, when all nodes,
+Units: percent of a node's allocatable; cpu in milli.
+Edges: nothing happens when no node, when all nodes,
 or when at most ``numberOfNodes`` are under-used; over-used nodes are taken by the plain sum of their
 amounts, the most bytes first.
 Source: descheduler v0.36, ``nodeutilization/lownodeutilization.go``.
@@ -51,7 +52,7 @@ PROMETHEUS = "Prometheus"
 class QueryArg(PluginArgs):
     """A Prometheus query that returns a share from 0 to 1 for each node, labelled ``instance``."""
 
-    query: StrictStr = ""
+    query: StrictStr = Field(default="", description="The query, in PromQL.")
 
 
 class MetricsUtilizationArg(PluginArgs):
@@ -59,13 +60,13 @@ class MetricsUtilizationArg(PluginArgs):
 
     metrics_server: StrictBool = Field(default=False, description="Deprecated spelling of KubernetesMetrics.")
     source: StrictStr = Field(default="", description=f"{KUBERNETES_METRICS} or {PROMETHEUS}.")
-    prometheus: QueryArg | None = None
+    prometheus: QueryArg | None = Field(default=None, description="What to ask Prometheus.")
 
 
 class PerNodeLimitArg(PluginArgs):
     """How many pods this strategy takes from one node in one cycle."""
 
-    node: StrictInt | None = Field(default=None, ge=0)
+    node: StrictInt | None = Field(default=None, ge=0, description="Pods, at most; left out, any number.")
 
 
 class LowNodeUtilizationArgs(PluginArgs):
@@ -86,8 +87,12 @@ class LowNodeUtilizationArgs(PluginArgs):
     metrics_utilization: MetricsUtilizationArg | None = Field(
         default=None, description="Where actual usage comes from; left out, requests count."
     )
-    evictable_namespaces: EvictableNamespacesArg | None = None
-    eviction_limits: PerNodeLimitArg | None = None
+    evictable_namespaces: EvictableNamespacesArg | None = Field(
+        default=None, description="Namespaces whose pods stay; left out, none."
+    )
+    eviction_limits: PerNodeLimitArg | None = Field(
+        default=None, description="How much this strategy takes from one node."
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -1,11 +1,15 @@
 """PodLifeTime: pods that are old, or have been in some state for long enough.
 
-A pod is a candidate when each given category agrees: age, states, owner kinds, conditions, exit codes; a
-category agrees when one of its values does.
+Formula::
 
-Units: whole seconds, cut off. Edges: the age must exceed ``maxPodLifeTimeSeconds``, a condition's time
+    candidate = age and states and owner kinds and conditions and exit codes, as far as they are given
+    category  = one of its values agrees
+
+Units: whole seconds, cut off.
+Edges: the age must exceed ``maxPodLifeTimeSeconds``, a condition's time
 must reach its minimum; both must hold of the same condition; the future matches nothing.
 Source: descheduler v0.36, ``podlifetime``.
+Differs: in nothing.
 """
 
 from typing import Annotated, ClassVar, Self
@@ -61,10 +65,12 @@ ExitCode = Annotated[StrictInt, Field(ge=-(2**31), lt=2**31)]
 class ConditionArg(PluginArgs):
     """A condition of the pod; all given fields must agree."""
 
-    type: StrictStr = ""
-    status: StrictStr = ""
-    reason: StrictStr = ""
-    min_time_since_last_transition_seconds: Seconds | None = None
+    type: StrictStr = Field(default="", description="Type; empty means any.")
+    status: StrictStr = Field(default="", description="Status; empty means any.")
+    reason: StrictStr = Field(default="", description="Reason; empty means any.")
+    min_time_since_last_transition_seconds: Seconds | None = Field(
+        default=None, description="Seconds since it changed, at least."
+    )
 
     @property
     def is_empty(self) -> bool:
@@ -77,8 +83,8 @@ class ConditionArg(PluginArgs):
 class OwnerKindsArg(PluginArgs):
     """Kinds of owners: only these, or all but these."""
 
-    include: tuple[StrictStr, ...] = ()
-    exclude: tuple[StrictStr, ...] = ()
+    include: tuple[StrictStr, ...] = Field(default=(), description="Only these; none means all.")
+    exclude: tuple[StrictStr, ...] = Field(default=(), description="All but these.")
 
 
 class PodLifeTimeArgs(ScopedArgs):

@@ -6,10 +6,13 @@ Formula, per owner and set of images, over the evictable pods::
 
 From each node with a duplicate all pods past ``upper`` are candidates, the first by name staying.
 
+Units: counts of pods and nodes.
 Edges: owners are told apart by kind and name; a pod with two owners counts for both and may be proposed
 twice; fewer than two possible nodes and nothing happens; cordoned nodes are possible, resources are not
 looked at.
 Source: descheduler v0.36, ``removeduplicates``.
+Differs: under the Proven planner a node selector term that cannot be read matches no node; upstream
+takes the error for a match.
 """
 
 from collections import Counter

@@ -1,9 +1,12 @@
 """RemoveFailedPods: pods that have failed, some time after.
 
-A pod in phase Failed is a candidate when it is old enough, has no owner of an excluded kind and, where
-they are given, one of ``reasons`` and one of ``exitCodes``.
+Formula::
 
-Units: seconds since the creation of the pod. Edges: an hour when ``minPodLifetimeSeconds`` is left out;
+    candidate = phase is Failed and age >= minPodLifetimeSeconds and no owner of an excluded kind
+                and one of reasons and one of exitCodes, where they are given
+
+Units: seconds since the creation of the pod.
+Edges: an hour when ``minPodLifetimeSeconds`` is left out;
 upstream takes a creation in the future for one long ago (unsigned seconds).
 Source: descheduler v0.36, ``removefailedpods``.
 Differs: under the Proven planner a pod from the future is young.

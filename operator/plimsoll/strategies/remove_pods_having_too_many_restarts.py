@@ -1,10 +1,14 @@
 """RemovePodsHavingTooManyRestarts: pods whose containers were restarted again and again.
 
-A pod is a candidate when its containers were restarted at least ``podRestartThreshold`` times in all and,
-with ``states``, its phase or a container's waiting reason is one of them.
+Formula::
 
+    candidate = sum of the containers' restarts >= podRestartThreshold
+                and the phase or a container's waiting reason is one of states, where they are given
+
+Units: restarts since the pod was created.
 Edges: restarts are counted over the pod's life, not within a time; init containers count on request.
 Source: descheduler v0.36, ``removepodshavingtoomanyrestarts``.
+Differs: in nothing.
 """
 
 from typing import ClassVar, Self

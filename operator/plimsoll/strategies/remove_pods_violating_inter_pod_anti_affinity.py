@@ -1,12 +1,16 @@
 """RemovePodsViolatingInterPodAntiAffinity: pods whose own required anti-affinity is broken.
 
-A pod is a candidate when one of its required anti-affinity terms matches another pod on the same node,
-or on a node with the same value of the term's topology key.
+Formula::
 
+    candidate = one of its required anti-affinity terms matches another pod on the same node,
+                or on a node with the same value of the term's topology key
+
+Units: none.
 Edges: the pod that declares the rule goes, never the one it objects to; pods of equal names (in two
 namespaces) never conflict; on the same node the topology key need not exist; namespace selectors and
 matchLabelKeys are not read; terminating pods still conflict; an accepted candidate conflicts no longer.
 Source: descheduler v0.36, ``removepodsviolatinginterpodantiaffinity``.
+Differs: in nothing.
 """
 
 from collections.abc import Iterator

@@ -4,7 +4,11 @@ Required: the pod has a required node affinity, its node does not match it (nor 
 it fits some node under consideration. Preferred: some node satisfies preference terms of more weight
 than its own node does, and it fits some node, be it its own.
 
-Formula: weight(node) = sum of the weights of the preference terms that match it.
+Formula::
+
+    weight(node) = sum of the weights of the preference terms that match it
+
+Units: weights as in the pod's preferences, 1..100 each.
 Edges: a pod with only a ``nodeSelector`` that no longer matches is left alone; an unknown type does
 nothing. Upstream compares with the best node even when the pod does not fit there, and then evicts for
 ever (issues 1707, 1920).

@@ -1,8 +1,11 @@
 """RemovePodsViolatingNodeTaints: pods on nodes whose taints they do not tolerate.
 
-A pod is a candidate when its node has a NoSchedule taint (PreferNoSchedule too, on request) that no
-toleration of the pod covers and that the arguments include.
+Formula::
 
+    candidate = its node has a NoSchedule taint (PreferNoSchedule too, on request) that the arguments
+                include and no toleration of the pod covers
+
+Units: none.
 Edges: NoExecute is left to the node lifecycle controller; ``includedTaints: []`` includes none; a cordon
 is a NoSchedule taint and drains the node unless excluded.
 Source: descheduler v0.36, ``removepodsviolatingnodetaints``.

@@ -11,6 +11,7 @@ moved from j to i while the skew is above ``maxSkew``. The victims are the last 
 that fit on a node of a domain below the ideal are last, before that pods without node selector or
 affinity, before that those of the highest priority.
 
+Units: counts of pods by domain.
 Edges: only evictable pods count; terminating ones do not; ``minDomains`` is not read; constraints are
 solved one by one against the original placement and their victims add up; pods that fit nowhere count
 as moved.

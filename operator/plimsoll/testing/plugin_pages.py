@@ -32,7 +32,7 @@ class PageError(Exception):
     """A plugin does not say what its page must say."""
 
 
-def file_name(plugin: type[Plugin]) -> str:
+def file_name(plugin: type[Any]) -> str:
     """The page's name, as the module's: ``node_resources_fit.md``."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", plugin.name).lower() + ".md"
 
@@ -43,7 +43,7 @@ def page(plugin: type[Plugin]) -> str:
     Raises:
         PageError: Its docstring lacks a section, or an argument has no description.
     """
-    summary, sections = _sections(plugin)
+    summary, sections = sections_of(plugin)
     lines = [f"# {plugin.name}", "", summary, ""]
     points = ", ".join(f"`{point}`" for point in EXTENSION_POINTS if implements(plugin, point))
     lines += [f"- Extension points: {points}"]
@@ -56,7 +56,7 @@ def page(plugin: type[Plugin]) -> str:
         lines += [f"- Default profile: number {place} of {len(DEFAULT_PLUGINS)}{weight}"]
     for title in SECTIONS:
         lines += ["", f"## {title}", "", *sections[title]]
-    lines += ["", "## Arguments", "", *_arguments(plugin)]
+    lines += ["", "## Arguments", "", *arguments_of(plugin)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -66,7 +66,7 @@ def index(plugins: Iterable[type[Plugin]]) -> str:
     rows = [
         f"| [{plugin.name}]({file_name(plugin)}) | "
         f"{', '.join(point for point in EXTENSION_POINTS if implements(plugin, point))} | "
-        f"{_sections(plugin)[0]} |"
+        f"{sections_of(plugin)[0]} |"
         for plugin in sorted(plugins, key=lambda each: order.index(each.name))
     ]
     return (
@@ -97,8 +97,12 @@ def main(folder: Path) -> None:
 # -- the docstring -----------------------------------------------------------------------------------
 
 
-def _sections(plugin: type[Plugin]) -> tuple[str, dict[str, list[str]]]:
-    """The summary, and the lines of each section in Markdown."""
+def sections_of(plugin: type[Any]) -> tuple[str, dict[str, list[str]]]:
+    """The summary, and the lines of each section in Markdown.
+
+    Raises:
+        PageError: There is none, or a section is missing.
+    """
     text = inspect.getdoc(sys.modules[plugin.__module__]) or ""
     head, _, body = text.partition("\n\n")
     name, colon, summary = " ".join(head.split()).partition(": ")
@@ -165,7 +169,12 @@ def _collapsed(lines: list[str]) -> list[str]:
 # -- the arguments -----------------------------------------------------------------------------------
 
 
-def _arguments(plugin: type[Plugin]) -> list[str]:
+def arguments_of(plugin: type[Any]) -> list[str]:
+    """The tables of its arguments, in Markdown.
+
+    Raises:
+        PageError: An argument has no description.
+    """
     schema = plugin.args_model.model_json_schema(by_alias=True)
     if not schema.get("properties"):
         return ["None."]
