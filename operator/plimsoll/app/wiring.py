@@ -17,6 +17,7 @@ import plimsoll
 from plimsoll.adapters.binding import PodBinder
 from plimsoll.adapters.discovering import shadowing_evictions
 from plimsoll.adapters.evicting import PodEvictor
+from plimsoll.adapters.listing import PolicyList
 from plimsoll.adapters.patching import PodStatusPatcher, PolicyStatusPatcher
 from plimsoll.adapters.preempting import PodPreemptor
 from plimsoll.adapters.recording import EventRecorder
@@ -33,6 +34,7 @@ from plimsoll.control.ingesting import Ingestion
 from plimsoll.control.keeping import RecordKeeper
 from plimsoll.control.policies import Policies
 from plimsoll.control.rebalancing import Rebalancers
+from plimsoll.control.reconciling import reconcile
 from plimsoll.control.scheduling import SchedulingLoop
 from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -214,6 +216,7 @@ class Operator:
             group.create_task(self.loop.run())
             group.create_task(self.rebalancers.run())
             group.create_task(self.failures.run(self.policies.tell))
+            group.create_task(reconcile(self.policies, PolicyList(self.session), self.clock, self.observer))
 
     def _login(self) -> kopf.ConnectionInfo:
         settings = self.session.configuration

@@ -133,6 +133,10 @@ class Policies:
         self._known.pop(name, None)
         return self._apply()
 
+    def uids(self) -> Mapping[str, str]:
+        """Uid by name, of every policy that was told."""
+        return {name: str(known.seen["metadata"].get("uid", "")) for name, known in self._known.items()}
+
     async def refresh(self) -> None:
         """Say again how every policy is; ``notes`` have changed."""
         await self._apply()

@@ -171,6 +171,13 @@ class Records(Protocol):
         """All records; GONE when the server does not know the resource."""
 
 
+class PolicySource(Protocol):
+    """The policies, as plain documents."""
+
+    async def list(self) -> tuple[Answer, Sequence[Mapping[str, Any]]]:
+        """All policies; GONE when the server does not know the resource."""
+
+
 class PolicyStatusWriter(Protocol):
     """Writes the status of policies."""
 

@@ -1,0 +1,221 @@
+"""Policies live: judged one by one, served together, and gone when they are gone."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from plimsoll.control.blaming import PluginFailures
+from plimsoll.control.policies import Policies
+from plimsoll.control.ports import Answer, Verdict
+from plimsoll.control.reconciling import EVERY_S, reconcile
+from plimsoll.engine.cycle import Nominations
+from plimsoll.engine.profile import Enabled
+from plimsoll.framework import Cluster, Registry
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.testing.fakes import (
+    DONE,
+    FakeClock,
+    FakePolicyStatuses,
+    FakeRandomness,
+    RememberingObserver,
+)
+
+
+class NoRebalancing:
+    """Accepts everything, keeps the names."""
+
+    def __init__(self):
+        self.names = []
+
+    def check(self, policy):
+        """All right."""
+
+    def configure(self, policies):
+        """Keep the names."""
+        self.names = [policy.metadata.name for policy in policies]
+
+
+class Scene:
+    """The policies of one operator."""
+
+    def __init__(self):
+        registry = Registry(IN_TREE)
+        self.clock = FakeClock()
+        self.statuses = FakePolicyStatuses()
+        self.served = {}
+        self.rebalancing = NoRebalancing()
+        self.observer = RememberingObserver()
+        self.policies = Policies(
+            registry=registry,
+            defaults=[Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry],
+            cluster=Cluster(),
+            rebalancing=self.rebalancing,
+            statuses=self.statuses,
+            nominations=Nominations(),
+            clock=self.clock,
+            randomness=FakeRandomness(),
+            observer=self.observer,
+            failures=PluginFailures(),
+            serve=self._serve,
+        )
+        self.exists = []
+        self.answer = DONE
+
+    def _serve(self, schedulers):
+        self.served = dict(schedulers)
+
+    async def list(self):
+        """What the API server has."""
+        return self.answer, list(self.exists)
+
+    def condition(self, name, kind="Accepted"):
+        """Status, reason and message of a policy's condition."""
+        found = next(one for one in self.statuses.statuses[name]["conditions"] if one["type"] == kind)
+        return found["status"], found["reason"], found["message"]
+
+    @asynccontextmanager
+    async def reconciling(self):
+        """Compare now and then."""
+        task = asyncio.create_task(reconcile(self.policies, self, self.clock, self.observer))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def a_policy(
+    name="one", scheduler="plimsoll", *, generation=1, created="2026-01-01T00:00:00Z", uid="", **spec
+):
+    """A policy as the API server has it."""
+    return {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "SchedulingPolicy",
+        "metadata": {
+            "name": name,
+            "uid": uid or f"uid-{name}",
+            "generation": generation,
+            "creationTimestamp": created,
+        },
+        "spec": {"scheduling": {"schedulerName": scheduler}, **spec},
+    }
+
+
+async def test_the_smallest_policy_is_served():
+    """A scheduler name is all it takes."""
+    scene = Scene()
+
+    await scene.policies.set(a_policy())
+
+    assert set(scene.served) == {"plimsoll"}
+    assert scene.condition("one")[0] == "True"
+    assert scene.condition("one", "Ready")[0] == "True"
+
+
+async def test_the_older_of_two_keeps_the_name_whichever_came_first():
+    """The other one is told which, and takes over when the older one goes."""
+    scene = Scene()
+    await scene.policies.set(a_policy("young", created="2026-02-01T00:00:00Z"))
+    await scene.policies.set(a_policy("old"))
+
+    lost = scene.condition("young")
+    await scene.policies.remove("old")
+
+    assert lost[:2] == ("False", "SchedulerNameTaken")
+    assert "old" in lost[2]
+    assert scene.condition("young")[0] == "True"
+    assert set(scene.served) == {"plimsoll"}
+
+
+async def test_a_policy_that_is_refused_disturbs_no_other():
+    """The exact field is named; the other one keeps its scheduler, and what that has learnt."""
+    scene = Scene()
+    await scene.policies.set(a_policy("good"))
+    before = scene.served["plimsoll"]
+    bad = a_policy("bad", "other")
+    bad["spec"]["scheduling"]["plugins"] = {"score": {"enabled": [{"name": "NoSuchPlugin"}]}}
+
+    await scene.policies.set(bad)
+
+    status, _, message = scene.condition("bad")
+    assert status == "False"
+    assert "spec.scheduling.plugins.score.enabled[0].name" in message
+    assert scene.served["plimsoll"] is before
+
+
+async def test_a_bad_change_leaves_the_last_good_spec_in_force():
+    """And says so."""
+    scene = Scene()
+    await scene.policies.set(a_policy())
+    bad = a_policy(generation=2)
+    bad["spec"]["scheduling"]["pluginConfig"] = [{"name": "NoSuchPlugin", "args": {}}]
+
+    await scene.policies.set(bad)
+
+    assert scene.condition("one")[0] == "False"
+    assert scene.condition("one", "Ready")[0] == "True"
+    assert set(scene.served) == {"plimsoll"}
+
+
+async def test_a_policy_deleted_while_nobody_looked_stops_deciding():
+    """The watch was broken when it went: the next comparison finds out."""
+    scene = Scene()
+    await scene.policies.set(a_policy("gone"))
+    await scene.policies.set(a_policy("there", "other"))
+    scene.exists = [a_policy("there", "other")]
+
+    async with scene.reconciling():
+        await scene.clock.advance(EVERY_S)
+
+    assert set(scene.served) == {"other"}
+
+
+async def test_a_policy_made_anew_is_another_one():
+    """Its status is written into the new object, its age is the new one's."""
+    scene = Scene()
+    await scene.policies.set(a_policy(uid="first"))
+    scene.statuses.statuses.clear()
+    scene.exists = [a_policy(uid="second", created="2026-03-01T00:00:00Z")]
+
+    async with scene.reconciling():
+        await scene.clock.advance(EVERY_S)
+
+    assert scene.condition("one")[0] == "True"
+    assert scene.policies.uids() == {"one": "second"}
+
+
+async def test_a_server_that_does_not_answer_deletes_nothing():
+    """No list, no conclusion."""
+    scene = Scene()
+    await scene.policies.set(a_policy())
+    scene.answer = Answer(Verdict.UNKNOWN, "no answer")
+
+    async with scene.reconciling():
+        await scene.clock.advance(3 * EVERY_S)
+
+    assert set(scene.served) == {"plimsoll"}
+
+
+async def test_a_policy_made_while_the_list_was_on_its_way_stays():
+    """What was told after the list was asked for is newer than the list."""
+    scene = Scene()
+
+    async def list_late():
+        await scene.policies.set(a_policy("fresh"))
+        return DONE, []
+
+    scene.list = list_late
+    async with scene.reconciling():
+        await scene.clock.advance(EVERY_S)
+
+    assert set(scene.served) == {"plimsoll"}
+
+
+async def test_a_suspended_policy_serves_nobody():
+    """Neither scheduling nor rebalancing, and it says why."""
+    scene = Scene()
+
+    await scene.policies.set(a_policy(suspend=True, rebalancing={}))
+
+    assert scene.served == {}
+    assert scene.rebalancing.names == []
+    assert scene.condition("one", "Ready")[1] == "Suspended"
