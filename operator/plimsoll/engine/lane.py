@@ -342,6 +342,14 @@ class Lane:
         """The codes of a filter plugin that took part in the latest refresh, shape (N,)."""
         return self._codes[plugin]
 
+    def node_codes(self) -> dict[str, IntArray]:
+        """The codes of the filter plugins that look at nodes only, by name, as far as they are known."""
+        return {
+            plugin.name: self._codes[plugin.name]
+            for plugin in self.profile.filter
+            if plugin.reads is Reads.NODE and plugin.name in self._codes
+        }
+
     def rows_refused(self, code: Code, pod: PodInfo) -> RowArray:
         """Rows whose first refusal has that status code, ascending."""
         known = self._refused.get(code)

@@ -4,6 +4,8 @@ A trial owns a fork of the cluster and a clone of the cycle state; what it adds 
 plugins that sum over pods (SimulatedPods), the others read the forked columns.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from plimsoll.engine.profile import Profile
@@ -12,6 +14,7 @@ from plimsoll.framework import (
     SUCCESS,
     Cluster,
     CycleState,
+    IntArray,
     PluginError,
     PodInfo,
     SimulatedPods,
@@ -29,14 +32,23 @@ class Trial:
         pod: The pod to place.
         fork: A cluster that this trial may change.
         skipped: Plugins whose PreFilter skipped; they take no part.
+        known: Codes by plugin, shape (N,), of plugins that look at nodes only: no pod changes them.
     """
 
     def __init__(
-        self, profile: Profile, state: CycleState, pod: PodInfo, fork: Cluster, skipped: frozenset[str]
+        self,
+        profile: Profile,
+        state: CycleState,
+        pod: PodInfo,
+        fork: Cluster,
+        skipped: frozenset[str],
+        *,
+        known: Mapping[str, IntArray] | None = None,
     ) -> None:
         self.state = state
         self.fork = fork
         self._pod = pod
+        self._known = known or {}
         self._filters = [plugin for plugin in profile.filter if plugin.name not in skipped]
         self._summing = [
             plugin
@@ -50,6 +62,7 @@ class Trial:
         twin.state = state
         twin.fork = self.fork
         twin._pod = self._pod
+        twin._known = self._known
         twin._filters = self._filters
         twin._summing = self._summing
         return twin
@@ -88,8 +101,14 @@ class Trial:
         """
         one = Snapshot(self.fork).at(np.array([row], dtype=np.intp))
         for plugin in self._filters:
+            known = self._known.get(plugin.name)
             with calling(plugin.name, "filter"):
-                code = int(checked(plugin.filter(self.state, self._pod, one), 1, plugin.name, "filter")[0])
+                codes = (
+                    checked(plugin.filter(self.state, self._pod, one), 1, plugin.name, "filter")
+                    if known is None
+                    else known[row : row + 1]
+                )
+                code = int(codes[0])
                 if code:
                     return plugin.refusal(code, self.state, self._pod).by(plugin.name)
         return SUCCESS

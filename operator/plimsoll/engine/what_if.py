@@ -146,7 +146,10 @@ class LaneWhatIf:
     @cached_property
     def _fork(self) -> Trial:
         lane = self._lane
-        return Trial(lane.profile, lane.state.clone(), self._pod, lane.cluster.fork(), lane.skipped)
+        known = lane.node_codes()
+        return Trial(
+            lane.profile, lane.state.clone(), self._pod, lane.cluster.fork(), lane.skipped, known=known
+        )
 
 
 class RowTrial:
