@@ -94,6 +94,7 @@ class Lane:
         self._codes: dict[str, IntArray] = {}
         self._first: IntArray = np.empty(0, dtype=np.int64)
         self._is_near = False
+        self._part: Snapshot | None = None
         self._raw: dict[str, IntArray] = {}
         self._extremes: dict[str, tuple[int, int]] = {}
         self._constant: dict[str, int] = {}
@@ -139,13 +140,18 @@ class Lane:
             self._answers.clear()
         allowed = self._pre_filter(pod, snapshot)
         if self.rejected.is_success:
-            anew = not self._codes or self.skipped != skipped_before
+            joined = self.skipped != skipped_before
+            anew = joined or not self._codes
+            part = None if rows is None else snapshot.at(rows)
+            same_nodes = node_rows is not None and not len(node_rows)
             for plugin in self.profile.filter:
                 if plugin.name in self.skipped:
-                    self._codes.pop(plugin.name, None)
-                    self._quiet.discard(plugin.name)
-                else:
-                    anew |= self._filter(plugin, pod, snapshot, rows, node_rows)
+                    if joined:
+                        self._codes.pop(plugin.name, None)
+                        self._quiet.discard(plugin.name)
+                elif not (same_nodes and plugin.reads is Reads.NODE and plugin.name in self._codes):
+                    anew |= self._filter(plugin, pod, snapshot, part, node_rows)
+            self._part = part
             self._combine(snapshot, None if anew else rows, allowed)
         else:
             self._codes.clear()
@@ -222,19 +228,20 @@ class Lane:
         plugin: FilterPlugin,
         pod: PodInfo,
         snapshot: Snapshot,
-        rows: RowArray | None,
+        part: Snapshot | None,
         node_rows: RowArray | None,
     ) -> bool:
-        """Renew one plugin's codes; whether those of a near plugin may have changed beyond ``rows``."""
+        """Renew one plugin's codes; whether those of a near plugin may have changed beyond ``part``."""
         if plugin.reads > Reads.ROW:
             with calling(plugin.name, "filter"):
                 codes = plugin.filter(self.state, pod, snapshot)
                 self._codes[plugin.name] = checked(codes, len(snapshot), plugin.name, "filter")
             return False
         known = self._codes.get(plugin.name)
-        some = node_rows if plugin.reads is Reads.NODE else rows
+        if part is not None and plugin.reads is Reads.NODE:
+            part = None if node_rows is None else snapshot.at(node_rows)
         with calling(plugin.name, "filter"):
-            if known is None or some is None:
+            if known is None or part is None:
                 column = self._column(plugin, "filter", plugin.filter, pod, snapshot)
                 if column is not None:
                     self._codes[plugin.name] = column.values
@@ -244,12 +251,12 @@ class Lane:
                 codes = plugin.filter(self.state, pod, snapshot)
                 self._codes[plugin.name] = checked(codes, len(snapshot), plugin.name, "filter").copy()
                 return True
-            if len(some):
+            if len(part):
                 if not known.flags.writeable:
                     known = self._codes[plugin.name] = known.copy()
                     self._quiet.discard(plugin.name)
-                codes = plugin.filter(self.state, pod, snapshot.at(some))
-                known[some] = checked(codes, len(some), plugin.name, "filter")
+                codes = plugin.filter(self.state, pod, part)
+                known[part.rows] = checked(codes, len(part), plugin.name, "filter")
         return False
 
     def _column(
@@ -498,7 +505,9 @@ class Lane:
         rows, self._stale_rows = self._stale_rows, None
         if rows is None or not len(rows):
             return
-        part = Snapshot(self.cluster).at(rows)
+        part = self._part
+        if part is None or part.rows is not rows:
+            part = Snapshot(self.cluster).at(rows)
         for plugin in self.profile.score:
             known = self._raw.get(plugin.name)
             if known is not None and plugin.reads is Reads.ROW:
