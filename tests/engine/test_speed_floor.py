@@ -13,8 +13,8 @@ import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
-#: Pods per second of CPU, by workload and number of templates (None: all pods differ): about a quarter of what
-#: is usual at this size, where the first pod of each template weighs more than in the benchmark.
+#: Pods per second of CPU, by workload and number of templates (None: all pods differ): about a quarter of
+#: what is usual at this size, where the first pod of each template weighs more than in the benchmark.
 FLOORS = {
     ("basic", 10): 1500,
     ("basic", None): 600,
@@ -45,7 +45,7 @@ def benchmark():
 
 @pytest.mark.parametrize(("family", "templates"), FLOORS)
 def test_the_engine_stays_above_its_floor(benchmark, family, templates):
-    """At 500 nodes, with all default plugins; a figure below the floor is a regression, not a slow machine."""
+    """At 500 nodes, with all default plugins; a figure below is a regression, not a slow machine."""
     best = min(benchmark.measure(family, NODES, templates, PODS).cpu_us for _ in range(2))
 
     assert 1e6 / best >= FLOORS[family, templates], f"{1e6 / best:.0f} pods per second of CPU"
