@@ -26,7 +26,7 @@ class EnabledPlugin(Resource):
         default=None,
         ge=0,
         le=2**31 - 1,
-        description="Factor of the plugin's score; left out or 0 means its default weight.",
+        description="Factor of the plugin's score; left out or 0 means 1, as in kube-scheduler.",
     )
 
 
