@@ -32,5 +32,15 @@ def test_building_names_the_field():
         registry.build("Foo", {}, "here")
     with pytest.raises(ConfigurationError, match=r"here\.nope"):
         registry.build("RemoveFailedPods", {"nope": 1}, "here")
+    with pytest.raises(ConfigurationError, match="does not accept these arguments: with source Prometheus"):
+        registry.build(
+            "LowNodeUtilization",
+            {
+                "thresholds": {"cpu": 1},
+                "targetThresholds": {"cpu": 2},
+                "metricsUtilization": {"source": "Prometheus", "prometheus": {"query": "x"}},
+            },
+            "here",
+        )
     assert registry.build("RemoveFailedPods", None, "here").name == "RemoveFailedPods"
     assert EvictorRegistry(EVICTORS).build("DefaultEvictor", {"kind": "x"}, "here").name == "DefaultEvictor"

@@ -115,6 +115,11 @@ def test_claims_may_be_protected_by_class(storage_class, protected):
     assert refused(args, CLAIMED) == "PodsWithPVC"
 
 
+def test_other_volumes_are_no_claims():
+    """A projected volume, say."""
+    assert refused({"podProtections": {ENABLED: ["PodsWithPVC"]}}, a_volume()) == ""
+
+
 @pytest.mark.parametrize(
     ("selector", "covered"),
     [

@@ -170,6 +170,14 @@ class TestTooManyRestarts:
 
         assert goes(strategy, restarted("p", 4), restarted("q", 3)) == ["p"]
 
+    def test_namespaces_narrow_it(self):
+        """Pods of other namespaces may restart as they like."""
+        strategy = a_strategy(
+            RemovePodsHavingTooManyRestarts, podRestartThreshold=1, namespaces={"exclude": ["default"]}
+        )
+
+        assert goes(strategy, restarted("p", 4)) == []
+
     def test_the_most_restarted_goes_first(self):
         """Node by node; the node limit ends the node."""
         strategy = a_strategy(RemovePodsHavingTooManyRestarts, podRestartThreshold=1)

@@ -103,6 +103,20 @@ def test_narrowing_hides_partners():
     assert moved(three_and_one(), namespaces={"include": ["elsewhere"]}) == []
 
 
+def test_rules_of_several_labels_and_of_none():
+    """All labels must match; a rule against whoever has a label at all is a rule, too."""
+    both = against(foo="bar", tier="front")
+    term = {
+        "topologyKey": REGION,
+        "labelSelector": {"matchExpressions": [{"key": "foo", "operator": "Exists"}]},
+    }
+    any_foo = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    rival = a_replica("p2", labels={"foo": "bar"})
+
+    assert moved([a_replica("p1", affinity=both), rival]) == []
+    assert moved([a_replica("p1", affinity=any_foo), rival]) == ["p1"]
+
+
 def test_a_selector_that_means_nothing_is_no_rule():
     """Upstream passes over a term whose selector cannot be parsed."""
     term = {

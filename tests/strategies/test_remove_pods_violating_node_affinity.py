@@ -69,6 +69,13 @@ def moved(kind, pod_args, nodes, *, exact=True):
             False,
             id="as-good",
         ),
+        pytest.param(
+            PREFERRED,
+            {"affinity": MUST},
+            [a_node("n1"), a_node("n2", labels={"disk": "ssd"})],
+            False,
+            id="nothing-preferred",
+        ),
         pytest.param("soon", {"affinity": MUST}, [a_node("n1"), a_node("n2")], False, id="unknown-type"),
     ],
 )

@@ -183,6 +183,21 @@ def test_protected_pods_count_here_and_not_upstream():
     assert evicted(strategy, a_context(nodes_of(2), pods, exact=False)) == ["z0-000"]
 
 
+def test_a_key_that_no_node_has_is_no_constraint():
+    """There is no domain at all."""
+    assert moved((3, 0), constraint=a_constraint(topologyKey="nobody")) == []
+
+
+def test_other_pods_do_not_count():
+    """Pods of the namespace that the selector does not match, and those out of the strategy's scope."""
+    others = [a_pod(f"other{n}", node="n0", owner="ReplicaSet/x", labels={"app": "x"}) for n in range(9)]
+    context = a_context(nodes_of(2), [*zones(1, 1), *others])
+    scope = {"namespaces": {"exclude": ["default"]}}
+
+    assert evicted(a_strategy(RemovePodsViolatingTopologySpreadConstraint), context) == []
+    assert moved((4, 0), args=scope) == []
+
+
 def test_a_closed_node_is_left_alone():
     """The node limit skips the other victims of that node only."""
     context = a_context(nodes_of(3), zones(6, 6, 0))
@@ -190,6 +205,9 @@ def test_a_closed_node_is_left_alone():
     names = evicted(a_strategy(RemovePodsViolatingTopologySpreadConstraint), context, per_node=1)
 
     assert sorted(name[:2] for name in names) == ["z0", "z1"]
+    assert len(moved((9, 0, 0))) == 6
+    closing = a_context(nodes_of(3), zones(9, 0, 0))
+    assert len(evicted(a_strategy(RemovePodsViolatingTopologySpreadConstraint), closing, per_node=1)) == 1
 
 
 def test_malformed_selectors_and_unknown_kinds():
