@@ -161,8 +161,8 @@ def demo(
     except (inventory.TraceError, processes.ProcessError) as exc:
         typer.echo(f"plimsoll demo: {exc}", err=True)
         raise typer.Exit(1) from exc
-    except KeyboardInterrupt:
-        status = 0 if keep else 130
+    except asyncio.CancelledError:
+        status = 130  # interrupted before its end
     raise typer.Exit(status)
 
 

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
+
+from e2e.polling import eventually
 
 pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[2]
+
+
+def found(folder: Path, pattern: str) -> list[Path]:
+    """The files of a folder that match."""
+    return list(folder.glob(pattern))
 
 
 async def demo(*args: str, folder: Path = ROOT) -> tuple[int, str, str]:
@@ -43,6 +53,31 @@ async def test_the_demo_mends_a_small_cluster() -> None:
     assert "0 violations" in said
 
 
+async def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Its processes and its folder go with it."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "plimsoll", "demo", "--nodes", "4"),
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+
+    async def logs() -> list[Path]:
+        return found(tmp_path, "plimsoll-demo-*/operator.log")
+
+    (log,) = await eventually(logs)
+    kubeconfig = yaml.safe_load((log.parent / "kubeconfig").read_text())
+    port = int(kubeconfig["clusters"][0]["cluster"]["server"].rpartition(":")[2])
+    process.terminate()
+
+    assert await process.wait() == 130
+    assert found(tmp_path, "*") == []
+    with socket.socket() as one:
+        assert one.connect_ex(("127.0.0.1", port)) != 0, "the development cluster still listens"
+
+
 @pytest.mark.parametrize(
     ("args", "status", "says"),
     [
@@ -55,9 +90,9 @@ async def test_the_demo_mends_a_small_cluster() -> None:
 )
 async def test_bad_input_is_one_sentence(args: tuple[str, ...], status: int, says: str) -> None:
     """What is wrong and what is wanted, before anything is started."""
-    found, said, complained = await demo(*args)
+    ended, said, complained = await demo(*args)
 
-    assert found == status
+    assert ended == status
     assert says in " ".join(complained.replace("│", " ").split())
     assert "Traceback" not in said + complained
 
@@ -67,8 +102,8 @@ async def test_a_trace_that_is_none_is_one_sentence(tmp_path: Path) -> None:
     for name in ("openb_node_list_all_node.csv.gz", "openb_pod_list_default.csv.gz"):
         (tmp_path / name).write_bytes(b"no gzip")
 
-    found, said, complained = await demo("--trace", str(tmp_path))
+    ended, said, complained = await demo("--trace", str(tmp_path))
 
-    assert found == 1
+    assert ended == 1
     assert complained.startswith("plimsoll demo: ")
     assert "Traceback" not in said + complained

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 import tempfile
 import time
 from collections import Counter
@@ -43,6 +44,7 @@ async def play(inventory: Inventory, examples: Path, *, keep: bool, console: Con
         console: To show it on.
     """
     began = time.monotonic()
+    _end_by_signal()
     with tempfile.TemporaryDirectory(prefix="plimsoll-demo-") as folder:
         home = Path(folder)
         kubeconfig = home / "kubeconfig"
@@ -70,6 +72,14 @@ async def play(inventory: Inventory, examples: Path, *, keep: bool, console: Con
                 if keep:
                     await _keep(kubeconfig, console)
                 return status
+
+
+def _end_by_signal() -> None:
+    """Make SIGTERM and SIGINT unwind the story, so that its processes and its folder go with it."""
+    task = asyncio.current_task()
+    if task is not None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
 
 
 async def _tell(scenario: Scenario, began: float) -> None:
@@ -170,7 +180,9 @@ async def _keep(kubeconfig: Path, console: Console) -> None:
         "\nStill running; end it with Ctrl-C. In another terminal:\n"
         f"  export KUBECONFIG={kubeconfig}\n"
         "  kubectl get evictions.plimsoll.dev -A\n"
-        "  kubectl get spol,pods -A",
+        "  kubectl get spol,pods -A\n"
+        "Rebalancing is suspended; this lets it go on:\n"
+        """  kubectl patch spol rebalance --type merge -p '{"spec":{"suspend":false}}'""",
         highlight=False,
     )
     with contextlib.suppress(asyncio.CancelledError):

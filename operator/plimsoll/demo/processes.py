@@ -27,7 +27,10 @@ class Process:
     async def __aenter__(self) -> Self:
         with self.log.open("wb") as output:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "plimsoll", *self._args, stdout=output, stderr=output
+                *(sys.executable, "-m", "plimsoll", *self._args),
+                stdout=output,
+                stderr=output,
+                start_new_session=True,  # Ctrl-C is for the story alone; it ends its processes in order
             )
         return self
 
