@@ -6,7 +6,7 @@ Units: points, always 0.
 Edges: as PostFilter it adds ``no new claims to deallocate`` to the message, and, when PreFilter was cut short
 before its turn, ``not found``, which ends the phase before preemption.
 Source: kube-scheduler v1.36, ``dynamicresources/dynamicresources.go``, its path without claims.
-Differs: devices are not allocated. Leave pods with claims to a scheduler that does.
+Differs: devices are not allocated (docs/adr/0007). Leave pods with claims to a scheduler that does.
 """
 
 from collections.abc import Hashable
