@@ -1,9 +1,21 @@
 """Start-up settings, login and probes of the kopf operator."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from itertools import chain, repeat
 from typing import Any
 
 import kopf
+
+
+class Backoffs(Iterable[float]):
+    """Seconds between two attempts of a request: growing to half a minute, and without an end.
+
+    kopf ends the operator when its attempts are used up by answers such as 503; the API server may be away
+    for longer than any list of attempts lasts.
+    """
+
+    def __iter__(self) -> Iterator[float]:
+        return chain((1.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0), repeat(30.0))
 
 
 def register(
@@ -28,6 +40,7 @@ def register(
         settings.posting.enabled = False
         settings.scanning.disabled = False
         settings.networking.request_timeout = 30
+        settings.networking.error_backoffs = Backoffs()
         settings.watching.server_timeout = 290
         settings.watching.client_timeout = 320
 
