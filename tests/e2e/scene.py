@@ -1,8 +1,8 @@
 """Where a test takes place: a namespace, nodes, policies and a scheduler name that are nobody else's.
 
 All tests share one cluster, which may be a real one; so everything bears the scene's name, pods select the
-scene's nodes, and rebalancing looks at the scene's namespace only. The nodes are simulated: by the
-development cluster, or by kwok where that runs.
+scene's nodes, and rebalancing looks at the scene's namespace only. Nodes have no machines: their kubelets are
+played through the API, in the same way on any control plane.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from e2e.kubelet import Kubelets
 from e2e.polling import eventually
 from e2e.speaking import MERGE, Speaker
 
@@ -23,7 +24,6 @@ Obj = dict[str, Any]
 
 POLICIES = "/apis/plimsoll.dev/v1alpha1/schedulingpolicies"
 LABEL = "plimsoll.dev/scene"
-SIMULATED = {"devcluster.plimsoll.dev/kubelet": "simulated", "kwok.x-k8s.io/node": "fake"}
 FINISHED = {"Predicted", "Settled", "Returned", "Blocked", "Failed", "Cancelled"}
 
 
@@ -34,6 +34,11 @@ class Scene:
     speaker: Speaker
     name: str = field(default_factory=lambda: f"scene-{uuid.uuid4().hex[:8]}")
     _made: list[str] = field(default_factory=list)
+    _kubelets: Kubelets = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Give the scene kubelets."""
+        self._kubelets = Kubelets(self.speaker, self.name)
 
     @property
     def scheduler(self) -> str:
@@ -52,16 +57,18 @@ class Scene:
     # -- making --------------------------------------------------------------------------------------
 
     async def begin(self) -> Scene:
-        """Make the namespace."""
+        """Make the namespace and start the kubelets."""
         await self.make(
             "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}
         )
+        self.speaker.begin(self._kubelets.play())
         return self
 
     async def end(self) -> None:
         """Leave nothing behind, policies first: they must not mend what is being taken away."""
         for path in reversed(self._made):
             await self.speaker.request("DELETE", path)
+        await self.speaker.request("DELETE", self.path("pods"), gracePeriodSeconds="0")
 
     async def make(self, collection: str, obj: Obj) -> Obj:
         """Create an object that goes when the scene ends."""
@@ -83,7 +90,7 @@ class Scene:
         taints: Sequence[Mapping[str, str]] = (),
         allocatable: Mapping[str, str] | None = None,
     ) -> str:
-        """Add a node; its name."""
+        """Add a node and wait until it is ready; its name."""
         name = f"{self.name}-{suffix}"
         room = {"cpu": cpu, "memory": "16Gi", "pods": "50", **(allocatable or {})}
         document = {
@@ -92,13 +99,20 @@ class Scene:
             "metadata": {
                 "name": name,
                 "labels": {"kubernetes.io/hostname": name, LABEL: self.name, **(labels or {})},
-                "annotations": SIMULATED,
             },
             "spec": {"taints": list(taints)} if taints else {},
         }
         await self.make("/api/v1/nodes", document)
         status = {"status": {"capacity": room, "allocatable": room}}
-        (await self.speaker.request("PATCH", f"/api/v1/nodes/{name}/status", status, sends=MERGE)).accepted()
+        path = f"/api/v1/nodes/{name}"
+        (await self.speaker.request("PATCH", f"{path}/status", status, sends=MERGE)).accepted()
+        await self._kubelets.register(name)
+
+        async def not_ready() -> list[str]:
+            taints = (await self.speaker.request("GET", path)).accepted()["spec"].get("taints", ())
+            return [each["key"] for each in taints if each["key"] == "node.kubernetes.io/not-ready"]
+
+        await eventually(not_ready, lambda found: not found)
         return name
 
     async def change_node(self, name: str, change: Obj) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kubernetes_asyncio import client, config
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Coroutine
     from pathlib import Path
 
 MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
@@ -40,6 +42,7 @@ class Speaker:
     """Somebody who speaks to an API server."""
 
     api: client.ApiClient
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def request(
         self,
@@ -52,16 +55,51 @@ class Speaker:
         **query: str,
     ) -> Answer:
         """Send one request; a refusal is an answer like any other."""
-        response = await self.api.call_api(
+        response = await self._call(method, path, {"Content-Type": sends, "Accept": takes}, body, query)
+        return Answer(response.status, json.loads(await response.read()))
+
+    async def watch(self, path: str, version: str) -> AsyncIterator[dict[str, Any]]:
+        """The events of a collection from a version on, until the API server ends the watch."""
+        query = {"watch": "true", "resourceVersion": version}
+        response = await self._call("GET", path, {"Accept": "application/json"}, None, query)
+        rest = b""
+        with closing(response):
+            async for chunk in response.content.iter_any():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    yield json.loads(line)
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside the test, at most until it speaks no more; what fails then fails the test."""
+        self._tasks.add(task := asyncio.create_task(work))
+        task.add_done_callback(lambda done: done.cancelled() or done.exception() or self._tasks.discard(done))
+
+    async def end(self) -> None:
+        """End what was begun."""
+        for task in self._tasks:
+            task.cancel()
+        for outcome in await asyncio.gather(*self._tasks, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                raise outcome
+        await asyncio.sleep(0.01)  # the connections that were cut say goodbye
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        body: dict[str, Any] | None,
+        query: dict[str, str],
+    ) -> Any:
+        return await self.api.call_api(
             path,
             method,
             query_params=list(query.items()),
-            header_params={"Content-Type": sends, "Accept": takes},
+            header_params=headers,
             body=body,
             auth_settings=["BearerToken"],
             _preload_content=False,
         )
-        return Answer(response.status, json.loads(await response.read()))
 
     async def install(self, path: str, obj: dict[str, Any]) -> dict[str, Any]:
         """Create an object of a collection, or bring the spec of the one that is there up to date."""
@@ -79,4 +117,8 @@ async def speaking(kubeconfig: Path) -> AsyncIterator[Speaker]:
     configuration = client.Configuration()
     await config.load_kube_config(str(kubeconfig), client_configuration=configuration)
     async with client.ApiClient(configuration) as api:
-        yield Speaker(api)
+        speaker = Speaker(api)
+        try:
+            yield speaker
+        finally:
+            await speaker.end()

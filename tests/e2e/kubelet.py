@@ -1,0 +1,166 @@
+"""The kubelets of a scene's nodes, played through the API, so that any control plane will do.
+
+Bound pods are admitted if they fit, run and become ready, and leave when they are deleted. Nodes say that
+they are ready, and go on saying so. What is written is worded as the development cluster's kubelets word it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from e2e.speaking import STRATEGIC
+from plimsoll.devcluster import pod_running
+from plimsoll.devcluster.node_making import address_of, pod_address, registered
+from plimsoll.devcluster.quantities import Amounts, amounts, pod_requests
+
+if TYPE_CHECKING:
+    from e2e.speaking import Answer, Speaker
+
+Obj = dict[str, Any]
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+#: Seconds from being bound to Running, the longest from being deleted to gone, and between heartbeats.
+START_S, LONGEST_GRACE_S, RENEW_S = 0.1, 1.0, 10.0
+FINISHED = {"Succeeded", "Failed"}
+
+
+@dataclass(slots=True)
+class Kubelet:
+    """What one node has, and what its pods were given, by uid."""
+
+    number: int
+    allocatable: Amounts
+    admitted: dict[str, Amounts] = field(default_factory=dict)
+
+    def lacks(self, wanted: Amounts) -> str:
+        """The first resource of which there is not enough left, "" when all fits."""
+        used = sum((Counter(taken) for taken in self.admitted.values()), Counter())
+        return next(
+            (
+                name
+                for name, amount in wanted.items()
+                if amount and used[name] + amount > self.allocatable.get(name, 0)
+            ),
+            "",
+        )
+
+
+@dataclass(slots=True)
+class Kubelets:
+    """The kubelets of one namespace's pods, on the nodes that were registered."""
+
+    speaker: Speaker
+    namespace: str
+    _kubelets: dict[str, Kubelet] = field(default_factory=dict)
+    _leaving: set[str] = field(default_factory=set)
+    _started: int = 0
+
+    async def register(self, name: str) -> None:
+        """Say of a node that it is ready, now and from now on."""
+        node = (await self.speaker.request("GET", f"/api/v1/nodes/{name}")).accepted()
+        number = len(self._kubelets)
+        status = registered(node, number, time.time())
+        self._kubelets[name] = Kubelet(number, amounts(status["allocatable"]))
+        path = f"/api/v1/nodes/{name}/status"
+        (await self.speaker.request("PATCH", path, {"status": status}, sends=STRATEGIC)).accepted()
+        self.speaker.begin(self._beat(node))
+
+    async def play(self) -> None:
+        """Follow the namespace's pods, for as long as somebody speaks."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        while True:
+            listed = (await self.speaker.request("GET", path)).accepted()
+            for pod in listed["items"]:
+                self._look("MODIFIED", pod)
+            version = listed["metadata"]["resourceVersion"]
+            async with aclosing(self.speaker.watch(path, version)) as events:
+                async for event in events:
+                    if event["type"] == "ERROR":
+                        break
+                    self._look(event["type"], event["object"])
+
+    def _look(self, kind: str, pod: Obj) -> None:
+        """Take up a pod that is new or deleted, forget one that is gone or has ended."""
+        kubelet = self._kubelets.get(pod["spec"].get("nodeName", ""))
+        if kubelet is None:
+            return
+        uid = pod["metadata"]["uid"]
+        if kind == "DELETED" or pod["status"].get("phase") in FINISHED:
+            kubelet.admitted.pop(uid, None)
+        elif uid not in kubelet.admitted and "deletionTimestamp" not in pod["metadata"]:
+            self._admit(pod, kubelet)
+        if kind != "DELETED" and "deletionTimestamp" in pod["metadata"] and uid not in self._leaving:
+            self._leaving.add(uid)
+            self.speaker.begin(self._let_go(pod))
+
+    def _admit(self, pod: Obj, kubelet: Kubelet) -> None:
+        """Start a pod, or refuse it: a scheduler that over-commits a node is found out."""
+        wanted = pod_requests(pod)
+        if lacking := kubelet.lacks(wanted):
+            message = f"Node didn't have enough resource: {lacking}"
+            status = pod_running.refused(pod, f"OutOf{lacking}", message, time.time())
+            self.speaker.begin(self._tell(pod, status))
+            return
+        kubelet.admitted[pod["metadata"]["uid"]] = wanted
+        self.speaker.begin(self._run(pod, kubelet.number))
+
+    async def _run(self, pod: Obj, number: int) -> None:
+        await asyncio.sleep(START_S)
+        self._started += 1
+        address = pod_address(self._started)
+        await self._tell(pod, pod_running.running(pod, address_of(number), address, time.time(), ready=True))
+
+    async def _tell(self, pod: Obj, status: Obj) -> None:
+        """Write a pod's status; conditions of others stay as they are now."""
+        theirs = {"PodScheduled", "DisruptionTarget"}
+        own = [each for each in status.get("conditions", ()) if each["type"] not in theirs]
+        change = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {**status, "conditions": own}}
+        of_pod = f"{_path(pod)}/status"
+        _unless_gone(await self.speaker.request("PATCH", of_pod, change, sends=STRATEGIC))
+
+    async def _let_go(self, pod: Obj) -> None:
+        """Confirm that a deleted pod has ended."""
+        metadata = pod["metadata"]
+        await asyncio.sleep(min(metadata.get("deletionGracePeriodSeconds") or 0, LONGEST_GRACE_S))
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "gracePeriodSeconds": 0,
+            "preconditions": {"uid": metadata["uid"]},
+        }
+        _unless_gone(await self.speaker.request("DELETE", _path(pod), options))
+
+    async def _beat(self, node: Obj) -> None:
+        """Renew a node's Lease again and again; a node that falls silent is declared lost."""
+        metadata = node["metadata"]
+        owner = {"apiVersion": "v1", "kind": "Node", "name": metadata["name"], "uid": metadata["uid"]}
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": metadata["name"], "ownerReferences": [owner]},
+        }
+        while True:
+            moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            spec = {"holderIdentity": metadata["name"], "leaseDurationSeconds": 40, "renewTime": moment}
+            path = f"{LEASES}/{metadata['name']}"
+            answer = await self.speaker.request("PATCH", path, {"spec": spec}, sends=STRATEGIC)
+            if answer.status == 404:
+                answer = await self.speaker.request("POST", LEASES, {**lease, "spec": spec})
+            _unless_gone(answer)
+            await asyncio.sleep(RENEW_S)
+
+
+def _path(pod: Obj) -> str:
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+
+
+def _unless_gone(answer: Answer) -> None:
+    """A pod may go, or be replaced by one of its name, before its kubelet comes to speak."""
+    if answer.status not in {404, 409}:
+        answer.accepted()
