@@ -146,10 +146,12 @@ def test_the_log_names_the_rows_that_changed():
 
 def test_a_heartbeat_changes_nothing():
     """A node object that differs in what no decision reads touches no row."""
-    cluster = a_cluster([a_node("n", resourceVersion="1")])
+    ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
+    cluster = a_cluster([a_node("n", resourceVersion="1", status={"conditions": [ready]})])
     tick = cluster.tick
 
-    changed = cluster.set_node(a_node("n", resourceVersion="2"))
+    later = {**ready, "lastHeartbeatTime": "2026-01-01T00:05:00Z"}
+    changed = cluster.set_node(a_node("n", resourceVersion="2", status={"conditions": [later]}))
 
     assert not changed
     assert cluster.tick == tick

@@ -192,7 +192,7 @@ class Cluster:
                 and old.labels == node.labels
                 and old.status.allocatable == node.status.allocatable
                 and old.status.images == node.status.images
-                and old.status.conditions == node.status.conditions
+                and states_of(old) == states_of(node)
                 and old.metadata.annotations == node.metadata.annotations
                 and old.status.declared_features == node.status.declared_features
             ):
@@ -490,6 +490,11 @@ def allocatable_of(node: Node) -> dict[str, int]:
         name: max(0, min(milli(quantity) if name == "cpu" else units(quantity), LARGEST_AMOUNT))
         for name, quantity in node.status.allocatable.items()
     }
+
+
+def states_of(node: Node) -> list[tuple[str, str]]:
+    """The conditions without their times, which every heartbeat renews."""
+    return [(condition.type, condition.status) for condition in node.status.conditions]
 
 
 def alike(one: PodInfo, other: PodInfo) -> bool:
