@@ -18,7 +18,16 @@ from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.state.cache import Cache
 from plimsoll.state.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
-from plimsoll.testing.fakes import FakeBinder, FakeClock, FakePreemptor, FakeRecorder, FakeStatuses, settled
+from plimsoll.testing.fakes import (
+    FakeBinder,
+    FakeClock,
+    FakePreemptor,
+    FakeRecorder,
+    FakeStatuses,
+    FakeVolumes,
+    settled,
+)
+from plugins.stored import a_claim, a_class, a_volume, mounting
 
 
 class Counted(Observer):
@@ -38,12 +47,14 @@ class Stage:
     def __init__(self, *more, args=None):
         self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
         self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), Counted()
+        self.volumes = FakeVolumes()
         self.cache = Cache()
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         self.loop = SchedulingLoop(
             self.cache,
             self.queue,
             binder=self.binder,
+            volumes=self.volumes,
             preemptor=self.preemptor,
             statuses=self.statuses,
             recorder=self.recorder,
@@ -262,3 +273,56 @@ async def test_a_loop_that_ends_gives_everything_back(stage):
 
     assert not one.cache.assumed
     assert one.profile.reserve[-1].log[-1] == "unreserve:First"
+
+
+async def test_a_claim_that_waited_gets_its_volume_before_the_pod_is_bound(stage):
+    """The smallest that is large enough is kept for it; the pod binds when the claim says so."""
+    one = await stage(nodes=1)
+    cluster = one.cache.cluster
+    a_class(cluster)
+    a_volume(cluster, "large", size="50Gi")
+    a_volume(cluster, "fitting", size="5Gi")
+    a_claim(cluster, "data", size="5Gi")
+
+    await one.pods(our_pod("p", volumes=mounting("data")))
+    await one.clock.advance(2)
+
+    assert one.volumes.reserved == {"fitting": "data"}
+    assert one.statuses.nominated == {"p": "n0"}
+    assert one.binder.bound == {}
+    a_claim(cluster, "data", size="5Gi", volume="fitting")
+    await one.clock.advance(1)
+    assert one.binder.bound == {"default/p": "n0"}
+
+
+async def test_no_two_claims_are_promised_one_volume(stage):
+    """The second pod sees the booking of the first, long before the API server does."""
+    one = await stage(nodes=1)
+    cluster = one.cache.cluster
+    a_class(cluster, provisioner="kubernetes.io/no-provisioner")
+    a_volume(cluster, "only", size="5Gi")
+    for name in ("first", "second"):
+        a_claim(cluster, name, size="5Gi")
+
+    await one.pods(our_pod("p", volumes=mounting("first")))
+    await one.pods(our_pod("q", volumes=mounting("second")))
+
+    assert one.volumes.reserved == {"only": "first"}
+    assert "didn't find available persistent volumes to bind" in one.message("q")
+
+
+async def test_a_volume_that_cannot_be_written_is_free_again(stage):
+    """The attempt is undone, and explained as an error; the next pod may have the volume."""
+    one = await stage(nodes=1)
+    cluster = one.cache.cluster
+    a_class(cluster, provisioner="kubernetes.io/no-provisioner")
+    a_volume(cluster, "only", size="5Gi")
+    a_claim(cluster, "data", size="5Gi")
+    one.volumes.answer = Answer(Verdict.CONFLICT, "the object has been modified")
+
+    await one.pods(our_pod("p", volumes=mounting("data")))
+
+    assert one.message("p") == (
+        'running PreBind plugin "VolumeBinding": binding volumes: the object has been modified'
+    )
+    assert cluster.objects.volumes["only"].spec.claim_ref is None

@@ -12,7 +12,7 @@ from e2e.conftest import define
 from e2e.granting import door
 from e2e.polling import eventually
 from e2e.scene import POLICIES, Scene
-from e2e.speaking import speaking
+from e2e.speaking import MERGE, speaking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,10 +75,52 @@ async def test_the_enforcing_role_is_enough_and_no_more(
         await scene.until_bound("low")
         await scene.pod("high", cpu="700m", priorityClassName="high")
         await scene.until_bound("high")
+        await claims_that_wait(scene)
 
         assert operator.terminate() == 0
     assert entrance.refused == set()
     assert grants("enforce") - entrance.used == LATER
+
+
+async def claims_that_wait(scene: Scene) -> None:
+    """A pod whose claims get a volume that exists, and one that is provisioned; until both are told."""
+    storage, claims = "/apis/storage.k8s.io/v1/storageclasses", scene.path("persistentvolumeclaims")
+    document: Obj = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "late"},
+        "provisioner": "example.com/disks",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    await scene.make(storage, document)
+    wanted: Obj = {"accessModes": ["ReadWriteOnce"], "storageClassName": "late"}
+    volume: Obj = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "disk"},
+        "spec": {**wanted, "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/disk"}},
+    }
+    await scene.make("/api/v1/persistentvolumes", volume)
+    available = {"status": {"phase": "Available"}}
+    path = "/api/v1/persistentvolumes/disk"
+    (await scene.speaker.request("PATCH", f"{path}/status", available, sends=MERGE)).accepted()
+    for name, size in (("found", "1Gi"), ("made", "2Gi")):
+        claim: Obj = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name},
+            "spec": {**wanted, "resources": {"requests": {"storage": size}}},
+        }
+        await scene.make(claims, claim)
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("found", "made")]
+    await scene.pod("stateful", cpu="10m", volumes=volumes)
+
+    async def told() -> tuple[object, object]:
+        kept = (await scene.speaker.request("GET", path)).accepted()["spec"].get("claimRef", {}).get("name")
+        meta = (await scene.speaker.request("GET", f"{claims}/made")).accepted()["metadata"]
+        return kept, meta.get("annotations", {}).get("volume.kubernetes.io/selected-node")
+
+    await eventually(told, lambda found: found[0] == "found" and found[1])
 
 
 async def test_the_dry_run_role_is_enough_to_predict(

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 
 import plimsoll
 from plimsoll.adapters.binding import PodBinder
+from plimsoll.adapters.claiming import VolumePatcher
 from plimsoll.adapters.discovering import shadowing_evictions
 from plimsoll.adapters.evicting import PodEvictor
 from plimsoll.adapters.listing import PolicyList
@@ -82,6 +83,7 @@ class Operator:
             self.cache,
             self.queue,
             binder=PodBinder(session),
+            volumes=VolumePatcher(session),
             preemptor=PodPreemptor(session, self.clock),
             statuses=PodStatusPatcher(session, self.clock),
             recorder=self.recorder,

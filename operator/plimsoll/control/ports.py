@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
 from plimsoll.model.pod import Pod
+from plimsoll.model.storage import PersistentVolume, PersistentVolumeClaim
 
 T = TypeVar("T")
 
@@ -153,6 +154,16 @@ class Recorder(Protocol):
 
     def record(self, note: Note) -> None:
         """Queue an event; equal ones are aggregated."""
+
+
+class VolumeWriter(Protocol):
+    """Writes which volume a claim gets."""
+
+    async def select_node(self, claim: PersistentVolumeClaim, node: str) -> Answer:
+        """Have the claim provisioned where the node reaches it."""
+
+    async def reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> Answer:
+        """Keep the volume for the claim, unless it has changed meanwhile."""
 
 
 class Records(Protocol):

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from plimsoll.control.binding import Attempt, BindingCycle
+from plimsoll.control.claiming import ClaimBinder
 from plimsoll.control.ports import (
     Binder,
     Clock,
@@ -21,11 +22,23 @@ from plimsoll.control.ports import (
     Preemptor,
     Recorder,
     Verdict,
+    VolumeWriter,
     pod_reference,
 )
 from plimsoll.engine.cycle import Decision, Outcome, Scheduler
 from plimsoll.engine.runtime import calling
-from plimsoll.framework import Code, Diagnosis, Nomination, PluginError, Pod, PodInfo, Status, error
+from plimsoll.framework import (
+    Code,
+    Diagnosis,
+    Nomination,
+    PluginError,
+    Pod,
+    PodInfo,
+    Snapshot,
+    Status,
+    VolumesPort,
+    error,
+)
 from plimsoll.framework.observer import Observer
 from plimsoll.model.event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.state.cache import Cache
@@ -48,6 +61,7 @@ class SchedulingLoop:
         cache: The cluster; this loop assumes and forgets.
         queue: The waiting pods.
         binder: Sends bindings.
+        volumes: Gives volumes to claims that waited for their pod.
         preemptor: Removes victims.
         statuses: Writes conditions.
         recorder: Records events.
@@ -64,6 +78,7 @@ class SchedulingLoop:
         queue: SchedulingQueue,
         *,
         binder: Binder,
+        volumes: VolumeWriter,
         preemptor: Preemptor,
         statuses: PodStatusWriter,
         recorder: Recorder,
@@ -75,6 +90,7 @@ class SchedulingLoop:
         self._cache = cache
         self._queue = queue
         self._binding = BindingCycle(binder, statuses, clock, observer)
+        self._volumes = ClaimBinder(cache.cluster.objects, volumes, clock)
         self._preemptor = preemptor
         self._statuses = statuses
         self._recorder = recorder
@@ -185,6 +201,7 @@ class SchedulingLoop:
         self._cache.assume(pod, decision.node)
         scheduler.nominations.remove(pod.uid)
         attempt = Attempt(pod, decision.node, scheduler.profile, scheduler.state_of(pod))
+        attempt.state.write(VolumesPort(Snapshot(self._cache.cluster), self._volumes))
         status = self._binding.begin(attempt)
         if status.code is Code.WAIT:
             # Waiting takes no slot: any number of pods may wait for one that needs it.

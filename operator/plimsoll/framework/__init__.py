@@ -70,6 +70,7 @@ from plimsoll.framework.strategy_context import (
     considered_nodes,
 )
 from plimsoll.framework.victims import Found, KeptVictims, victims_by_trial
+from plimsoll.framework.volume_binder import VolumeBinder, VolumeChoices, VolumesPort
 from plimsoll.framework.waiting import WaitingPod, WaitingPods, WaitingPodsPort
 from plimsoll.model.cluster import Cluster
 from plimsoll.model.columns import BoolArray, CountColumns, IdArray, IntArray, PodIndex, RowArray
@@ -269,7 +270,10 @@ __all__ = [
     "Verdict",
     "VictimSearch",
     "Volume",
+    "VolumeBinder",
+    "VolumeChoices",
     "VolumeUsers",
+    "VolumesPort",
     "WaitingPod",
     "WaitingPods",
     "WaitingPodsPort",

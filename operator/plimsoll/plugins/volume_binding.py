@@ -6,7 +6,10 @@ has the mode, the access modes and the labels, reaches the node and was not take
 pod; a claim that finds none is provisioned, if its class has a provisioner, allows the node's topology
 and, where the driver publishes capacity, has room for it.
 
-Units: bytes, exact.
+Reserve books what was found on the chosen node; PreBind writes it (the volume's ``claimRef``, the claim's
+selected node) and waits until all claims are bound, at most ``bindTimeoutSeconds``.
+
+Units: bytes, exact; seconds.
 Edges: a volume reserved for a claim is taken whatever its size beyond the request, or else nothing is; a
 claim that names a node already is provisioned there or nowhere; capacity is checked a claim, not summed.
 All refusals are final for the node: removing pods frees no volume.
@@ -39,20 +42,25 @@ from plimsoll.framework import (
     PluginArgs,
     PluginError,
     PodInfo,
+    PreBindPlugin,
     PreFilterPlugin,
     Reads,
     Requirement,
+    ReservePlugin,
     Selector,
     SelectorError,
     Snapshot,
     Status,
     StorageClass,
+    VolumeChoices,
+    VolumesPort,
     all_feasible,
     claim_class,
     claim_name,
     claim_not_found,
     compile_node_terms,
     compile_selector,
+    error,
     has_volumes,
     in_tree_plugin,
     is_bound,
@@ -112,8 +120,15 @@ class Choice:
     volumes: IntArray
 
 
-class VolumeBinding(PreFilterPlugin, FilterPlugin):
-    """Find volumes for the pod's claims."""
+@dataclass(frozen=True, slots=True)
+class Booked:
+    """What Reserve booked, for PreBind."""
+
+    choices: VolumeChoices
+
+
+class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin):
+    """Find volumes for the pod's claims, book them, and bind them before the pod."""
 
     name: ClassVar = "VolumeBinding"
     args_model: ClassVar = VolumeBindingArgs
@@ -158,10 +173,39 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin):
         """The reasons of all bits."""
         return unresolvable(*(reason for bit, reason in REASONS.items() if code & bit))
 
+    def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        """Book what the pod's claims get on the node, so that no other pod is promised it."""
+        claims, port = state.find(PodClaims), state.find(VolumesPort)
+        if claims is None or not claims.delayed or port is None:
+            return SUCCESS
+        row = port.snapshot.row_of(node)
+        if row is None:
+            return error(f'node "{node}" not found')
+        on_node = self.volumes_on(state, port.snapshot, row)
+        choices = {f"{pod.namespace}/{claim}": volume for claim, volume in on_node.items()}
+        state.write(Booked(choices))
+        port.binder.assume(choices, node)
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        """Give it back."""
+        booked = state.find(Booked)
+        if booked is not None:
+            state.read(VolumesPort).binder.forget(booked.choices)
+
+    def pre_bind_preflight(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        """There is something to bind if something was booked."""
+        return SKIP if state.find(Booked) is None else SUCCESS
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        """Write the bookings and wait for the volumes."""
+        binder, choices = state.read(VolumesPort).binder, state.read(Booked).choices
+        return await binder.bind(choices, node, float(self.args.bind_timeout_seconds))
+
     def volumes_on(self, state: CycleState, snapshot: Snapshot, row: int) -> dict[str, str]:
         """What the delayed claims get on one feasible node: claim name to volume name, "" to be provisioned.
 
-        Read by whoever binds: Reserve would book exactly this.
+        Reserve books exactly this.
         """
         claims = state.find(PodClaims)
         if claims is None or not claims.delayed:

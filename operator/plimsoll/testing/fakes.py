@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from plimsoll.control.ports import Answer, Note, PodCondition, Verdict
 from plimsoll.framework.observer import Observer
 from plimsoll.model.pod import Pod
+from plimsoll.model.storage import PersistentVolume, PersistentVolumeClaim
 
 T = TypeVar("T")
 
@@ -77,6 +78,33 @@ class FakeBinder:
             await self.before(pod, node)
         if self.answer.is_done:
             self.bound[f"{pod.namespace}/{pod.name}"] = node
+        return self.answer
+
+
+class FakeVolumes:
+    """Keeps what is written about claims and volumes.
+
+    Attributes:
+        selected: Claim name to node.
+        reserved: Volume name to claim name.
+        answer: What the next writes are told.
+    """
+
+    def __init__(self, answer: Answer = DONE) -> None:
+        self.selected: dict[str, str] = {}
+        self.reserved: dict[str, str] = {}
+        self.answer = answer
+
+    async def select_node(self, claim: PersistentVolumeClaim, node: str) -> Answer:
+        """Keep the node."""
+        if self.answer.is_done:
+            self.selected[claim.metadata.name] = node
+        return self.answer
+
+    async def reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> Answer:
+        """Keep the claim's name."""
+        if self.answer.is_done:
+            self.reserved[volume.name] = claim.metadata.name
         return self.answer
 
 

@@ -1,0 +1,37 @@
+"""How VolumeBinding books and binds volumes: through a port that the shell puts into the cycle state."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from plimsoll.framework.status import Status
+from plimsoll.model.snapshot import Snapshot
+
+#: What delayed claims get: ``namespace/name`` of the claim to the name of a volume, "" to be provisioned.
+VolumeChoices = Mapping[str, str]
+
+
+class VolumeBinder(Protocol):
+    """Books volumes in memory, and writes the bookings."""
+
+    def assume(self, choices: VolumeChoices, node: str) -> None:
+        """The next decision sees the volumes as taken, and the claims as provisioned for the node."""
+
+    def forget(self, choices: VolumeChoices) -> None:
+        """Take that back, as far as it is not written."""
+
+    async def bind(self, choices: VolumeChoices, node: str, timeout_s: float) -> Status:
+        """Write the bookings and wait until every claim has its volume; an error says what went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumesPort:
+    """The volumes of this attempt, as kept in the cycle state from Reserve on.
+
+    Attributes:
+        snapshot: The cluster as it is when Reserve runs.
+        binder: Books and binds.
+    """
+
+    snapshot: Snapshot
+    binder: VolumeBinder
