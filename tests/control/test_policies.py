@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
+from engine.toys import Fifo
 from plimsoll.control.blaming import PluginFailures
 from plimsoll.control.policies import Policies
 from plimsoll.control.ports import Answer, Verdict
@@ -37,13 +38,14 @@ class NoRebalancing:
 class Scene:
     """The policies of one operator."""
 
-    def __init__(self):
-        registry = Registry(IN_TREE)
+    def __init__(self, *more):
+        registry = Registry([*IN_TREE, *more])
         self.clock = FakeClock()
         self.statuses = FakePolicyStatuses()
         self.served = {}
         self.rebalancing = NoRebalancing()
         self.observer = RememberingObserver()
+        self.failures = PluginFailures()
         self.policies = Policies(
             registry=registry,
             defaults=[Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry],
@@ -54,7 +56,7 @@ class Scene:
             clock=self.clock,
             randomness=FakeRandomness(),
             observer=self.observer,
-            failures=PluginFailures(),
+            failures=self.failures,
             serve=self._serve,
         )
         self.exists = []
@@ -219,3 +221,51 @@ async def test_a_suspended_policy_serves_nobody():
     assert scene.served == {}
     assert scene.rebalancing.names == []
     assert scene.condition("one", "Ready")[1] == "Suspended"
+
+
+def sorted_by(plugin):
+    """``spec.scheduling.plugins`` with another queue sort."""
+    return {"queueSort": {"enabled": [{"name": plugin}], "disabled": [{"name": "*"}]}}
+
+
+async def test_one_queue_has_one_order():
+    """A younger policy that wants another one is told whose counts, and served once it agrees."""
+    scene = Scene(Fifo)
+    younger = a_policy("two", "other", created="2026-01-02T00:00:00Z")
+    younger["spec"]["scheduling"]["plugins"] = sorted_by("Fifo")
+
+    await scene.policies.set(younger)
+    assert set(scene.served) == {"other"}
+    await scene.policies.set(a_policy())
+
+    assert set(scene.served) == {"plimsoll"}
+    status, reason, message = scene.condition("two", "Ready")
+    assert (status, reason) == ("False", "QueueSortDiffers")
+    assert message == (
+        "spec.scheduling.plugins.queueSort: one queue serves all policies, sorted by the PrioritySort of an "
+        "older one; use it with the same arguments, not Fifo"
+    )
+    await scene.policies.set(a_policy("two", "other", created="2026-01-02T00:00:00Z", generation=2))
+    assert set(scene.served) == {"plimsoll", "other"}
+
+
+async def test_a_plugin_that_fails_is_named_by_the_policies_that_use_it():
+    """Until one of them changes its profile."""
+    scene = Scene(Fifo)
+    await scene.policies.set(a_policy())
+    scene.failures.plugin_failed("NodeAffinity", "filter", "ValueError: no")
+    scene.failures.plugin_failed("Fifo", "queueSort", "ValueError: not used here")
+
+    await scene.policies.refresh()
+
+    assert scene.condition("one", "Degraded") == (
+        "True",
+        "PluginFailed",
+        'plugin "NodeAffinity" failed at filter: ValueError: no',
+    )
+    changed = a_policy(generation=2)
+    changed["spec"]["scheduling"]["pluginConfig"] = [
+        {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 2}}
+    ]
+    await scene.policies.set(changed)
+    assert scene.condition("one", "Degraded")[0] == "False"

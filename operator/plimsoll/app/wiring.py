@@ -33,17 +33,19 @@ from plimsoll.app.settings import Settings
 from plimsoll.control.blaming import PluginFailures
 from plimsoll.control.ingesting import Ingestion
 from plimsoll.control.keeping import RecordKeeper
+from plimsoll.control.ordering import QueueOrder
 from plimsoll.control.policies import Policies
 from plimsoll.control.rebalancing import Rebalancers
 from plimsoll.control.reconciling import reconcile
 from plimsoll.control.scheduling import SchedulingLoop
 from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.framework import Registry
+from plimsoll.framework import NoArgs, Registry
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
 from plimsoll.handlers import evictions, lifecycle, policies
 from plimsoll.model.event import ClusterEvent
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.state.cache import Cache
 from plimsoll.state.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
@@ -77,7 +79,8 @@ class Operator:
         ]
         nominations = Nominations()
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
-        self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
+        self.order = QueueOrder(PrioritySort(NoArgs()), self.observer)
+        self.queue = SchedulingQueue(self.order.key)
         self.recorder = EventRecorder(session, self.clock, f"plimsoll-{socket.gethostname()}")
         self.loop = SchedulingLoop(
             self.cache,
@@ -140,6 +143,8 @@ class Operator:
 
     def _serve(self, schedulers: Mapping[str, Scheduler]) -> None:
         self.loop.schedulers = schedulers
+        self.order.use([scheduler.profile.queue_sort for scheduler in schedulers.values()])
+        self.queue.resort()
         self.rebalancers.profiles = {name: scheduler.profile for name, scheduler in schedulers.items()}
         self.ingestion.requeue_all(self.clock.monotonic())
 
@@ -217,7 +222,7 @@ class Operator:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.loop.run())
             group.create_task(self.rebalancers.run())
-            group.create_task(self.failures.run(self.policies.tell))
+            group.create_task(self.failures.run(self.policies.refresh))
             group.create_task(reconcile(self.policies, PolicyList(self.session), self.clock, self.observer))
 
     def _login(self) -> kopf.ConnectionInfo:

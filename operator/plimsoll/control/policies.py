@@ -54,6 +54,7 @@ class _Known:
     seen: Mapping[str, Any]
     accepted: SchedulingPolicy | None = None
     problem: tuple[str, str] = ("", "")  #: reason and sentence, when the latest spec is not accepted
+    order: tuple[str, object] = ("", None)  #: the queue sort of what was last accepted, with its arguments
     lost: tuple[str, str] = ("", "")  #: likewise, when an older policy serves its scheduler name
     conditions: tuple[Condition, ...] = field(default_factory=tuple)
     written: Mapping[str, Any] | None = None
@@ -139,7 +140,9 @@ class Policies:
 
     async def refresh(self) -> None:
         """Say again how every policy is; ``notes`` have changed."""
-        await self._apply()
+        for known in list(self._known.values()):
+            self._describe(known, known.lost)
+            await self._write(known)
 
     # ------------------------------------------------------------------------------------------------
 
@@ -152,8 +155,11 @@ class Policies:
             known.problem = ("InvalidSpec", summary(field_errors(exc, model=SchedulingPolicy)))
             return
         try:
+            order: tuple[str, object] = ("", None)
             if policy.spec.scheduling is not None:
-                build_profile(profile_config(policy.spec.scheduling), self._registry, self._defaults)
+                config = profile_config(policy.spec.scheduling)
+                sort = build_profile(config, self._registry, self._defaults).queue_sort.name
+                order = (sort, config.args.get(sort) or {})
             if policy.spec.rebalancing is not None:
                 self._rebalancing.check(policy)
         except ConfigurationError as exc:
@@ -164,11 +170,12 @@ class Policies:
             self._observer.failed(f"policy {known.name}", repr(exc))
             return
         known.problem = ("", "")
-        known.accepted = policy
+        known.accepted, known.order = policy, order
 
     async def _apply(self) -> None:
         """Serve what is accepted, the oldest policy first where two claim one scheduler name."""
         claimed: dict[str, str] = {}
+        order: tuple[str, object] | None = None
         serving: dict[str, SchedulingSpec] = {}
         working: list[SchedulingPolicy] = []
         lost: dict[str, tuple[str, str]] = {}
@@ -186,8 +193,18 @@ class Policies:
                     ),
                 )
                 continue
+            if scheduling is not None and order and known.order != order:
+                lost[known.name] = (
+                    "QueueSortDiffers",
+                    (
+                        f"spec.scheduling.plugins.queueSort: one queue serves all policies, sorted by the "
+                        f"{order[0]} of an older one; use it with the same arguments, not {known.order[0]}"
+                    ),
+                )
+                continue
             if scheduling is not None:
                 claimed[scheduling.scheduler_name] = known.name
+                order = known.order
             if policy.spec.suspend:
                 continue
             if scheduling is not None:
@@ -267,12 +284,6 @@ class Policies:
         served = self.scheduler_for(known.accepted.spec.scheduling.scheduler_name)
         failed = self._failures.of(served.profile.plugin_names) if served else []
         return {"PluginFailed": "; ".join(failed)} if failed else {}
-
-    async def tell(self) -> None:
-        """Something that every status tells has changed: write them again."""
-        for known in list(self._known.values()):
-            self._describe(known, known.lost)
-            await self._write(known)
 
     async def _write(self, known: _Known) -> None:
         """Write the status, when it says something new."""

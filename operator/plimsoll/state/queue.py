@@ -136,6 +136,12 @@ class SchedulingQueue:
         self._in_flight: dict[str, QueuedPod] = {}
         self._events = 0
 
+    def resort(self) -> None:
+        """The order has changed: sort what is active anew."""
+        active, self._active = self._active, _Heap()
+        for queued in active:
+            self._active.push(self._sort_key(queued.pod, queued.timestamp), queued)
+
     def depths(self) -> dict[str, int]:
         """Pods by queue: active, backoff, unschedulable, gated."""
         return {
