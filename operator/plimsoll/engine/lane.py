@@ -91,6 +91,11 @@ class Lane:
         self.narrowing: frozenset[str] = frozenset()
         self.skipped: frozenset[str] = frozenset()
         self._answers: dict[str, Status | Narrowing] = {}
+        self._near_skipped: frozenset[str] | None = None
+        self._far_skipped: list[str] = []
+        self._far_pre_filter = [
+            plugin for plugin in profile.pre_filter if getattr(plugin, "reads", Reads.POD) > Reads.ROW
+        ]
         self._codes: dict[str, IntArray] = {}
         self._first: IntArray = np.empty(0, dtype=np.int64)
         self._is_near = False
@@ -181,6 +186,41 @@ class Lane:
 
     def _pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:
         """Run PreFilter; the names of the nodes to look at, None for all."""
+        if self._near_skipped is not None and self._answers and self._far_agree(pod, snapshot):
+            return None
+        self._near_skipped = None
+        allowed = self._pre_filter_all(pod, snapshot)
+        if self.rejected.is_success and allowed is None:
+            far = {plugin.name for plugin in self._far_pre_filter}
+            self._near_skipped = self.skipped - far
+            self._far_skipped = [
+                plugin.name for plugin in self._far_pre_filter if plugin.name in self.skipped
+            ]
+        return allowed
+
+    def _far_agree(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Ask only the plugins that look across the cluster; whether all of them agree or skip.
+
+        The others' answers are kept, and all of them agreed or skipped.
+        """
+        skipped = []
+        for plugin in self._far_pre_filter:
+            with calling(plugin.name, "preFilter"):
+                answer = plugin.pre_filter(self.state, pod, snapshot)
+            if isinstance(answer, Narrowing):
+                return False
+            if answer.code is Code.SKIP:
+                skipped.append(plugin.name)
+            elif answer.code is not Code.SUCCESS:
+                return False
+        self.rejected = SUCCESS
+        if skipped != self._far_skipped:
+            self._far_skipped = skipped
+            self.skipped = (self._near_skipped or frozenset()) | frozenset(skipped)
+        return True
+
+    def _pre_filter_all(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:
+        """Ask every PreFilter plugin in order, for those near only where no answer is kept."""
         self.rejected = SUCCESS
         allowed: frozenset[str] | None = None
         skipped, narrowing = set(), set()
