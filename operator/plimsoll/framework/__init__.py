@@ -73,7 +73,7 @@ from plimsoll.framework.victims import Found, KeptVictims, victims_by_trial
 from plimsoll.framework.volume_binder import VolumeBinder, VolumeChoices, VolumesPort
 from plimsoll.framework.waiting import WaitingPod, WaitingPods, WaitingPodsPort
 from plimsoll.model.cluster import Cluster
-from plimsoll.model.columns import BoolArray, CountColumns, IdArray, IntArray, PodIndex, RowArray
+from plimsoll.model.columns import BoolArray, CountColumns, IdArray, IntArray, PodIndex, RowArray, columns_of
 from plimsoll.model.domain_sums import DomainSums
 from plimsoll.model.node import Node, Taint
 from plimsoll.model.objects import ClusterObjects
@@ -285,6 +285,7 @@ __all__ = [
     "claim_class",
     "claim_name",
     "claim_not_found",
+    "columns_of",
     "compile_node_matcher",
     "compile_node_term",
     "compile_node_terms",

@@ -4,7 +4,7 @@ Axis letters: N nodes, R resources. All arrays are allocated for ``capacity >= N
 read-only windows of the first N (or of some) rows from :class:`plimsoll.model.snapshot.Snapshot`.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -144,6 +144,12 @@ class CountColumns:
         twin.columns = dict(self.columns)
         self._owned = set()
         return twin
+
+
+def columns_of(axes: Sequence[int]) -> slice | list[int]:
+    """How to cut these columns out of (N, R): neighbours as a slice, which copies nothing."""
+    first, count = axes[0], len(axes)
+    return slice(first, first + count) if list(axes) == list(range(first, first + count)) else list(axes)
 
 
 def distinct(rows: Iterable[int]) -> RowArray:

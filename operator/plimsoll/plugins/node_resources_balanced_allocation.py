@@ -13,7 +13,6 @@ Source: kube-scheduler v1.36, ``noderesources/balanced_allocation.go``.
 Differs: not at all; IEEE doubles, and truncation where it truncates.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -35,6 +34,7 @@ from plimsoll.framework import (
     Snapshot,
     Status,
     all_feasible,
+    columns_of,
     is_scalar,
 )
 
@@ -81,37 +81,39 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         """Points per node, shape (N,)."""
-        allocatable, requested = snapshot.allocatable, snapshot.requested
-        capacities, before, after = [], [], []
+        axes, amounts = [], []
         for name in self._names:
             axis, amount = snapshot.axis_of(name), pod.template.requests.get(name, 0)
             if axis is None or name == "pods" or (amount == 0 and is_scalar(name)):
                 continue
-            capacities.append(allocatable[:, axis])
-            before.append(requested[:, axis])
-            after.append(requested[:, axis] + amount)
-        change = _balance(after, capacities) - _balance(before, capacities) if capacities else 0
-        points: IntArray = 50 + (50 + change + all_feasible(snapshot)) // 2
+            axes.append(axis)
+            amounts.append(amount)
+        if not axes:
+            return all_feasible(snapshot) + 75
+        columns = columns_of(axes)
+        capacity = snapshot.allocatable[:, columns]
+        taken = snapshot.requested[:, columns]
+        counted = capacity != 0
+        some = np.maximum(capacity, 1)
+        with_pod = _balance((taken + np.array(amounts, dtype=np.int64)) / some, counted)
+        points: IntArray = 50 + (50 + with_pod - _balance(taken / some, counted)) // 2
         return points
 
 
-def _balance(taken: Sequence[IntArray], capacities: Sequence[IntArray]) -> IntArray:
+def _balance(fractions: FloatArray, counted: BoolArray) -> IntArray:
     """How even the fractions of each node are, 0..100, shape (N,).
 
     Args:
-        taken: One column a resource, shape (N,) each.
-        capacities: Likewise; a resource drops out where a node has none of it.
+        fractions: Taken of allocatable, shape (N, K); above 1 counts as 1.
+        counted: Where a node has the resource at all, shape (N, K).
     """
-    counted = [capacity != 0 for capacity in capacities]
-    fractions = [
-        np.minimum(amount / np.maximum(capacity, 1), 1.0)
-        for amount, capacity in zip(taken, capacities, strict=True)
-    ]
-    if len(fractions) == 2:
-        first, second = fractions
-        deviation = np.abs(first - second) / 2 * (counted[0] & counted[1])
+    fractions = np.minimum(fractions, 1.0)
+    if fractions.shape[1] == 2:
+        deviation = np.abs(fractions[:, 0] - fractions[:, 1]) / 2
+        if not counted.all():
+            deviation *= counted.all(axis=1)
     else:
-        deviation = _deviation(np.array(fractions), np.array(counted))
+        deviation = _deviation(fractions.T, counted.T)
     balance: IntArray = ((1 - deviation) * MAX_SCORE).astype(np.int64)
     return balance
 

@@ -21,6 +21,7 @@ Source: kube-scheduler v1.36, ``noderesources/fit.go``, ``least_allocated.go``, 
 Differs: extended resources that device classes stand for are not passed on to DynamicResources.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
@@ -32,6 +33,7 @@ from plimsoll.framework import (
     MAX_SCORE,
     PODS,
     SUCCESS,
+    BoolArray,
     Code,
     CycleState,
     FilterPlugin,
@@ -44,6 +46,7 @@ from plimsoll.framework import (
     Snapshot,
     Status,
     all_feasible,
+    columns_of,
     is_extended,
     is_scalar,
 )
@@ -206,27 +209,43 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
 
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         """Points per node, shape (N,)."""
-        total = all_feasible(snapshot)
-        weights: IntArray | int = 0
-        for name, weight in self._weights.items():
-            amount = pod.template.score_requests.get(name, 0)
-            axis = snapshot.axis_of(name)
-            if axis is None or (name not in NATIVE and (amount == 0 or not is_scalar(name))):
-                continue
-            capacity = snapshot.allocatable[:, axis]
-            column = WITH_DEFAULTS.get(name)
-            taken = snapshot.requested[:, axis] if column is None else snapshot.nonzero_requested[:, column]
-            points = self._points(taken + amount, capacity)
-            counted = capacity > 0 if self._shape is None else points > 0
-            total += points * weight  # 0 where it is not counted
-            weights = weights + (weight if counted.all() else counted * weight)
+        names, axes = self._scored(pod, snapshot)
+        if not names:
+            return all_feasible(snapshot)
+        requests = pod.template.score_requests
+        amounts = np.array([requests.get(name, 0) for name in names], dtype=np.int64)
+        columns = columns_of(axes)
+        capacity = snapshot.allocatable[:, columns]
+        if all(name in WITH_DEFAULTS for name in names):
+            taken = snapshot.nonzero_requested[:, columns_of([WITH_DEFAULTS[name] for name in names])]
+        else:
+            taken = snapshot.requested[:, columns].copy()
+            for position, name in enumerate(names):
+                if name in WITH_DEFAULTS:
+                    taken[:, position] = snapshot.nonzero_requested[:, WITH_DEFAULTS[name]]
+        points = self._points(taken + amounts, capacity)
+        counted = capacity > 0 if self._shape is None else points > 0
+        weights = [self._weights[name] for name in names]
+        total = _weighted(points, weights)  # 0 where it is not counted
+        sums = sum(weights) if counted.all() else _weighted(counted, weights)
         if self._shape is None:
-            return _divided(total, np.maximum(weights, 1))
-        rounded: IntArray = (2 * total + weights) // np.maximum(2 * weights, 1)
+            return _divided(total, np.maximum(sums, 1))
+        rounded: IntArray = (2 * total + sums) // np.maximum(2 * sums, 1)
         return rounded
 
+    def _scored(self, pod: PodInfo, snapshot: Snapshot) -> tuple[list[str], list[int]]:
+        """The resources that count for this pod, with their axes."""
+        names, axes = [], []
+        for name in self._weights:
+            axis = snapshot.axis_of(name)
+            wanted = name in NATIVE or (pod.template.score_requests.get(name, 0) != 0 and is_scalar(name))
+            if axis is not None and wanted:
+                names.append(name)
+                axes.append(axis)
+        return names, axes
+
     def _points(self, taken: IntArray, capacity: IntArray) -> IntArray:
-        """Points of one resource, shape (N,); 0 where the node has none of it."""
+        """Points of K resources, shape (N, K); 0 where the node has none of it."""
         some = np.maximum(capacity, 1)
         points: IntArray
         if self._strategy.type == "LeastAllocated":
@@ -238,6 +257,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
             utilization = np.clip(np.where(taken > capacity, 100, utilization), 0, 100)
             points = np.where(capacity > 0, np.asarray(self._shape)[utilization], 0)
         return points
+
+
+def _weighted(columns: IntArray | BoolArray, weights: Sequence[int]) -> IntArray:
+    """The weighted sum of K columns, (N, K) to (N,)."""
+    total: IntArray = columns[:, 0] * np.int64(weights[0])
+    for position in range(1, len(weights)):
+        total += columns[:, position] * np.int64(weights[position])
+    return total
 
 
 def _divided(numerator: IntArray, divisor: IntArray | np.int64) -> IntArray:
