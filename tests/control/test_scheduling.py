@@ -11,9 +11,9 @@ from plimsoll.control.ports import Answer, Verdict
 from plimsoll.control.scheduling import SchedulingLoop
 from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.framework import Registry, error, unschedulable
+from plimsoll.framework import Code, Registry, Status, error, unschedulable
 from plimsoll.framework.observer import Observer
-from plimsoll.model.event import NodeAdded, PodAdded, PodDeleted
+from plimsoll.model.event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.state.cache import Cache
 from plimsoll.state.queue import SchedulingQueue
@@ -326,3 +326,94 @@ async def test_a_volume_that_cannot_be_written_is_free_again(stage):
         'running PreBind plugin "VolumeBinding": binding volumes: the object has been modified'
     )
     assert cluster.objects.volumes["only"].spec.claim_ref is None
+
+
+async def test_a_pod_deleted_while_the_loop_waits_for_a_slot_is_not_tried(stage):
+    """All bindings are in flight: what is decided next is decided of the pods that are there then."""
+    one = await stage(Probe, args=answering(permit=Status(Code.WAIT)), nodes=1)
+    one.loop._slots = asyncio.Semaphore(0)
+
+    await one.pods(our_pod("p"))
+    await one.see(PodDeleted(our_pod("p")))
+    one.loop._slots.release()
+    await settled()
+
+    assert one.cache.assumed == {}
+
+
+async def test_an_answer_that_cannot_be_printed_harms_its_pod_only(stage):
+    """A plugin's reason is a list: the pod is tried again, the loop goes on, the room is free."""
+    one = await stage(Probe, args=answering(reserve=Status(Code.UNSCHEDULABLE, ([],))), nodes=1)
+
+    await one.pods(our_pod("p", cpu="4"))
+    one.profile.reserve[0].args.answers.clear()
+    await one.pods(our_pod("q", cpu="4"))
+
+    assert one.binder.bound.keys() == {"default/q"}
+    assert one.observer.broken
+    assert "uid-default-p" in one.queue
+
+
+async def test_a_condition_that_cannot_be_written_stops_no_other(stage):
+    """More of them than there are writers: the others' conditions are still written."""
+    one = await stage(nodes=1)
+    written = one.statuses.write_condition
+
+    async def breaking(pod, condition):
+        if pod.name.startswith("odd"):
+            raise TypeError("str is not valid UTF-8: surrogates not allowed")
+        return await written(pod, condition)
+
+    one.statuses.write_condition = breaking
+    await one.pods(*(our_pod(f"odd-{number}", cpu="9") for number in range(10)), our_pod("even", cpu="9"))
+
+    assert one.statuses.conditions.keys() == {"even"}
+    assert len(one.observer.broken) == 10
+
+
+async def test_nothing_is_kept_of_pods_that_are_gone(stage):
+    """Unschedulable pods that are deleted leave no condition behind."""
+    one = await stage(nodes=1)
+
+    for number in range(5):
+        pod = our_pod(f"p-{number}", cpu="9")
+        await one.pods(pod)
+        await one.see(PodDeleted(pod))
+
+    assert one.loop._written == {}
+
+
+async def test_a_binding_that_breaks_is_tried_again_without_news(stage):
+    """Nothing else happens in the cluster: the back-off alone brings the pod back."""
+    one = await stage()
+
+    async def broken(pod, node):
+        one.binder.before = None
+        raise ValueError("as asked")
+
+    one.binder.before = broken
+    await one.pods(our_pod("p"))
+    await one.clock.advance(5)
+
+    assert one.binder.bound.keys() == {"default/p"}
+
+
+async def test_a_preemptor_deleted_before_its_victims_leaves_no_nomination(stage):
+    """The room is not held for a pod that does not come."""
+    one = await stage(nodes=1)
+    await one.pods(our_pod("low", cpu="4"))
+    placed = our_pod("low", cpu="4", node="n0")
+    await one.see(PodUpdated(our_pod("low", cpu="4"), placed))
+    high = our_pod("high", cpu="4", priority=10)
+    one.ingestion.apply([PodAdded(high)], one.clock.monotonic())
+    preempt = one.loop._preempt
+
+    async def late(*arguments):
+        one.ingestion.apply([PodDeleted(high)], one.clock.monotonic())
+        await preempt(*arguments)
+
+    one.loop._preempt = late
+    await settled()
+
+    assert one.loop.schedulers["s"].nominations.by_node == {}
+    assert one.preemptor.victims == []

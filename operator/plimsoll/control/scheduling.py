@@ -120,7 +120,7 @@ class SchedulingLoop:
         return Status()
 
     def observe(self, event: ClusterEvent) -> None:
-        """A pod that waits on Permit and is gone waits no longer."""
+        """A pod that waits on Permit and is gone waits no longer; of one with a node nothing is kept."""
         match event:
             case PodDeleted(pod):
                 is_over = True
@@ -128,6 +128,9 @@ class SchedulingLoop:
                 is_over = pod.is_terminal
             case _:
                 return
+        if is_over or pod.node_name:
+            self._written.pop(pod.uid, None)
+            self._conditions.pop(pod.uid, None)
         held = self._binding.permits.find(pod.uid) if is_over else None
         if held is not None:
             held.reject("", "removed")
@@ -146,14 +149,16 @@ class SchedulingLoop:
     async def _serve(self) -> None:
         turn = self._clock.monotonic()
         while True:
+            # The slot first: nothing may happen between a pod's pop and the decision on it.
+            await self._slots.acquire()
             now = self._clock.monotonic()
             queued = self._queue.pop(now)
             if queued is None:
+                self._slots.release()
                 await self._until_work(now)
                 turn = self._clock.monotonic()
                 continue
-            await self._slots.acquire()
-            if not self._attempt(queued):
+            if not self._contained(queued):
                 self._slots.release()
             if self._clock.monotonic() - turn > SLICE_S:
                 await asyncio.sleep(0)
@@ -175,6 +180,17 @@ class SchedulingLoop:
         self._work.clear()
 
     # -- one attempt ---------------------------------------------------------------------------------
+
+    def _contained(self, queued: QueuedPod) -> bool:
+        """Try one pod; whatever breaks, such as a plugin's unprintable answer, the others are served."""
+        try:
+            return self._attempt(queued)
+        except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
+            uid = queued.pod.uid
+            self._observer.failed("scheduling", f"{queued.pod.key}: {exc!r}")
+            self._cache.forget(uid)
+            self._queue.failed(uid, self._clock.monotonic(), frozenset())
+            return False
 
     def _attempt(self, queued: QueuedPod) -> bool:
         """Try one pod; whether a binding was started."""
@@ -237,6 +253,8 @@ class SchedulingLoop:
         pod, node = queued.pod, nomination.node or ""
         name = pod.pod.spec.scheduler_name
         scheduler = self.schedulers.get(name)
+        if pod.uid not in self._queue:
+            return  # gone since the decision: nobody would take its nomination back
         try:
             if scheduler is not None:
                 scheduler.nominations.add(pod, node)
@@ -292,7 +310,11 @@ class SchedulingLoop:
             del self._conditions[uid]
             if self._cache.node_of(uid):
                 continue
-            answer = await self._statuses.write_condition(pod, condition)
+            try:
+                answer = await self._statuses.write_condition(pod, condition)
+            except Exception as exc:  # noqa: BLE001 - what one pod's condition says harms no other
+                self._observer.failed(f"condition of {pod.key}", repr(exc))
+                continue
             if answer.is_done and uid in self._queue:
                 self._written[uid] = condition
 
@@ -354,6 +376,7 @@ class SchedulingLoop:
         self._binding.undo(attempt)
         self._cache.forget(attempt.pod.uid)
         self._queue.failed(attempt.pod.uid, self._clock.monotonic(), plugins)
+        self._work.set()
 
     def _unbound(self, queued: QueuedPod, attempt: Attempt, status: Status) -> None:
         """Undo an attempt that did not end in a binding; what the watch says next decides about the pod."""
