@@ -311,3 +311,56 @@ async def test_a_replacement_that_is_deleted_holds_no_place():
         await settled()
 
         assert scene.nominations.by_node == {}
+
+
+@pytest.mark.parametrize("verdict", [Verdict.REFUSED, Verdict.GONE])
+async def test_a_record_that_does_not_take_the_announcement_stops_the_eviction(verdict):
+    """Somebody deleted it, or the server does not allow it: nothing is evicted without a record."""
+    scene = Scene()
+    create = scene.records.create
+
+    async def then_refuse(document):
+        answer = await create(document)
+        scene.records.answer = Answer(verdict, "no")
+        return answer
+
+    scene.records.create = then_refuse
+    async with scene.running(a_policy()):
+        await scene.run()
+        await scene.clock.advance(30)
+
+    assert scene.evictor.evicted == []
+    assert scene.keeper._unwritten == set()
+
+
+async def test_an_eviction_that_breaks_is_carried_to_its_end():
+    """Whatever the adapter raised, the record says so, and the target is anybody's again."""
+    scene = Scene()
+
+    async def broken(_):
+        raise ValueError("as asked")
+
+    scene.evictor.evict = broken
+    async with scene.running(a_policy()):
+        await scene.run()
+
+    assert scene.phases == [["Planned", "Evicting", "Failed"]]
+    assert scene.nominations.by_node == {}
+
+
+async def test_a_move_that_cannot_be_judged_again_is_cancelled():
+    """The plugin that breaks ends the run; the record that was written for the move does not stay open."""
+    scene = Scene()
+    create = scene.records.create
+
+    async def then_break(document):
+        scene.rebalancers._configured = None
+        return await create(document)
+
+    scene.records.create = then_break
+    async with scene.running(a_policy()):
+        with pytest.raises(TypeError):
+            await scene.run()
+
+    assert scene.phases == [["Planned", "Cancelled"]]
+    assert scene.evictor.evicted == []

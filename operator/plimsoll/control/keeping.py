@@ -33,6 +33,9 @@ REASON_LENGTH, MESSAGE_LENGTH = 1024, 4096
 #: Seconds until the records are asked for again, when the server does not tell.
 RETRY_S = 2.0
 
+#: Answers to a write that no further attempt would change.
+_FINAL = (Verdict.DONE, Verdict.GONE, Verdict.REFUSED)
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -187,7 +190,7 @@ class RecordKeeper:
             replacement=replacement,
         )
         changed = self.known[record.key] = replace(record, status=status)
-        if not await self._write(changed):
+        if not (await self._write(changed)).is_done:
             self._unwritten.add(changed.key)
         self._observer.record_changed(record.spec.policy, record.spec.strategy, str(phase))
         return changed
@@ -200,23 +203,23 @@ class RecordKeeper:
         """Write again what could not be written."""
         for key in list(self._unwritten):
             record = self.known.get(key)
-            if record is None or await self._write(record, tries=1):
+            if record is None or (await self._write(record, tries=1)).verdict in _FINAL:
                 self._unwritten.discard(key)
 
-    async def _write(self, record: Record, tries: int = 5) -> bool:
-        """Whether the record's status is on the server, or nobody's concern any more."""
+    async def _write(self, record: Record, tries: int = 5) -> Answer:
+        """Write a record's status; the server's last word."""
         document = record.status.model_dump(mode="json", by_alias=True, exclude_none=True)
         for left in reversed(range(tries)):
             answer = await self._records.write_status(record.namespace, record.name, document)
-            if answer.verdict in (Verdict.DONE, Verdict.GONE):
+            if answer.is_done:
                 self._unwritten.discard(record.key)
-                return True
-            self._report(record, answer)
-            if answer.verdict is Verdict.REFUSED:
-                return True  # it will not be taken later either
+            elif answer.verdict is not Verdict.GONE:
+                self._report(record, answer)
+            if answer.verdict in _FINAL:
+                break
             if left:
                 await self._clock.sleep(0.2 * 2 ** (tries - 1 - left))
-        return False
+        return answer
 
     def _report(self, record: Record, answer: Answer) -> None:
         self._observer.failed(f"record {record.key}", answer.message)

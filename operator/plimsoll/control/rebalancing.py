@@ -139,6 +139,7 @@ class Rebalancers:
         wanted = {policy.metadata.name: policy for policy in policies}
         for name in [name for name in self._policies if name not in wanted]:
             del self._policies[name]
+            self._totals.pop(name, None)
             self._timetable.remove(name)
         for name, policy in wanted.items():
             known = self._policies.get(name)
@@ -342,9 +343,13 @@ class Rebalancers:
             if record is None:
                 continue
             under_way = [each for each in under_way if self._is_under_way(each)]
-            present = revalidate(
-                move, self._configured(policy), self._cache.cluster, self._circumstances(move), under_way
-            )
+            try:
+                present = revalidate(
+                    move, self._configured(policy), self._cache.cluster, self._circumstances(move), under_way
+                )
+            except Exception as exc:
+                await self._cancel(record, "NotRevalidated", f"the move could not be judged again: {exc!r}")
+                raise
             if isinstance(present, Refusal):
                 await self._cancel(record, present.reason, present.message)
                 continue
@@ -368,7 +373,10 @@ class Rebalancers:
         known = self._verification.siblings(owner.uid) if owner else frozenset[str]()
         self._verification.expect(record, known, self._clock.monotonic())
         try:
-            answer = await self._ask(pod)
+            try:
+                answer = await self._ask(pod)
+            except Exception as exc:  # noqa: BLE001 - whatever broke, the record is carried to its end
+                answer = Answer(Verdict.UNKNOWN, f"asking for the eviction broke: {exc!r}")
             if answer.is_done:
                 await self.keeper.advance(record, Phase.EVICTED, reason="Accepted")
                 self._note(pod, record, move)
