@@ -127,3 +127,18 @@ async def test_long_sentences_are_cut_as_kube_scheduler_cuts_them(told):
     note = server.requests[0][2]["note"]
     assert len(note.encode()) <= NOTE_BYTES
     assert note.endswith("é ...")
+
+
+async def test_a_text_that_cannot_be_sent_is_dropped_alone(told):
+    """A plugin's message with half a character in it: the next event is written."""
+    server, session = told
+    server.then({}, 201)
+
+    async with recording(session) as (recorder, _):
+        for _ in range(10):
+            recorder.record(a_note("\ud800"))
+        recorder.record(a_note())
+        await recorder.drain()
+
+    assert recorder.dropped == 10
+    assert [body["note"] for _, _, body, _ in server.requests] == [a_note().text]

@@ -4,8 +4,9 @@ import asyncio
 import threading
 
 import pytest
+from kubernetes_asyncio.config import ConfigException
 
-from plimsoll.adapters.errors import APIError, Conflict, Gone, NotFound, TooManyRequests
+from plimsoll.adapters.errors import APIError, Conflict, Gone, NotFound, TooManyRequests, Unavailable
 from plimsoll.adapters.session import connected
 
 
@@ -88,3 +89,16 @@ async def test_an_unusable_kubeconfig_is_one_sentence(tmp_path, content):
     with pytest.raises(APIError, match=r"reading .*kubeconfig.*: .*no usable configuration"):
         async with connected(path):
             pass
+
+
+async def test_a_login_program_that_fails_is_no_answer(told):
+    """Credentials that cannot be renewed for a while are asked for again; nothing ends."""
+    _, session = told
+
+    async def renew(_):
+        raise ConfigException("exec: process returned 1")
+
+    session.configuration.refresh_api_key_hook = renew
+
+    with pytest.raises(Unavailable, match="process returned 1"):
+        await session.request("GET", "/api/v1/pods")

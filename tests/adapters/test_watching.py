@@ -201,3 +201,66 @@ async def test_a_collection_that_is_not_served_counts_as_empty(told):
 
     async with reflecting(session) as sink:
         await sink.until(["synced pods"])
+
+
+async def until_asked(server, clock, requests):
+    """Let back-offs pass until so many requests were made."""
+    async with asyncio.timeout(5):
+        while len(server.requests) < requests:
+            await clock.advance(1)
+            await asyncio.sleep(0.01)
+
+
+async def test_a_line_that_breaks_every_watch_is_listed_past(told):
+    """Resuming at the same version would meet it again for ever; a list goes round it."""
+    server, session = told
+    clock = FakeClock()
+    server.then(a_list(wire("a", 1)))
+    server.then_stream(b"{broken\n")
+    server.then(a_list(wire("a", 1), wire("b", 12), version=20))
+    server.then_stream(hold=asyncio.Event())
+
+    async with reflecting(session, clock=clock) as sink:
+        await until_asked(server, clock, 3)
+        await sink.until(["+a", "synced pods", "+b", "synced pods"])
+
+
+async def test_a_version_that_the_server_does_not_know_yet_means_listing_again(told):
+    """A server restored from a backup refuses the watch with 504; it would do so for ever."""
+    server, session = told
+    clock = FakeClock()
+    server.then(a_list(wire("a", 100), version=100))
+    server.then({"code": 504, "message": "Too large resource version"}, 504)
+    server.then(a_list(wire("b", 5), version=7))
+    server.then_stream(hold=asyncio.Event())
+
+    async with reflecting(session, clock=clock) as sink:
+        await until_asked(server, clock, 3)
+        await sink.until(["+a", "synced pods", "-a", "+b", "synced pods"])
+
+
+async def test_watches_that_end_at_once_are_not_asked_for_in_a_circle(told):
+    """A proxy that closes every stream costs a request a back-off, not a core."""
+    server, session = told
+    server.then(a_list())
+    for _ in range(20):
+        server.then_stream()
+
+    async with reflecting(session) as sink:
+        await sink.until(["synced pods"])
+        await asyncio.sleep(0.2)
+
+    assert len(server.requests) == 2
+
+
+async def test_versions_that_are_too_old_at_once_are_not_asked_for_in_a_circle(told):
+    """The first 410 lists again at once, those that follow wait."""
+    server, session = told
+    for _ in range(20):
+        server.then(a_list())
+        server.then(b"", 410)
+
+    async with reflecting(session):
+        await asyncio.sleep(0.2)
+
+    assert len(server.requests) == 4

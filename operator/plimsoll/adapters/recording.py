@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll.adapters.errors import APIError, NotFound
+from plimsoll.adapters.errors import NotFound
 from plimsoll.adapters.session import MERGE_PATCH, Session
 from plimsoll.control.ports import Clock, Note
 
@@ -71,7 +71,7 @@ class EventRecorder:
             note = await self._queue.get()
             try:
                 await self._write(note)
-            except APIError:
+            except Exception:  # noqa: BLE001 - an event that cannot be written (a plugin's broken text) is dropped
                 self.dropped += 1
             finally:
                 self._queue.task_done()
@@ -102,7 +102,7 @@ class EventRecorder:
             try:
                 await self._session.request("PATCH", path, body, content_type=MERGE_PATCH)
             except NotFound:
-                del self._series[key]
+                self._series.pop(key, None)  # it may be forgotten by now
             return
         namespace = regarding.get("namespace") or "default"
         self._made += 1
@@ -116,7 +116,7 @@ class EventRecorder:
                 f"/apis/events.k8s.io/v1/namespaces/{namespace}/events",
                 self._document(note, name, namespace, now),
             )
-        except APIError:
+        except Exception:
             self._series.pop(key, None)  # there is nothing that a later one could add to
             raise
 

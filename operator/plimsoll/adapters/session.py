@@ -31,6 +31,9 @@ CONNECTIONS = 100
 #: Bytes of a watch that wait to be read before the server is held back.
 READ_BUFFER_BYTES = 2**21
 
+#: No connection, no answer in time, or no credentials (a login program that fails for a while).
+_NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError, config.ConfigException)
+
 
 class Session:
     """Sends requests; raises :mod:`plimsoll.adapters.errors`."""
@@ -78,7 +81,7 @@ class Session:
                 proxy=self._proxy,
             ) as response:
                 content = await response.read()
-        except (aiohttp.ClientError, TimeoutError, OSError) as exc:
+        except _NO_ANSWER as exc:
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
         if response.status >= 400:
             raise error_of(attempt, response.status, _parsed(content))
@@ -115,7 +118,7 @@ class Session:
                 if response.status >= 400:
                     raise error_of(attempt, response.status, _parsed(await response.read()))
                 yield _lines(response.content)
-        except (aiohttp.ClientError, TimeoutError, OSError) as exc:
+        except _NO_ANSWER as exc:
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
 
     async def close(self) -> None:

@@ -43,6 +43,12 @@ FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.2, 30.0
 #: A resource that the server does not have is asked for again after this many seconds.
 ABSENT_S = 60.0
 
+#: A watch that ends within so many seconds and told nothing counts as a failure.
+SHORT_S = 1.0
+
+#: Failures after which a watch goes on where it was: no answer, or a server that is busy.
+RESUMABLE = (0, 429, 503)
+
 
 class WatchObserver(Protocol):
     """Told what a reflector goes through."""
@@ -125,18 +131,28 @@ class Reflector:
         self._observer = observer
         self._objects: dict[str, Any] = {}
         self._version = ""
+        self._heard = False  #: whether the present watch has told anything
 
     async def run(self) -> None:
         """Mirror until cancelled."""
         backoff_s = FIRST_BACKOFF_S
+        too_old = 0
         while True:
+            self._heard = False
+            began = self._clock.monotonic()
             try:
                 if not self._version:
                     await self._list()
                 await self._watch()
-                backoff_s = FIRST_BACKOFF_S
-            except Gone:
-                self._version = ""
+                if self._heard or self._clock.monotonic() - began >= SHORT_S:
+                    backoff_s, too_old = FIRST_BACKOFF_S, 0
+                    continue
+                problem = "the watch ended at once"
+            except Gone as exc:
+                self._version, problem = "", str(exc)
+                too_old += 1
+                if self._heard or too_old == 1:
+                    continue
             except NotFound as exc:
                 # A server without this API: nothing to wait for, but it may be installed one day.
                 self._observer.watch_failed(self._resource.name, str(exc))
@@ -144,10 +160,17 @@ class Reflector:
                     self._sink([Synced(self._resource.name)])
                 self._version = ""
                 await self._clock.sleep(ABSENT_S)
+                continue
             except (APIError, DecodeError, msgspec.MsgspecError) as exc:
-                self._observer.watch_failed(self._resource.name, str(exc))
-                await self._clock.sleep(backoff_s * (0.5 + self._randomness.fraction()))
-                backoff_s = min(2 * backoff_s, LAST_BACKOFF_S)
+                problem = str(exc)
+                if self._heard:
+                    backoff_s = FIRST_BACKOFF_S
+                elif not (isinstance(exc, APIError) and exc.status in RESUMABLE):
+                    # The same version would bring the same answer, or the same line, for ever.
+                    self._version = ""
+            self._observer.watch_failed(self._resource.name, problem)
+            await self._clock.sleep(backoff_s * (0.5 + self._randomness.fraction()))
+            backoff_s = min(2 * backoff_s, LAST_BACKOFF_S)
 
     # ------------------------------------------------------------------------------------------------
 
@@ -213,6 +236,7 @@ class Reflector:
                 elif key in self._objects:
                     yield deleted(self._objects.pop(key))
             self._version = named.resource_version or self._version
+            self._heard = True
 
     def _read(self, document: msgspec.Raw) -> tuple[str, Any] | None:
         """Key and model value; None for an object that cannot be read."""
