@@ -10,7 +10,7 @@ from plimsoll.control.ports import Answer, Verdict
 from plimsoll.control.reconciling import EVERY_S, reconcile
 from plimsoll.engine.cycle import Nominations
 from plimsoll.engine.profile import Enabled
-from plimsoll.framework import Cluster, Registry
+from plimsoll.framework import SUCCESS, Cluster, PluginArgs, Registry
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.fakes import (
     DONE,
@@ -269,3 +269,31 @@ async def test_a_plugin_that_fails_is_named_by_the_policies_that_use_it():
     ]
     await scene.policies.set(changed)
     assert scene.condition("one", "Degraded")[0] == "False"
+
+
+async def test_a_plugin_that_breaks_at_its_second_birth_harms_its_own_policy_only():
+    """It passes the check and raises when it is to serve: the others are served all the same."""
+
+    class Fickle:
+        name = "Fickle"
+        args_model = PluginArgs
+        births = 0
+
+        def pre_enqueue(self, pod):
+            return SUCCESS
+
+        def __init__(self, args):
+            Fickle.births += 1
+            if Fickle.births > 1:
+                raise RuntimeError("once is enough")
+
+    scene = Scene()
+    scene.policies._registry.add(Fickle)
+    plugins = {"multiPoint": {"enabled": [{"name": "Fickle"}]}}
+    odd = a_policy("odd", scheduling={"schedulerName": "odd", "plugins": plugins})
+    await scene.policies.set(odd)
+    await scene.policies.set(a_policy("two"))
+
+    assert Fickle.births > 1
+    assert set(scene.served) == {"plimsoll"}
+    assert scene.observer.failures

@@ -225,7 +225,11 @@ class Policies:
         for name, spec in serving.items():
             if name in self._schedulers and self._schedulers[name][0] == spec:
                 continue
-            profile = build_profile(profile_config(spec), self._registry, self._defaults)
+            try:
+                profile = build_profile(profile_config(spec), self._registry, self._defaults)
+            except Exception as exc:  # noqa: BLE001 - a plugin that breaks at its second birth harms no other policy
+                self._observer.failed(f"profile {name}", repr(exc))
+                continue
             self._failures.forgive(profile.plugin_names)
             self._schedulers[name] = (
                 spec,
