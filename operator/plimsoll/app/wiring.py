@@ -54,9 +54,6 @@ from plimsoll.telemetry.fanout import told_to_all
 from plimsoll.telemetry.logs import LoggingObserver, configure
 from plimsoll.telemetry.metrics import MetricsObserver
 
-#: Seconds without a heartbeat of the scheduling loop after which the process counts as stuck.
-STUCK_S = 60.0
-
 
 class Operator:
     """One operator process."""

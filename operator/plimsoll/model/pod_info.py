@@ -7,6 +7,7 @@ template, not a pod (docs/adr/0003).
 
 from collections.abc import Callable, Hashable
 from typing import TypeVar, cast
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -40,6 +41,7 @@ class PodTemplate:
     """
 
     __slots__ = (
+        "__weakref__",
         "_memo",
         "labels",
         "namespace",
@@ -160,10 +162,11 @@ class PodInfo:
 
 
 class Templates:
-    """Interns templates: one object for all pods of one shape."""
+    """Interns templates: one object for all pods of one shape, for as long as somebody keeps such a pod."""
 
     def __init__(self) -> None:
-        self._by_signature: dict[bytes, PodTemplate] = {}
+        # Weak, because every pod may bring a new shape: a Job's pods carry labels of their own.
+        self._by_signature: WeakValueDictionary[bytes, PodTemplate] = WeakValueDictionary()
         self._encoder = msgspec.msgpack.Encoder()
 
     def __len__(self) -> int:
@@ -176,12 +179,6 @@ class Templates:
         if template is None:
             template = self._by_signature[signature] = PodTemplate(pod, signature)
         return PodInfo(pod, template)
-
-    def retain(self, used: set[PodTemplate]) -> None:
-        """Forget templates that are not in ``used``; call now and then, every pod may bring a new one."""
-        self._by_signature = {
-            signature: template for signature, template in self._by_signature.items() if template in used
-        }
 
 
 def shape_of(pod: Pod) -> tuple[object, ...]:
