@@ -346,7 +346,7 @@ async def test_an_answer_that_cannot_be_printed_harms_its_pod_only(stage):
     one = await stage(Probe, args=answering(reserve=Status(Code.UNSCHEDULABLE, ([],))), nodes=1)
 
     await one.pods(our_pod("p", cpu="4"))
-    one.profile.reserve[0].args.answers.clear()
+    one.profile.reserve[-1].args.answers.clear()
     await one.pods(our_pod("q", cpu="4"))
 
     assert one.binder.bound.keys() == {"default/q"}
