@@ -13,7 +13,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from plimsoll.engine.lane import EXCLUDED, FEASIBLE, Lane, ScoreTable
+from plimsoll.engine.kept_scores import ScoreTable
+from plimsoll.engine.lane import EXCLUDED, FEASIBLE, Lane
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.runtime import calling
 from plimsoll.engine.shared_columns import SharedColumns

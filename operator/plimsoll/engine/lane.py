@@ -7,18 +7,15 @@ only. Plugins that look across the cluster are evaluated on all nodes after any 
 counters make that cheap); see :class:`plimsoll.framework.Reads` and docs/adr/0003.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TypeGuard
+from collections.abc import Mapping
 
 import numpy as np
 
+from plimsoll.engine.kept_scores import KeptScores, ScoreTable
 from plimsoll.engine.profile import Profile
-from plimsoll.engine.runtime import calling, checked, in_range
-from plimsoll.engine.shared_columns import Column, SharedColumns, signature_of
+from plimsoll.engine.runtime import calling, checked
+from plimsoll.engine.shared_columns import SharedColumns
 from plimsoll.framework import (
-    MAX_SCORE,
-    MIN_SCORE,
     SUCCESS,
     Cluster,
     Code,
@@ -27,13 +24,10 @@ from plimsoll.framework import (
     FilterPlugin,
     IntArray,
     Narrowing,
-    NormalizingPlugin,
     PluginError,
     PodInfo,
-    PreScorePlugin,
     Reads,
     RowArray,
-    ScorePlugin,
     Snapshot,
     Status,
     unresolvable,
@@ -42,27 +36,6 @@ from plimsoll.framework.status import count_reasons
 
 #: In ``failed``: no filter plugin refused the node, or PreFilter left it out.
 FEASIBLE, EXCLUDED = -1, -2
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreTable:
-    """Scores of the feasible nodes, plugin by plugin.
-
-    Attributes:
-        rows: Shape (F,): the feasible nodes.
-        plugins: The score plugins that took part, in order.
-        weights: Their weights.
-        raw: One (F,) array a plugin, as returned.
-        normalized: The same within 0..100.
-        totals: Shape (F,): the weighted sums.
-    """
-
-    rows: RowArray
-    plugins: tuple[str, ...]
-    weights: tuple[int, ...]
-    raw: tuple[IntArray, ...]
-    normalized: tuple[IntArray, ...]
-    totals: IntArray
 
 
 class Lane:
@@ -82,6 +55,7 @@ class Lane:
         self.profile = profile
         self.cluster = cluster
         self._shared = shared or SharedColumns(cluster)
+        self._scores = KeptScores(profile, cluster, self._shared)
         self._quiet: set[str] = set()
         self.state = CycleState()
         self.failed: IntArray = np.empty(0, dtype=np.int64)
@@ -100,19 +74,9 @@ class Lane:
         self._first: IntArray = np.empty(0, dtype=np.int64)
         self._is_near = False
         self._part: Snapshot | None = None
-        self._raw: dict[str, IntArray] = {}
-        self._extremes: dict[str, tuple[int, int]] = {}
-        self._constant: dict[str, int] = {}
-        self._summands: list[str] = []
-        self._varying: list[ScorePlugin] = []
-        self._totals: IntArray | None = None
-        self._settled: bool | None = None
-        self._far_pre_score: list[PreScorePlugin] = []
-        self._far_score: list[ScorePlugin] = []
         self._tick = -1
         self._epoch = -1
         self._objects_version = -1
-        self._stale_rows: RowArray | None = None
         self._diagnosis: Diagnosis | None = None
         self._refused: dict[Code, RowArray] = {}
         self._individual = any(
@@ -136,7 +100,10 @@ class Lane:
         self._refused.clear()
         snapshot = Snapshot(cluster)
         node_rows = None if rows is None else cluster.nodes_changed_since(rows, self._tick)
-        self._note_stale(rows, node_rows)
+        if rows is None or node_rows is None or len(node_rows):
+            self._scores.forget()
+        else:
+            self._scores.note_stale(rows)
         skipped_before = self.skipped
         if rows is None or len(self.failed) != len(snapshot):
             self._codes.clear()
@@ -174,15 +141,6 @@ class Lane:
         if self._epoch != cluster.epoch or self._objects_version != cluster.objects.version:
             return None
         return cluster.changed_since(self._tick)
-
-    def _note_stale(self, rows: RowArray | None, node_rows: RowArray | None) -> None:
-        """Scores are refreshed only when somebody asks: remember what changed until then."""
-        if rows is None or node_rows is None or len(node_rows):
-            self._raw.clear()
-            self._extremes.clear()
-            self._totals = self._settled = self._stale_rows = None
-        else:
-            self._stale_rows = rows if self._stale_rows is None else np.union1d(self._stale_rows, rows)
 
     def _pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:
         """Run PreFilter; the names of the nodes to look at, None for all."""
@@ -243,9 +201,7 @@ class Lane:
                 # The plugins behind have had no turn: what they wrote for an earlier attempt is void.
                 self.state = CycleState()
                 self._answers.clear()
-                self._raw.clear()
-                self._extremes.clear()
-                self._totals = self._settled = self._stale_rows = None
+                self._scores.forget()
                 break
             elif answer.code is Code.UNSCHEDULABLE:
                 self.rejected = answer
@@ -282,7 +238,9 @@ class Lane:
             part = None if node_rows is None else snapshot.at(node_rows)
         with calling(plugin.name, "filter"):
             if known is None or part is None:
-                column = self._column(plugin, "filter", plugin.filter, pod, snapshot)
+                column = self._shared.signed(
+                    plugin, "filter", plugin.filter, state=self.state, pod=pod, snapshot=snapshot
+                )
                 if column is not None:
                     self._codes[plugin.name] = column.values
                     if column.lowest == column.highest == 0:
@@ -298,24 +256,6 @@ class Lane:
                 codes = plugin.filter(self.state, pod, part)
                 known[part.rows] = checked(codes, len(part), plugin.name, "filter")
         return False
-
-    def _column(
-        self,
-        plugin: FilterPlugin | ScorePlugin,
-        point: str,
-        answer: Callable[[CycleState, PodInfo, Snapshot], IntArray],
-        pod: PodInfo,
-        snapshot: Snapshot,
-    ) -> Column | None:
-        """The answer of a signed plugin that looks at nodes only, shared by templates; None of others."""
-        signature = signature_of(plugin, pod.template) if plugin.reads is Reads.NODE else None
-        if signature is None:
-            return None
-
-        def build() -> IntArray:
-            return checked(answer(self.state, pod, snapshot), len(snapshot), plugin.name, point)
-
-        return self._shared.column((plugin.name, point, signature), build)
 
     def _combine(self, snapshot: Snapshot, rows: RowArray | None, allowed: frozenset[str] | None) -> None:
         """Find each node's first refusing plugin.
@@ -464,14 +404,11 @@ class Lane:
 
     def best(self, pod: PodInfo, rows: RowArray) -> tuple[RowArray, int]:
         """The rows with the highest total among ``rows`` (feasible ones), and that total."""
-        totals = self.totals(pod, rows)
-        highest = int(totals.max())
-        return rows[totals == highest], highest
+        return self._scores.best(self.state, pod, rows, self._part)
 
     def totals(self, pod: PodInfo, rows: RowArray) -> IntArray:
         """The weighted scores of ``rows`` (feasible ones), shape (F,)."""
-        totals = self._kept_totals(pod, rows)
-        return self.score(pod, rows).totals if totals is None else totals
+        return self._scores.totals(self.state, pod, rows, self._part)
 
     def score(self, pod: PodInfo, rows: RowArray) -> ScoreTable:
         """Score the feasible ``rows``, plugin by plugin.
@@ -479,151 +416,4 @@ class Lane:
         Raises:
             PluginError: A plugin raised, answered an error, or left 0..100.
         """
-        self._refresh_raw(pod)
-        snapshot = Snapshot(self.cluster)
-        feasible = snapshot if len(rows) == len(snapshot) else snapshot.at(rows)
-        unscored = self._pre_score(pod, feasible, self.profile.pre_score)
-        names, weights, raws, normals = [], [], [], []
-        totals = np.zeros(len(rows), dtype=np.int64)
-        for plugin in self.profile.score:
-            if plugin.name in unscored:
-                continue
-            if plugin.reads > Reads.ROW:
-                with calling(plugin.name, "score"):
-                    scores = plugin.score(self.state, pod, feasible)
-                    raw = checked(scores, len(feasible), plugin.name, "score")
-            else:
-                raw = self._raw_of(plugin, pod, snapshot)[rows]
-            normal = self._normalized(plugin, pod, raw)
-            weight = self.profile.weights[plugin.name]
-            totals += normal * weight
-            names.append(plugin.name)
-            weights.append(weight)
-            raws.append(raw)
-            normals.append(normal)
-        return ScoreTable(rows, tuple(names), tuple(weights), tuple(raws), tuple(normals), totals)
-
-    def _pre_score(
-        self, pod: PodInfo, feasible: Snapshot, plugins: Iterable[PreScorePlugin]
-    ) -> frozenset[str]:
-        """Run PreScore; the plugins that contribute nothing."""
-        unscored = set()
-        for plugin in plugins:
-            with calling(plugin.name, "preScore"):
-                status = plugin.pre_score(self.state, pod, feasible)
-            if status.is_skip:
-                unscored.add(plugin.name)
-            elif not status.is_success:
-                raise PluginError(plugin.name, "preScore", status.message or status.code.value)
-        return frozenset(unscored)
-
-    def _raw_of(self, plugin: ScorePlugin, pod: PodInfo, snapshot: Snapshot) -> IntArray:
-        """The kept raw scores of a plugin that looks no further than the node, shape (N,)."""
-        known = self._raw.get(plugin.name)
-        if known is None:
-            with calling(plugin.name, "score"):
-                column = self._column(plugin, "score", plugin.score, pod, snapshot)
-                if column is not None:
-                    self._raw[plugin.name] = column.values
-                    self._extremes[plugin.name] = column.lowest, column.highest
-                    return column.values
-                scores = plugin.score(self.state, pod, snapshot)
-                known = checked(scores, len(snapshot), plugin.name, "score").copy()
-            self._raw[plugin.name] = known
-        return known
-
-    def _normalized(self, plugin: ScorePlugin, pod: PodInfo, raw: IntArray) -> IntArray:
-        if _normalizes(plugin):
-            with calling(plugin.name, "score"):
-                raw = plugin.normalize(self.state, pod, raw)
-        return in_range(raw, plugin.name)
-
-    # -- scoring from what is kept -------------------------------------------------------------------
-
-    def _refresh_raw(self, pod: PodInfo) -> None:
-        """Renew the kept raw scores and totals in the rows that changed since the last scoring."""
-        rows, self._stale_rows = self._stale_rows, None
-        if rows is None or not len(rows):
-            return
-        part = self._part
-        if part is None or part.rows is not rows:
-            part = Snapshot(self.cluster).at(rows)
-        for plugin in self.profile.score:
-            known = self._raw.get(plugin.name)
-            if known is not None and plugin.reads is Reads.ROW:
-                with calling(plugin.name, "score"):
-                    known[rows] = checked(
-                        plugin.score(self.state, pod, part), len(rows), plugin.name, "score"
-                    )
-        if self._totals is not None:
-            self._totals[rows] = self._summed(rows)
-
-    def _kept_totals(self, pod: PodInfo, rows: RowArray) -> IntArray | None:
-        """Totals of ``rows`` from what is kept, or None when some points cannot be added up beforehand.
-
-        Kept are the sums of the plugins that look no further than the node and do not normalise, or give
-        every node the same raw score. The others' normalised points are added for these rows.
-        """
-        self._refresh_raw(pod)
-        if self._settled is None:
-            self._settled = self._settle(pod, rows)
-        if not self._settled or self._totals is None:
-            return None
-        whole = len(rows) == len(self._totals)
-        totals = self._totals.copy() if whole else self._totals[rows]
-        weights = self.profile.weights
-        for plugin in self._varying:
-            raw = self._raw[plugin.name]
-            totals += self._normalized(plugin, pod, raw if whole else raw[rows]) * weights[plugin.name]
-        if self._far_score:
-            feasible = Snapshot(self.cluster) if whole else Snapshot(self.cluster).at(rows)
-            unscored = self._pre_score(pod, feasible, self._far_pre_score)
-            for plugin in self._far_score:
-                if plugin.name not in unscored:
-                    with calling(plugin.name, "score"):
-                        scores = plugin.score(self.state, pod, feasible)
-                        raw = checked(scores, len(feasible), plugin.name, "score")
-                    totals += self._normalized(plugin, pod, raw) * weights[plugin.name]
-        return totals
-
-    def _settle(self, pod: PodInfo, rows: RowArray) -> bool:
-        """Compute what can be kept of the scores; whether totals can be."""
-        profile = self.profile
-        snapshot = Snapshot(self.cluster)
-        near = [plugin for plugin in profile.pre_score if getattr(plugin, "reads", Reads.POD) <= Reads.ROW]
-        self._far_pre_score = [plugin for plugin in profile.pre_score if plugin not in near]
-        self._far_score = [plugin for plugin in profile.score if plugin.reads > Reads.ROW]
-        unscored = self._pre_score(pod, snapshot.at(rows), near)
-        self._constant.clear()
-        self._summands = []
-        self._varying = []
-        for plugin in profile.score:
-            if plugin.name in unscored or plugin.reads > Reads.ROW:
-                continue
-            raw = self._raw_of(plugin, pod, snapshot)
-            lowest, highest = self._extremes.get(plugin.name) or (raw.min(), raw.max())
-            if not _normalizes(plugin):
-                if lowest < MIN_SCORE or highest > MAX_SCORE:
-                    # Only a feasible node's points are an error; `score` looks at those alone.
-                    return False
-                self._summands.append(plugin.name)
-            elif plugin.reads is Reads.NODE and lowest == highest:
-                self._constant[plugin.name] = int(self._normalized(plugin, pod, raw[:1])[0])
-            else:
-                self._varying.append(plugin)
-        self._totals = self._summed(slice(None))
-        return True
-
-    def _summed(self, rows: RowArray | slice) -> IntArray:
-        """Weighted totals of ``rows`` from kept raw scores and constants."""
-        weights = self.profile.weights
-        constant = sum(weights[name] * points for name, points in self._constant.items())
-        total: IntArray = np.full(len(self.failed[rows]), constant, dtype=np.int64)
-        for name in self._summands:
-            total += self._raw[name][rows] * weights[name]
-        return total
-
-
-def _normalizes(plugin: ScorePlugin) -> TypeGuard[NormalizingPlugin]:
-    """What isinstance() would say, without its look at every member: that costs more than scoring."""
-    return hasattr(plugin, "normalize")
+        return self._scores.score(self.state, pod, rows, self._part)

@@ -10,7 +10,18 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import cast
 
-from plimsoll.framework import Cluster, IntArray, PodTemplate
+from plimsoll.engine.runtime import checked
+from plimsoll.framework import (
+    Cluster,
+    CycleState,
+    FilterPlugin,
+    IntArray,
+    PodInfo,
+    PodTemplate,
+    Reads,
+    ScorePlugin,
+    Snapshot,
+)
 
 #: Columns take at most about this much memory a profile.
 COLUMN_BYTES = 64 * 2**20
@@ -62,3 +73,23 @@ class SharedColumns:
             # Building may have added axes to the cluster, never changed a node.
             self._mark = cluster.node_tick, cluster.epoch, cluster.objects.version
         return found
+
+    def signed(
+        self,
+        plugin: FilterPlugin | ScorePlugin,
+        point: str,
+        answer: Callable[[CycleState, PodInfo, Snapshot], IntArray],
+        *,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+    ) -> Column | None:
+        """The answer of a signed plugin that looks at nodes only; None of others."""
+        signature = signature_of(plugin, pod.template) if plugin.reads is Reads.NODE else None
+        if signature is None:
+            return None
+
+        def build() -> IntArray:
+            return checked(answer(state, pod, snapshot), len(snapshot), plugin.name, point)
+
+        return self.column((plugin.name, point, signature), build)
