@@ -1,16 +1,22 @@
-"""A door to an API server that lets through what a role grants, refuses the rest, and remembers both."""
+"""A door to an API server that lets through what a role grants, refuses the rest, and makes trouble if asked.
+
+Trouble comes as ``busy`` (429), ``broken`` (500), ``silent`` (the connection is cut before the request is
+passed on) and ``deaf`` (it is cut after: what was asked has happened, and nobody knows).
+"""
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import aiohttp
+import yaml
 from aiohttp import web
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
 #: verb, group, resource
 Call = tuple[str, str, str]
@@ -43,18 +49,46 @@ class Door:
     url: str = ""
     used: set[Call] = field(default_factory=set)
     refused: set[Call] = field(default_factory=set)
+    trouble: Callable[[Call], str] = lambda _: ""  #: "", or how a request fails
+    is_open: bool = True
+    _open: dict[int, web.Request] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """Break every stream and answer nothing more, as a control plane does that is being replaced."""
+        self.is_open = False
+        for request in list(self._open.values()):
+            if request.transport is not None:
+                request.transport.abort()
 
     async def pass_on(self, request: web.Request) -> web.StreamResponse:
         """Judge one request; stream the server's answer."""
+        if not self.is_open:
+            return _status(503, "ServiceUnavailable", "the server is currently unable to handle the request")
         is_watch = request.query.get("watch") in {"true", "1"}
         call = call_of(request.method, request.path, is_watch=is_watch)
         if call is not None and call not in self.grants:
             self.refused.add(call)
-            message = f"cannot {call[0]} {call[2]}.{call[1]}"
-            body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403}
-            return web.json_response({**body, "reason": "Forbidden", "message": message}, status=403)
+            return _status(403, "Forbidden", f"cannot {call[0]} {call[2]}.{call[1]}")
+        failing = ""
         if call is not None:
             self.used.add(call)
+            failing = self.trouble(call)
+        match failing:
+            case "busy":
+                return _status(429, "TooManyRequests", "the server has received too many requests")
+            case "broken":
+                return _status(500, "InternalError", "etcdserver: request timed out")
+            case "silent" if request.transport is not None:
+                request.transport.abort()
+                return web.Response()
+        self._open[id(request)] = request
+        try:
+            return await self._forward(request, is_deaf=failing == "deaf")
+        finally:
+            del self._open[id(request)]
+
+    async def _forward(self, request: web.Request, *, is_deaf: bool) -> web.StreamResponse:
+        """Ask the server; a deaf client's answer gets lost, although what it asked has happened."""
         headers = {
             name: request.headers[name]
             for name in ("Accept", "Authorization", "Content-Type")
@@ -66,12 +100,21 @@ class Door:
                 request.method, self.server + request.path_qs, data=await request.read(), headers=headers
             ) as answer,
         ):
+            if is_deaf and request.transport is not None:
+                await answer.read()
+                request.transport.abort()
+                return web.Response()
             response = web.StreamResponse(status=answer.status)
             response.content_type = answer.content_type
             await response.prepare(request)
             async for chunk in answer.content.iter_any():
                 await response.write(chunk)
             return response
+
+
+def _status(code: int, reason: str, message: str) -> web.Response:
+    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code}
+    return web.json_response({**body, "reason": reason, "message": message}, status=code)
 
 
 @asynccontextmanager
@@ -90,3 +133,17 @@ async def door(server: str, grants: set[Call]) -> AsyncIterator[Door]:
         yield one
     finally:
         await runner.cleanup()
+
+
+def kubeconfig_for(path: Path, server: str, token: str) -> Path:
+    """A kubeconfig of one server."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "door",
+        "clusters": [{"name": "door", "cluster": {"server": server}}],
+        "users": [{"name": "door", "user": {"token": token}}],
+        "contexts": [{"name": "door", "context": {"cluster": "door", "user": "door"}}],
+    }
+    path.write_text(yaml.safe_dump(config))
+    return path

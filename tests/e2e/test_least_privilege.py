@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from deploy.manifests import grants
 from e2e.conftest import define
-from e2e.granting import door
+from e2e.granting import door, kubeconfig_for
 from e2e.polling import eventually
 from e2e.scene import POLICIES, Scene
 from e2e.speaking import MERGE, speaking
@@ -26,20 +25,6 @@ pytestmark = pytest.mark.e2e
 
 #: Granted, and not used in these few seconds.
 LATER = {("patch", "events.k8s.io", "events")}  # the count of an event that comes again after a minute
-
-
-def kubeconfig_for(path: Path, server: str, token: str) -> Path:
-    """A kubeconfig of one server."""
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "door",
-        "clusters": [{"name": "door", "cluster": {"server": server}}],
-        "users": [{"name": "door", "user": {"token": token}}],
-        "contexts": [{"name": "door", "context": {"cluster": "door", "user": "door"}}],
-    }
-    path.write_text(yaml.safe_dump(config))
-    return path
 
 
 async def test_the_enforcing_role_is_enough_and_no_more(

@@ -1,0 +1,113 @@
+"""The API server fails, cuts and forgets; the operator comes back, and does nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deploy.manifests import grants
+from e2e.conftest import define
+from e2e.granting import door, kubeconfig_for
+from e2e.polling import eventually, throughout
+from e2e.scene import FINISHED, POLICIES, Scene
+from e2e.speaking import speaking
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import StartDevCluster
+    from e2e.granting import Call
+    from e2e.operating import Operator
+
+pytestmark = pytest.mark.e2e
+
+WRITES = {"create", "patch", "delete"}
+
+
+async def test_an_outage_is_survived_and_caught_up_with(
+    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator], tmp_path: Path
+) -> None:
+    """What happened meanwhile is seen afterwards: a pod, a node, a policy that came and one that went."""
+    cluster = start_devcluster()
+    async with (
+        speaking(cluster.kubeconfig) as speaker,
+        door(cluster.plain_url, grants("enforce")) as entrance,
+    ):
+        await define(speaker)
+        scene = await Scene(speaker).begin()
+        operator = start_operator(kubeconfig_for(tmp_path / "door", entrance.url, cluster.token))
+        await scene.node("a")
+        gone = await scene.scheduling()
+        await scene.pod("before")
+        await scene.until_bound("before")
+
+        entrance.close()
+        await speaker.request("DELETE", f"{POLICIES}/{gone}")
+        other = f"{scene.scheduler}-other"
+        new = await scene.policy({"scheduling": {"schedulerName": other}}, "new")
+        node = await scene.node("b", labels={"new": "yes"})
+        await scene.pod("meanwhile", schedulerName=other, nodeSelector={"new": "yes"})
+        await asyncio.sleep(0.5)
+        entrance.is_open = True
+
+        assert await eventually(lambda: scene.node_of("meanwhile"), within_s=40) == node
+        await scene.until_condition(new, "Ready", "True")
+        await scene.pod("orphan")
+        await throughout(lambda: scene.node_of("orphan"), lambda found: found == "", 0.3)
+        assert operator.status is None
+        assert operator.terminate() == 0
+
+
+async def test_one_request_in_five_fails_and_all_gets_done(
+    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator], tmp_path: Path
+) -> None:
+    """Refused, broken, cut before and after: pods are placed, moved once, and every record is finished."""
+    dice = random.Random(1)
+    cluster = start_devcluster()
+    troubled: Counter[str] = Counter()
+
+    def trouble(call: Call) -> str:
+        if call[0] not in WRITES or dice.random() > 0.2:
+            return ""
+        how = dice.choice(["busy", "broken", "silent", "deaf"])
+        troubled[how] += 1
+        return how
+
+    async with (
+        speaking(cluster.kubeconfig) as speaker,
+        door(cluster.plain_url, grants("enforce")) as entrance,
+    ):
+        await define(speaker)
+        scene = await Scene(speaker).begin()
+        entrance.trouble = trouble
+        operator = start_operator(kubeconfig_for(tmp_path / "door", entrance.url, cluster.token))
+        old = await scene.node("old")
+        await scene.policy({"scheduling": {"schedulerName": scene.scheduler}}, "scheduler")
+        await scene.deployment("web", 6)
+        for suffix in ("b", "c"):
+            await scene.node(suffix)
+        await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
+        name = await scene.policy(
+            scene.rebalancing("RemovePodsViolatingNodeTaints", limits={"perWorkload": 3})
+        )
+
+        await eventually(
+            lambda: scene.running(app="web"), lambda nodes: len(nodes) == 6 and old not in nodes, 40
+        )
+        records = await eventually(
+            scene.records,
+            lambda found: found and all(each.get("status", {}).get("phase") in FINISHED for each in found),
+        )
+        await scene.until_condition(name, "Ready", "True")
+        await scene.until_condition(f"{scene.name}-scheduler", "Ready", "True")
+        assert operator.status is None
+        assert operator.terminate() == 0
+
+    assert len(troubled) == 4
+    assert Counter(record["status"]["phase"] for record in records) == {"Settled": 6}
+    assert len({record["spec"]["pod"]["uid"] for record in records}) == 6
