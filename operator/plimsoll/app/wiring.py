@@ -37,6 +37,7 @@ from plimsoll.control.ordering import QueueOrder
 from plimsoll.control.policies import Policies
 from plimsoll.control.rebalancing import Rebalancers
 from plimsoll.control.reconciling import reconcile
+from plimsoll.control.retrying import RetriedStatuses
 from plimsoll.control.scheduling import SchedulingLoop
 from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -79,6 +80,7 @@ class Operator:
         self.order = QueueOrder(PrioritySort(NoArgs()), self.observer)
         self.queue = SchedulingQueue(self.order.key)
         self.recorder = EventRecorder(session, self.clock, f"plimsoll-{socket.gethostname()}")
+        statuses = RetriedStatuses(PolicyStatusPatcher(session), self.clock)
         self.loop = SchedulingLoop(
             self.cache,
             self.queue,
@@ -102,7 +104,7 @@ class Operator:
             keeper=RecordKeeper(EvictionRecords(session), self.clock, self.observer),
             evictor=PodEvictor(session),
             recorder=self.recorder,
-            statuses=PolicyStatusPatcher(session),
+            statuses=statuses,
             clock=self.clock,
             computer=ThreadComputer(),
             observer=self.observer,
@@ -113,7 +115,7 @@ class Operator:
             defaults=defaults,
             cluster=self.cache.cluster,
             rebalancing=self.rebalancers,
-            statuses=PolicyStatusPatcher(session),
+            statuses=statuses,
             nominations=nominations,
             clock=self.clock,
             randomness=randomness,

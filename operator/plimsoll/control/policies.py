@@ -5,6 +5,7 @@ policies claiming one scheduler name) becomes ``Accepted=False`` with the exact 
 last accepted state goes on serving until it is mended.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -216,7 +217,7 @@ class Policies:
         for known in list(self._known.values()):
             known.lost = lost.get(known.name, ("", ""))
             self._describe(known, known.lost)
-            await self._write(known)
+        await asyncio.gather(*(self._write(known) for known in list(self._known.values())))
 
     def _serve_profiles(self, serving: Mapping[str, SchedulingSpec]) -> None:
         """Make schedulers for new or changed profiles; the others keep what they have learnt."""
