@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,8 +61,12 @@ async def speaker(defined: Path) -> AsyncIterator[Speaker]:
 
 @pytest.fixture(scope="session")
 def operator(defined: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    """The operator of this session; a test that ends it starts it again."""
-    one = Operator(defined, tmp_path_factory.mktemp("operator") / "log")
+    """The operator of this session, with credentials of its own where the environment names them.
+
+    A test that ends it starts it again.
+    """
+    own = os.environ.get("PLIMSOLL_E2E_OPERATOR_KUBECONFIG")
+    one = Operator(Path(own) if own else defined, tmp_path_factory.mktemp("operator") / "log")
     one.start().until_ready()
     yield one
     assert one.terminate() == 0, one.said()

@@ -102,6 +102,9 @@ class Kubelets:
     def _admit(self, pod: Obj, kubelet: Kubelet) -> None:
         """Start a pod, or refuse it: a scheduler that over-commits a node is found out."""
         wanted = pod_requests(pod)
+        if pod["status"].get("phase") == "Running":  # since before its node came back
+            kubelet.admitted[pod["metadata"]["uid"]] = wanted
+            return
         if lacking := kubelet.lacks(wanted):
             message = f"Node didn't have enough resource: {lacking}"
             status = pod_running.refused(pod, f"OutOf{lacking}", message, time.time())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -63,11 +63,15 @@ class Speaker:
         query = {"watch": "true", "resourceVersion": version}
         response = await self._call("GET", path, {"Accept": "application/json"}, None, query)
         rest = b""
-        with closing(response):
+        try:
             async for chunk in response.content.iter_any():
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     yield json.loads(line)
+        finally:
+            if response.connection and response.connection.transport:
+                response.connection.transport.abort()  # TLS would wait for the other end to say goodbye
+            response.close()
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something beside the test, at most until it speaks no more; what fails then fails the test."""
@@ -81,7 +85,7 @@ class Speaker:
         for outcome in await asyncio.gather(*self._tasks, return_exceptions=True):
             if isinstance(outcome, Exception):
                 raise outcome
-        await asyncio.sleep(0.01)  # the connections that were cut say goodbye
+        await asyncio.sleep(0.01)  # for the connections that were cut
 
     async def _call(
         self,
