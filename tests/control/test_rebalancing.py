@@ -364,3 +364,34 @@ async def test_a_move_that_cannot_be_judged_again_is_cancelled():
 
     assert scene.phases == [["Planned", "Cancelled"]]
     assert scene.evictor.evicted == []
+
+
+async def test_a_record_deleted_on_its_way_ends_nothing_else():
+    """Somebody deletes the record between eviction and replacement: it stays deleted, the rest goes on."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        record = scene.record["metadata"]
+        await scene.records.delete(record["namespace"], record["name"])
+        scene.keeper.forget(record["namespace"], record["name"])
+        scene.gone(OLD)
+        replaced(scene, "good")
+        await scene.clock.advance(30)
+
+    assert scene.records.documents == {}
+    assert scene.keeper.known == {}
+
+
+async def test_an_outcome_that_cannot_be_written_down_stops_no_other():
+    """Whatever breaks while one move is completed, the rebalancers go on."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        scene.records.write_status = None
+        scene.gone(OLD)
+        replaced(scene, "good")
+        await scene.clock.advance(30)
+
+    assert scene.observer.failures

@@ -177,8 +177,11 @@ class RecordKeeper:
         blocked_by: str | None = None,
         replacement: Replacement | None = None,
     ) -> Record:
-        """Carry a record to a phase; one that is finished stays as it is."""
-        record = self.known.get(record.key, record)
+        """Carry a record to a phase; one that is finished stays as it is, and a deleted one stays deleted."""
+        known = self.known.get(record.key)
+        if known is None:
+            return record
+        record = known
         if record.is_finished:
             return record
         status = record.status.entering(
@@ -190,14 +193,17 @@ class RecordKeeper:
             replacement=replacement,
         )
         changed = self.known[record.key] = replace(record, status=status)
-        if not (await self._write(changed)).is_done:
+        answer = await self._write(changed)
+        if answer.verdict is Verdict.GONE:
+            self.forget(changed.namespace, changed.name)
+        elif not answer.is_done:
             self._unwritten.add(changed.key)
         self._observer.record_changed(record.spec.policy, record.spec.strategy, str(phase))
         return changed
 
     def is_written(self, record: Record) -> bool:
         """Whether the server has the latest that we know of a record."""
-        return record.key not in self._unwritten
+        return record.key in self.known and record.key not in self._unwritten
 
     async def catch_up(self) -> None:
         """Write again what could not be written."""

@@ -228,13 +228,19 @@ class Rebalancers:
         while True:
             await self._clock.sleep(EXPIRY_S)
             now = self._clock.monotonic()
-            self._verification.expire(now)
-            await self.keeper.catch_up()
-            if now - tidied >= TIDY_S:
-                tidied = now
-                for name, policy in list(self._policies.items()):
-                    if policy.spec.rebalancing is not None:
-                        await self.keeper.tidy(name, policy.spec.rebalancing.records)
+            try:
+                self._verification.expire(now)
+                await self.keeper.catch_up()
+                if now - tidied >= TIDY_S:
+                    tidied = now
+                    await self._tidy()
+            except Exception as exc:  # noqa: BLE001 - whatever one record holds, the next look comes
+                self._observer.failed("looking after records", repr(exc))
+
+    async def _tidy(self) -> None:
+        for name, policy in list(self._policies.items()):
+            if policy.spec.rebalancing is not None:
+                await self.keeper.tidy(name, policy.spec.rebalancing.records)
 
     def _ended(self, outcome: Outcome) -> None:
         self._release(outcome.record)
@@ -274,17 +280,23 @@ class Rebalancers:
         """Write how moves ended."""
         while True:
             outcome = await self._outcomes.get()
-            record = await self.keeper.advance(
-                outcome.record,
-                outcome.phase,
-                reason=outcome.reason,
-                message=outcome.message,
-                replacement=outcome.replacement,
-            )
-            totals = self._totals.get(record.spec.policy)
-            if totals is not None and outcome.phase is Phase.SETTLED:
-                totals.verified += 1
-            await self._report(record.spec.policy)
+            try:
+                await self._conclude(outcome)
+            except Exception as exc:  # noqa: BLE001 - whatever one record holds, the others are completed
+                self._observer.failed(f"completing {outcome.record.key}", repr(exc))
+
+    async def _conclude(self, outcome: Outcome) -> None:
+        record = await self.keeper.advance(
+            outcome.record,
+            outcome.phase,
+            reason=outcome.reason,
+            message=outcome.message,
+            replacement=outcome.replacement,
+        )
+        totals = self._totals.get(record.spec.policy)
+        if totals is not None and outcome.phase is Phase.SETTLED:
+            totals.verified += 1
+        await self._report(record.spec.policy)
 
     # -- one run -------------------------------------------------------------------------------------
 

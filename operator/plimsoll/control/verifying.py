@@ -193,4 +193,6 @@ class Verification:
             waiting.remove(awaited)
             if not waiting:
                 del self._awaited[owner.uid]
+                if not self._siblings.get(owner.uid, True):
+                    del self._siblings[owner.uid]
         self._credited.pop(awaited.replacement, None)
