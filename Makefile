@@ -41,7 +41,7 @@ demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KE
 	$(BIN)/plimsoll demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
 
 test: $(STAMP) ## the whole test suite
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 e2e: $(STAMP) ## the end-to-end tests: PLIMSOLL_E2E_KUBECONFIG=<file> takes a real cluster
 	$(BIN)/python -m pytest tests/e2e $(ARGS)

@@ -1,6 +1,5 @@
 """Documentation is executed: python blocks run, policies in yaml blocks are validated."""
 
-import pytest
 import yaml
 from sybil import Sybil
 from sybil.example import Example
@@ -14,14 +13,6 @@ def validate_policies(example: Example) -> None:
     for document in yaml.safe_load_all(example.parsed):
         if isinstance(document, dict) and document.get("kind") == "SchedulingPolicy":
             SchedulingPolicy.model_validate(document)
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The examples of a page share what they define: one process runs them all."""
-    for item in items:
-        if item.path.suffix == ".md":
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 
 pytest_collect_file = Sybil(
