@@ -168,3 +168,14 @@ def test_a_pod_that_nobody_replaces_ends_at_once():
     scene.expect(a_move("bare", owner=""))
 
     assert [phase for _, phase, _ in scene.outcomes] == ["Failed"]
+
+
+def test_a_pod_that_its_owner_let_go_is_no_sibling_any_more():
+    """Released by a changed label, it replaces nobody, and nothing is kept of it when it is deleted."""
+    scene = Scene(sibling("web-1", "bad"))
+    released = a_pod("web-1", node="bad")
+
+    scene.tell(PodUpdated(sibling("web-1", "bad"), released), PodDeleted(released))
+
+    assert scene.verification.siblings("uid-ReplicaSet/web") == frozenset()
+    assert scene.verification._siblings == {}

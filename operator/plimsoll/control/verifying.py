@@ -108,7 +108,11 @@ class Verification:
     def observe(self, event: ClusterEvent) -> None:
         """Something happened to a pod."""
         match event:
-            case PodAdded(pod) | PodUpdated(_, pod):
+            case PodUpdated(old, pod):
+                if old.metadata.controller != pod.metadata.controller:
+                    self._lose(old)  # released, or adopted by another owner
+                self._see(pod)
+            case PodAdded(pod):
                 self._see(pod)
             case PodDeleted(pod):
                 self._lose(pod)
