@@ -160,7 +160,7 @@ async def install(session: Session) -> None:
 
 
 async def clean(session: Session, nodes: int) -> None:
-    """Take everything away."""
+    """Take everything away, and wait until the namespace is gone: a control plane needs a moment."""
     for path in (
         f"/apis/plimsoll.dev/v1alpha1/schedulingpolicies/{NAME}",
         f"/api/v1/namespaces/{NAME}/pods?gracePeriodSeconds=0",
@@ -174,6 +174,14 @@ async def clean(session: Session, nodes: int) -> None:
             await session.request("DELETE", f"/api/v1/nodes/{NAME}-{number:05}")
 
     await all_of(drop, range(nodes))
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        try:
+            await session.request("GET", f"/api/v1/namespaces/{NAME}")
+        except NotFound:
+            return
+        await asyncio.sleep(0.2)
+    raise RuntimeError(f"the namespace {NAME} does not go")
 
 
 class OperatorProcess:
