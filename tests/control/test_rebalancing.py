@@ -395,3 +395,18 @@ async def test_an_outcome_that_cannot_be_written_down_stops_no_other():
         await scene.clock.advance(30)
 
     assert scene.observer.failures
+
+
+async def test_records_of_a_deleted_policy_are_dropped_in_time():
+    """Retention goes on when nobody is left to run: nothing fills the cluster for ever."""
+    scene = Scene()
+    async with scene.running(a_policy("DryRun", records={"ttlSeconds": 60})):
+        await scene.run()
+        await scene.rebalancers._tidy()
+        assert len(scene.records.documents) == 1
+        scene.rebalancers.configure([])
+
+        scene.clock.time += 10 * 365 * 86_400
+        await scene.rebalancers._tidy()
+
+    assert scene.records.documents == {}

@@ -44,17 +44,11 @@ async def demo(*args: str, folder: Path = ROOT) -> tuple[int, str, str]:
 @pytest.mark.slow(reason="the whole story of a small cluster, about 20 s")
 @pytest.mark.timeout(130)
 async def test_the_demo_mends_a_small_cluster() -> None:
-    """It ends by itself, better than it began, with an exit status that says what its checks say.
-
-    On a machine that is busy with other tests a controller may be so late that a replacement finds the room
-    on its old node again; the demo then fails itself, and that it says so is what is tested here.
-    """
+    """It ends by itself, with every check passed and numbers that come from the cluster."""
     status, said, complained = await demo("--nodes", "10")
 
-    assert status == (1 if "✗" in said else 0), said + complained
-    assert "✓ the balance improved" in said
-    assert "✓ no PodDisruptionBudget was violated" in said
-    assert "✓ nothing is left pending that could run" in said
+    assert status == 0, said + complained
+    assert said.count("✓") == 4
     assert "Settled" in said
     assert "0 violations" in said
 

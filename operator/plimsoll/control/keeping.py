@@ -123,6 +123,10 @@ class RecordKeeper:
         mine = [record for record in self.known.values() if record.spec.policy == policy]
         return sorted(mine, key=lambda record: (record.created, record.key))
 
+    def policies(self) -> set[str]:
+        """The policies that have records, also those that exist no more."""
+        return {record.spec.policy for record in self.known.values()}
+
     def unfinished(self) -> list[Record]:
         """Records that wait for something."""
         return [record for record in self.known.values() if not record.is_finished]

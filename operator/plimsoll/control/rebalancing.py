@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.control import timing
@@ -41,7 +44,7 @@ from plimsoll.engine.plan import (
     revalidate,
 )
 from plimsoll.engine.profile import Profile
-from plimsoll.framework import ConfigurationError, Pod, PodInfo
+from plimsoll.framework import Cluster, ConfigurationError, Pod, PodInfo
 from plimsoll.framework.observer import Observer
 from plimsoll.framework.strategy import Refusal
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
@@ -50,6 +53,9 @@ from plimsoll.model.quantity import QuantityError
 from plimsoll.state.cache import Cache
 
 REPORTER = "plimsoll"
+
+#: The priority with which a target is held.
+FIRM = 2**31 - 1
 
 #: Seconds between two looks at moves whose time may be up, and at records that are too old.
 EXPIRY_S, TIDY_S = 5.0, 60.0
@@ -110,6 +116,7 @@ class Rebalancers:
         self._timetable = timing.Timetable()
         self._policies: dict[str, SchedulingPolicy] = {}
         self._totals: dict[str, RunTotals] = {}
+        self._retentions: dict[str, RecordRetention] = {}
         self._verification = Verification(self._ended, self._hand_over)
         self._nominations = nominations
         self._holds: dict[str, tuple[PodInfo, str]] = {}
@@ -238,9 +245,15 @@ class Rebalancers:
                 self._observer.failed("looking after records", repr(exc))
 
     async def _tidy(self) -> None:
-        for name, policy in list(self._policies.items()):
+        """Drop old records; those of suspended and deleted policies by what was last asked for them."""
+        for name, policy in self._policies.items():
             if policy.spec.rebalancing is not None:
-                await self.keeper.tidy(name, policy.spec.rebalancing.records)
+                self._retentions[name] = policy.spec.rebalancing.records
+        for name in self.keeper.policies():
+            await self.keeper.tidy(name, self._retentions.get(name, RecordRetention()))
+        self._retentions = {
+            name: kept for name, kept in self._retentions.items() if name in self.keeper.policies()
+        }
 
     def _ended(self, outcome: Outcome) -> None:
         self._release(outcome.record)
@@ -255,11 +268,25 @@ class Rebalancers:
     # -- holding the target --------------------------------------------------------------------------
 
     def _hold(self, record: Record, move: Move) -> None:
-        """Keep the room on the target for the replacement: other pods of no higher priority see it taken."""
+        """Keep the room on the target for the replacement: other pods see it taken."""
         if move.target and not move.is_forecast:
-            hold = replacement_of(move.pod, self._cache.cluster)
+            hold = self._firm(replacement_of(move.pod, self._cache.cluster))
             self._holds[record.key] = (hold, move.target)
             self._nominations.add(hold, move.target)
+
+    def _firm(self, hold: PodInfo) -> PodInfo:
+        """The same with the highest priority: nobody is told that the room is free."""
+        spec = msgspec.structs.replace(hold.pod.spec, priority=FIRM)
+        return self._cache.info(msgspec.structs.replace(hold.pod, spec=spec))
+
+    def _claimed(self) -> Cluster:
+        """A fork of the cluster in which everybody who has a nominated node is there already."""
+        fork = self._cache.cluster.fork()
+        for node, pods in self._nominations.by_node.items():
+            for pod in pods.values():
+                if pod.uid not in fork.pods:
+                    fork.place(pod, node)
+        return fork
 
     def _hand_over(self, record: Record, pod: Pod) -> None:
         """The replacement has appeared: the room is kept in its own name, and it goes there."""
@@ -319,9 +346,7 @@ class Rebalancers:
         started = self._clock.now()
         cycle = f"{name}/{started:.6f}"
         rebalancing = self._configured(policy)
-        fork = self._cache.cluster.fork()
-        for hold, target in self._holds.values():
-            fork.place(hold, target)
+        fork = self._claimed()
         circumstances = self._circumstances()
         made = await self._computer.compute(lambda: plan(rebalancing, fork, circumstances))
         self._observer.run_ended(name, made.considered, len(made.moves), made.refused_by_reason())
@@ -347,17 +372,16 @@ class Rebalancers:
 
     async def _carry_out(self, policy: SchedulingPolicy, totals: RunTotals) -> None:
         name = policy.metadata.name
-        under_way: list[Move] = []
         for move in totals.plan.moves:
             if self._policies.get(name) is not policy:
                 return  # changed, suspended or deleted meanwhile: the rest is dropped
             record = await self.keeper.open(move, name, Mode.ENFORCE, totals.cycle)
             if record is None:
                 continue
-            under_way = [each for each in under_way if self._is_under_way(each)]
             try:
+                # Pods on their way out still take their room: a replacement that needs it would not find it.
                 present = revalidate(
-                    move, self._configured(policy), self._cache.cluster, self._circumstances(move), under_way
+                    move, self._configured(policy), self._claimed(), self._circumstances(move)
                 )
             except Exception as exc:
                 await self._cancel(record, "NotRevalidated", f"the move could not be judged again: {exc!r}")
@@ -365,8 +389,10 @@ class Rebalancers:
             if isinstance(present, Refusal):
                 await self._cancel(record, present.reason, present.message)
                 continue
+            if self._policies.get(name) is not policy:
+                await self._cancel(record, "PolicyChanged", "the policy was changed, suspended or deleted")
+                return
             if await self._evict(record, present):
-                under_way.append(present)
                 totals.evicted += 1
 
     async def _evict(self, record: Record, move: Move) -> bool:
@@ -439,10 +465,6 @@ class Rebalancers:
         await self.keeper.advance(record, Phase.CANCELLED, reason=reason, message=message)
 
     # ------------------------------------------------------------------------------------------------
-
-    def _is_under_way(self, move: Move) -> bool:
-        """Whether a move's pod still holds its place or its replacement is not placed yet."""
-        return move.workload.uid in self._verification.in_flight()
 
     def _circumstances(self, asked: Move | None = None) -> Circumstances:
         in_flight = self._verification.in_flight()
