@@ -7,6 +7,7 @@ import pytest
 from control.scene import POLICY, Scene, a_policy, web
 from plimsoll.control.ports import Answer, Verdict
 from plimsoll.model.event import PodAdded, PodUpdated
+from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import settled
 
 OLD = web(1, "bad")
@@ -410,3 +411,22 @@ async def test_records_of_a_deleted_policy_are_dropped_in_time():
         await scene.rebalancers._tidy()
 
     assert scene.records.documents == {}
+
+
+async def test_room_that_is_promised_to_somebody_else_is_no_target():
+    """A pod that waits for its nominated node counts as there when the move is judged again."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        create = scene.records.create
+
+        async def create_and_promise(document):
+            big = scene.cache.info(a_pod("big", cpu="4"))
+            scene.nominations.add(big, "good")
+            return await create(document)
+
+        scene.records.create = create_and_promise
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert scene.phases == [["Planned", "Cancelled"]]
