@@ -7,6 +7,7 @@ Clusters and pods are drawn by hypothesis and carry what plugins look at: labels
 tolerations, selectors, ports, affinities, spreading, images, several namespaces, pods in place.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -161,11 +162,34 @@ class _Laws:
                 return None
         return state, info, snapshot
 
+    def _answers(self, nodes: list[Node], pods: list[Pod], pod: Pod) -> Mapping[str, object] | None:
+        """What the plugin says of each node, by name; None when it has nothing to say."""
+        raise NotImplementedError
+
+    @LAWFUL
+    @given(some_cluster(), some_pod())
+    def test_the_same_question_gets_the_same_answer(
+        self, drawn: tuple[list[Node], list[Pod]], pod: Pod
+    ) -> None:
+        """Deterministic."""
+        assert self._answers(*drawn, pod) == self._answers(*drawn, pod)
+
+    @LAWFUL
+    @given(some_cluster(), some_pod(), st.randoms())
+    def test_the_order_of_nodes_does_not_matter(
+        self, drawn: tuple[list[Node], list[Pod]], pod: Pod, random: Any
+    ) -> None:
+        """Each node gets the same answer wherever it stands."""
+        nodes, pods = drawn
+        shuffled = random.sample(nodes, len(nodes))
+
+        assert self._answers(nodes, pods, pod) == self._answers(shuffled, pods, pod)
+
 
 class FilterPluginConformance(_Laws):
     """The laws of every filter plugin; set ``plugin`` to an instance."""
 
-    def _codes(self, nodes: list[Node], pods: list[Pod], pod: Pod) -> dict[str, Any] | None:
+    def _answers(self, nodes: list[Node], pods: list[Pod], pod: Pod) -> dict[str, Any] | None:
         plugin: FilterPlugin = self.plugin
         prepared = self._prepared(a_cluster(nodes, pods), pod)
         if prepared is None:
@@ -181,27 +205,8 @@ class FilterPluginConformance(_Laws):
     @given(some_cluster(), some_pod())
     def test_refusals_are_statuses_with_reasons(self, drawn: tuple[list[Node], list[Pod]], pod: Pod) -> None:
         """One integer a node; each code is explained by a rejection with a reason."""
-        for status in (self._codes(*drawn, pod) or {}).values():
+        for status in (self._answers(*drawn, pod) or {}).values():
             assert status is None or (status.is_rejected and status.reasons)
-
-    @LAWFUL
-    @given(some_cluster(), some_pod())
-    def test_the_same_question_gets_the_same_answer(
-        self, drawn: tuple[list[Node], list[Pod]], pod: Pod
-    ) -> None:
-        """Deterministic."""
-        assert self._codes(*drawn, pod) == self._codes(*drawn, pod)
-
-    @LAWFUL
-    @given(some_cluster(), some_pod(), st.randoms())
-    def test_the_order_of_nodes_does_not_matter(
-        self, drawn: tuple[list[Node], list[Pod]], pod: Pod, random: Any
-    ) -> None:
-        """Each node gets the same verdict wherever it stands."""
-        nodes, pods = drawn
-        shuffled = random.sample(nodes, len(nodes))
-
-        assert self._codes(nodes, pods, pod) == self._codes(shuffled, pods, pod)
 
     @LAWFUL
     @given(some_cluster(), some_pod(), st.data())
@@ -237,7 +242,7 @@ class FilterPluginConformance(_Laws):
 class ScorePluginConformance(_Laws):
     """The laws of every score plugin; set ``plugin`` to an instance."""
 
-    def _scores(self, nodes: list[Node], pods: list[Pod], pod: Pod) -> dict[str, int] | None:
+    def _answers(self, nodes: list[Node], pods: list[Pod], pod: Pod) -> dict[str, int] | None:
         plugin: ScorePlugin = self.plugin
         prepared = self._prepared(a_cluster(nodes, pods), pod)
         state, info, snapshot = prepared or (
@@ -259,26 +264,7 @@ class ScorePluginConformance(_Laws):
     @given(some_cluster(), some_pod())
     def test_scores_lie_in_range(self, drawn: tuple[list[Node], list[Pod]], pod: Pod) -> None:
         """One int64 a node, 0..100 after normalisation."""
-        assert all(0 <= points <= MAX_SCORE for points in (self._scores(*drawn, pod) or {}).values())
-
-    @LAWFUL
-    @given(some_cluster(), some_pod())
-    def test_the_same_question_gets_the_same_answer(
-        self, drawn: tuple[list[Node], list[Pod]], pod: Pod
-    ) -> None:
-        """Deterministic."""
-        assert self._scores(*drawn, pod) == self._scores(*drawn, pod)
-
-    @LAWFUL
-    @given(some_cluster(), some_pod(), st.randoms())
-    def test_the_order_of_nodes_does_not_matter(
-        self, drawn: tuple[list[Node], list[Pod]], pod: Pod, random: Any
-    ) -> None:
-        """Each node gets the same points wherever it stands."""
-        nodes, pods = drawn
-        shuffled = random.sample(nodes, len(nodes))
-
-        assert self._scores(nodes, pods, pod) == self._scores(shuffled, pods, pod)
+        assert all(0 <= points <= MAX_SCORE for points in (self._answers(*drawn, pod) or {}).values())
 
     @LAWFUL
     @given(some_cluster(), some_pod(), st.data())
