@@ -119,7 +119,7 @@ class Rebalancers:
         self._retentions: dict[str, RecordRetention] = {}
         self._verification = Verification(self._ended, self._hand_over)
         self._nominations = nominations
-        self._holds: dict[str, tuple[PodInfo, str]] = {}
+        self._held_by: dict[str, str] = {}  #: uid of the nomination, by record
         self._sending: dict[str, list[Outcome]] = {}
         self._outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
         self._unplaced: dict[str, Pod] = {}
@@ -271,7 +271,7 @@ class Rebalancers:
         """Keep the room on the target for the replacement: other pods see it taken."""
         if move.target and not move.is_forecast:
             hold = self._firm(replacement_of(move.pod, self._cache.cluster))
-            self._holds[record.key] = (hold, move.target)
+            self._held_by[record.key] = hold.uid
             self._nominations.add(hold, move.target)
 
     def _firm(self, hold: PodInfo) -> PodInfo:
@@ -299,9 +299,9 @@ class Rebalancers:
                 return  # reported when it came in
 
     def _release(self, record: Record) -> None:
-        hold = self._holds.pop(record.key, None)
-        if hold is not None:
-            self._nominations.remove(hold[0].uid)
+        uid = self._held_by.pop(record.key, None)
+        if uid is not None:
+            self._nominations.remove(uid)
 
     async def _complete(self) -> None:
         """Write how moves ended."""

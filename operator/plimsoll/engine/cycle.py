@@ -221,19 +221,6 @@ class Scheduler:
         names = tuple(self.cluster.nodes[row].name for row in rows)
         return Ranking(names, lane.totals(pod, rows))
 
-    def is_feasible(self, pod: PodInfo, node: str) -> bool:
-        """Whether the pod passes all filters on a node; False when there is no such node.
-
-        Raises:
-            PluginError: A plugin raised or broke a rule.
-        """
-        row = self.cluster.rows.get(node)
-        if row is None:
-            return False
-        lane = self._lane(pod)
-        lane.refresh(pod)
-        return bool((self._with_nominated(lane, pod)[1] == row).any())
-
     def what_if(self, pod: PodInfo) -> LaneWhatIf:
         """Ask what the filters would say of the pod if other pods left.
 
