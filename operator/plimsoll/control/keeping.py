@@ -205,6 +205,10 @@ class RecordKeeper:
         self._observer.record_changed(record.spec.policy, record.spec.strategy, str(phase))
         return changed
 
+    async def cancel(self, record: Record, reason: str, message: str) -> Record:
+        """Call a record off: what it announced does not happen."""
+        return await self.advance(record, Phase.CANCELLED, reason=reason, message=message)
+
     def is_written(self, record: Record) -> bool:
         """Whether the server has the latest that we know of a record."""
         return record.key in self.known and record.key not in self._unwritten

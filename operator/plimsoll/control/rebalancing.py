@@ -11,27 +11,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
-
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.control import timing
 from plimsoll.control.configuring import WHERE, rebalancing_of
-from plimsoll.control.keeping import Record, RecordKeeper
-from plimsoll.control.ports import (
-    Answer,
-    Clock,
-    Computer,
-    Evictor,
-    Note,
-    PolicyStatusWriter,
-    Recorder,
-    Verdict,
-    pod_reference,
-)
+from plimsoll.control.holding import Holds
+from plimsoll.control.keeping import RecordKeeper
+from plimsoll.control.ports import Clock, Computer, Evictor, PolicyStatusWriter, Recorder
+from plimsoll.control.recovering import recover
 from plimsoll.control.reporting import run_status
+from plimsoll.control.sending import MoveSender
 from plimsoll.control.verifying import Outcome, Verification
 from plimsoll.engine.cycle import Nominations
 from plimsoll.engine.plan import (
@@ -40,11 +31,10 @@ from plimsoll.engine.plan import (
     Move,
     Rebalancing,
     plan,
-    replacement_of,
     revalidate,
 )
 from plimsoll.engine.profile import Profile
-from plimsoll.framework import Cluster, ConfigurationError, Pod, PodInfo
+from plimsoll.framework import ConfigurationError, Pod, PodInfo
 from plimsoll.framework.observer import Observer
 from plimsoll.framework.strategy import Refusal
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
@@ -52,16 +42,8 @@ from plimsoll.model.event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
 from plimsoll.model.quantity import QuantityError
 from plimsoll.state.cache import Cache
 
-REPORTER = "plimsoll"
-
-#: The priority with which a target is held.
-FIRM = 2**31 - 1
-
 #: Seconds between two looks at moves whose time may be up, and at records that are too old.
 EXPIRY_S, TIDY_S = 5.0, 60.0
-
-#: Seconds before an eviction is asked for again that got no usable answer.
-ASK_AGAIN_S = (0.5, 2.0, 5.0)
 
 
 @dataclass(slots=True)
@@ -81,7 +63,7 @@ class Rebalancers:
     """The rebalancing of all policies.
 
     Attributes:
-        profiles: By scheduler name: who places replacements; set when policies change.
+        keeper: The records.
         forecast: The default profile, for pods of schedulers that are not ours.
     """
 
@@ -101,14 +83,11 @@ class Rebalancers:
         computer: Computer,
         observer: Observer,
     ) -> None:
-        self.profiles: Mapping[str, Profile] = {}
         self.forecast = forecast
         self.keeper = keeper
         self._cache = cache
         self._strategies = strategies
         self._evictors = evictors
-        self._evictor = evictor
-        self._recorder = recorder
         self._statuses = statuses
         self._clock = clock
         self._computer = computer
@@ -117,14 +96,31 @@ class Rebalancers:
         self._policies: dict[str, SchedulingPolicy] = {}
         self._totals: dict[str, RunTotals] = {}
         self._retentions: dict[str, RecordRetention] = {}
-        self._verification = Verification(self._ended, self._hand_over)
-        self._nominations = nominations
-        self._held_by: dict[str, str] = {}  #: uid of the nomination, by record
-        self._sending: dict[str, list[Outcome]] = {}
+        self._holds = Holds(cache, nominations)
+        self._verification = Verification(self._ended, self._holds.hand_over)
         self._outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
+        self._sender = MoveSender(
+            cache=cache,
+            keeper=keeper,
+            verification=self._verification,
+            holds=self._holds,
+            evictor=evictor,
+            recorder=recorder,
+            clock=clock,
+            passed_on=self._outcomes.put_nowait,
+        )
         self._unplaced: dict[str, Pod] = {}
         self._one_run = asyncio.Lock()
         self._running = False
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        """By scheduler name: who places replacements; set when policies change."""
+        return self._holds.profiles
+
+    @profiles.setter
+    def profiles(self, profiles: Mapping[str, Profile]) -> None:
+        self._holds.profiles = profiles
 
     # -- policies ------------------------------------------------------------------------------------
 
@@ -188,7 +184,7 @@ class Rebalancers:
 
     async def run(self) -> None:
         """Complete what earlier processes began, then run by the timetable until cancelled."""
-        await self._recover()
+        await recover(self.keeper, self._verification, self._cache, self._clock)
         self._running = True
         self._timetable.start()
         for name, policy in self._policies.items():
@@ -199,36 +195,6 @@ class Rebalancers:
                 group.create_task(self._complete())
         finally:
             self._timetable.stop()
-
-    async def _recover(self) -> None:
-        """Complete or cancel each open record exactly once."""
-        await self.keeper.load()
-        for record in self.keeper.known.values():
-            self._verification.remember(record)
-        for record in self.keeper.unfinished():
-            pod = self._cache.cluster.pods.get(record.spec.pod.uid)
-            if record.phase is None:  # ended between a record and its status
-                first = Phase.PREDICTED if record.spec.mode is Mode.DRY_RUN else Phase.PLANNED
-                record = await self.keeper.advance(  # noqa: PLW2901 - the same record, one step on
-                    record, first, reason="Restarted", message="found without a status after a restart"
-                )
-                if record.is_finished:
-                    continue
-            if record.phase is Phase.PLANNED:
-                await self._cancel(record, "Restarted", "the operator ended before the eviction was sent")
-            elif record.phase is Phase.EVICTING and pod is not None and not pod.is_terminating:
-                await self._cancel(record, "Restarted", "the operator ended before the eviction was accepted")
-            else:
-                if record.phase is Phase.EVICTING:
-                    record = await self.keeper.advance(  # noqa: PLW2901 - the same record, one step on
-                        record, Phase.EVICTED, reason="Restarted", message="found evicted after a restart"
-                    )
-                sent = next(
-                    (each.time for each in record.status.transitions if each.phase is Phase.EVICTING), None
-                )
-                owner = record.spec.owner
-                known = self._verification.siblings(owner.uid, sent) if owner else frozenset[str]()
-                self._verification.expect(record, known, self._clock.monotonic())
 
     async def _expire(self) -> None:
         tidied = self._clock.monotonic()
@@ -256,52 +222,10 @@ class Rebalancers:
         }
 
     def _ended(self, outcome: Outcome) -> None:
-        self._release(outcome.record)
+        self._holds.release(outcome.record)
         if outcome.replacement is not None:
-            self._nominations.remove(outcome.replacement.uid)
-        waiting = self._sending.get(outcome.record.key)
-        if waiting is not None:
-            waiting.append(outcome)
-        else:
-            self._outcomes.put_nowait(outcome)
-
-    # -- holding the target --------------------------------------------------------------------------
-
-    def _hold(self, record: Record, move: Move) -> None:
-        """Keep the room on the target for the replacement: other pods see it taken."""
-        if move.target and not move.is_forecast:
-            hold = self._firm(replacement_of(move.pod, self._cache.cluster))
-            self._held_by[record.key] = hold.uid
-            self._nominations.add(hold, move.target)
-
-    def _firm(self, hold: PodInfo) -> PodInfo:
-        """The same with the highest priority: nobody is told that the room is free."""
-        spec = msgspec.structs.replace(hold.pod.spec, priority=FIRM)
-        return self._cache.info(msgspec.structs.replace(hold.pod, spec=spec))
-
-    def _claimed(self) -> Cluster:
-        """A fork of the cluster in which everybody who has a nominated node is there already."""
-        fork = self._cache.cluster.fork()
-        for node, pods in self._nominations.by_node.items():
-            for pod in pods.values():
-                if pod.uid not in fork.pods:
-                    fork.place(pod, node)
-        return fork
-
-    def _hand_over(self, record: Record, pod: Pod) -> None:
-        """The replacement has appeared: the room is kept in its own name, and it goes there."""
-        self._release(record)
-        target = record.spec.target_node
-        if target is not None and not pod.node_name and pod.spec.scheduler_name in self.profiles:
-            try:
-                self._nominations.add(self._cache.info(pod), target)
-            except QuantityError:
-                return  # reported when it came in
-
-    def _release(self, record: Record) -> None:
-        uid = self._held_by.pop(record.key, None)
-        if uid is not None:
-            self._nominations.remove(uid)
+            self._holds.arrived(outcome.replacement.uid)
+        self._sender.learnt(outcome)
 
     async def _complete(self) -> None:
         """Write how moves ended."""
@@ -346,7 +270,7 @@ class Rebalancers:
         started = self._clock.now()
         cycle = f"{name}/{started:.6f}"
         rebalancing = self._configured(policy)
-        fork = self._claimed()
+        fork = self._holds.claimed()
         circumstances = self._circumstances()
         made = await self._computer.compute(lambda: plan(rebalancing, fork, circumstances))
         self._observer.run_ended(name, made.considered, len(made.moves), made.refused_by_reason())
@@ -381,88 +305,24 @@ class Rebalancers:
             try:
                 # Pods on their way out still take their room: a replacement that needs it would not find it.
                 present = revalidate(
-                    move, self._configured(policy), self._claimed(), self._circumstances(move)
+                    move, self._configured(policy), self._holds.claimed(), self._circumstances(move)
                 )
             except Exception as exc:
-                await self._cancel(record, "NotRevalidated", f"the move could not be judged again: {exc!r}")
+                await self.keeper.cancel(
+                    record, "NotRevalidated", f"the move could not be judged again: {exc!r}"
+                )
                 raise
             if isinstance(present, Refusal):
-                await self._cancel(record, present.reason, present.message)
+                await self.keeper.cancel(record, present.reason, present.message)
                 continue
             if self._policies.get(name) is not policy:
-                await self._cancel(record, "PolicyChanged", "the policy was changed, suspended or deleted")
+                await self.keeper.cancel(
+                    record, "PolicyChanged", "the policy was changed, suspended or deleted"
+                )
                 return
-            if await self._evict(record, present):
+            answer = await self._sender.send(record, present)
+            if answer is not None and answer.is_done:
                 totals.evicted += 1
-
-    async def _evict(self, record: Record, move: Move) -> bool:
-        """Send one eviction; whether it was accepted."""
-        pod = move.pod.pod
-        owner = pod.metadata.controller
-        record = await self.keeper.advance(record, Phase.EVICTING, reason="Sent")
-        if not self.keeper.is_written(record):
-            # What is not on record is not done: the next process would not know of it.
-            await self._cancel(record, "NotRecorded", "the record could not be written, so nothing was sent")
-            return False
-        # The replacement may be seen before the answer to the eviction is: be ready for it, but let no
-        # outcome overtake the record.
-        self._sending[record.key] = []
-        self._hold(record, move)
-        known = self._verification.siblings(owner.uid) if owner else frozenset[str]()
-        self._verification.expect(record, known, self._clock.monotonic())
-        try:
-            try:
-                answer = await self._ask(pod)
-            except Exception as exc:  # noqa: BLE001 - whatever broke, the record is carried to its end
-                answer = Answer(Verdict.UNKNOWN, f"asking for the eviction broke: {exc!r}")
-            if answer.is_done:
-                await self.keeper.advance(record, Phase.EVICTED, reason="Accepted")
-                self._note(pod, record, move)
-                return True
-            self._verification.withdraw(record)
-            self._release(record)
-            self._sending[record.key].clear()
-            await self._refused(record, answer)
-            return False
-        finally:
-            for outcome in self._sending.pop(record.key):
-                self._outcomes.put_nowait(outcome)
-
-    async def _ask(self, pod: Pod) -> Answer:
-        """Ask the Eviction API; again while no answer tells whether the pod goes.
-
-        The uid makes that safe: this pod goes at most once, and a later one of its name never.
-        """
-        answer = await self._evictor.evict(pod)
-        for pause_s in ASK_AGAIN_S:
-            if answer.verdict not in (Verdict.UNKNOWN, Verdict.BUSY):
-                return answer
-            await self._clock.sleep(max(pause_s, answer.retry_after_s))
-            present = self._cache.cluster.pods.get(pod.uid)
-            if present is None or present.is_terminating:
-                return Answer(Verdict.DONE)  # taken, though the answer was lost
-            answer = await self._evictor.evict(pod)
-        return answer
-
-    async def _refused(self, record: Record, answer: Answer) -> None:
-        match answer.verdict:
-            case Verdict.BLOCKED:
-                await self.keeper.advance(
-                    record,
-                    Phase.BLOCKED,
-                    reason="PodDisruptionBudget",
-                    message=answer.message,
-                    blocked_by=answer.budget.partition("/")[2] or None,
-                )
-            case Verdict.GONE | Verdict.CONFLICT:
-                await self._cancel(record, "Gone", f"the pod is another one by now: {answer.message}")
-            case _:
-                await self.keeper.advance(
-                    record, Phase.FAILED, reason="EvictionFailed", message=answer.message
-                )
-
-    async def _cancel(self, record: Record, reason: str, message: str) -> None:
-        await self.keeper.advance(record, Phase.CANCELLED, reason=reason, message=message)
 
     # ------------------------------------------------------------------------------------------------
 
@@ -486,24 +346,6 @@ class Rebalancers:
             except QuantityError:
                 continue  # reported when it came in
         return infos
-
-    def _note(self, pod: Pod, record: Record, move: Move) -> None:
-        """Events on the pod and on its owner: the story where people look for it."""
-        target = f", expected on {move.target}" if move.target else ""
-        text = f"{move.strategy}: {move.reason}; evicted from {move.source}{target} (record {record.name})"
-        self._recorder.record(Note(pod_reference(pod), "Evicted", "Evicting", text, reporter=REPORTER))
-        owner = pod.metadata.controller
-        if owner is not None:
-            reference: dict[str, str] = {
-                "apiVersion": owner.api_version,
-                "kind": owner.kind,
-                "namespace": pod.namespace,
-                "name": owner.name,
-                "uid": owner.uid,
-            }
-            self._recorder.record(
-                Note(reference, "PodEvicted", "Evicting", f"pod {pod.name}: {text}", reporter=REPORTER)
-            )
 
     async def _report(self, name: str) -> None:
         """Write what the last run came to."""

@@ -1,0 +1,76 @@
+"""Holding targets: the room that a move was proved for stays taken until its replacement is there.
+
+A held target is a nomination at the highest priority, so nobody is told that the room is free: neither
+the scheduling loop nor another plan. It is held in the replacement's stead first, and in its own name as
+soon as it appears.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from plimsoll.control.keeping import Record
+from plimsoll.engine.cycle import Nominations
+from plimsoll.engine.plan import Move, replacement_of
+from plimsoll.engine.profile import Profile
+from plimsoll.framework import Cluster, Pod, PodInfo
+from plimsoll.model.quantity import QuantityError
+from plimsoll.state.cache import Cache
+
+#: The priority with which a target is held.
+FIRM = 2**31 - 1
+
+
+class Holds:
+    """The targets of moves under way.
+
+    Attributes:
+        profiles: By scheduler name: who places replacements; set when policies change.
+    """
+
+    def __init__(self, cache: Cache, nominations: Nominations) -> None:
+        self.profiles: Mapping[str, Profile] = {}
+        self._cache = cache
+        self._nominations = nominations
+        self._held_by: dict[str, str] = {}  #: uid of the nomination, by record
+
+    def hold(self, record: Record, move: Move) -> None:
+        """Keep the room on the target for the replacement: other pods see it taken."""
+        if move.target and not move.is_forecast:
+            firm = self._firm(replacement_of(move.pod, self._cache.cluster))
+            self._held_by[record.key] = firm.uid
+            self._nominations.add(firm, move.target)
+
+    def hand_over(self, record: Record, pod: Pod) -> None:
+        """The replacement has appeared: the room is kept in its own name, and it goes there."""
+        self.release(record)
+        target = record.spec.target_node
+        if target is not None and not pod.node_name and pod.spec.scheduler_name in self.profiles:
+            try:
+                self._nominations.add(self._cache.info(pod), target)
+            except QuantityError:
+                return  # reported when it came in
+
+    def release(self, record: Record) -> None:
+        """The room is anybody's again."""
+        uid = self._held_by.pop(record.key, None)
+        if uid is not None:
+            self._nominations.remove(uid)
+
+    def arrived(self, uid: str) -> None:
+        """A replacement runs: it needs no nomination any more."""
+        self._nominations.remove(uid)
+
+    def claimed(self) -> Cluster:
+        """A fork of the cluster in which everybody who has a nominated node is there already."""
+        fork = self._cache.cluster.fork()
+        for node, pods in self._nominations.by_node.items():
+            for pod in pods.values():
+                if pod.uid not in fork.pods:
+                    fork.place(pod, node)
+        return fork
+
+    def _firm(self, hold: PodInfo) -> PodInfo:
+        """The same with the highest priority: nobody is told that the room is free."""
+        spec = msgspec.structs.replace(hold.pod.spec, priority=FIRM)
+        return self._cache.info(msgspec.structs.replace(hold.pod, spec=spec))

@@ -1,0 +1,49 @@
+"""After a start: what earlier processes left open is completed or cancelled, each record exactly once.
+
+The records and the cluster are all there is to go by. A pod that still stands was not evicted, whatever
+was about to be sent; one that is gone or on its way out was, and its replacement is awaited.
+"""
+
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.control.keeping import Record, RecordKeeper
+from plimsoll.control.ports import Clock
+from plimsoll.control.verifying import Verification
+from plimsoll.state.cache import Cache
+
+REASON = "Restarted"
+
+
+async def recover(keeper: RecordKeeper, verification: Verification, cache: Cache, clock: Clock) -> None:
+    """Read the records and carry each open one on."""
+    await keeper.load()
+    for record in keeper.known.values():
+        verification.remember(record)
+    for record in keeper.unfinished():
+        await _carry_on(record, keeper, verification, cache, clock)
+
+
+async def _carry_on(
+    record: Record, keeper: RecordKeeper, verification: Verification, cache: Cache, clock: Clock
+) -> None:
+    pod = cache.cluster.pods.get(record.spec.pod.uid)
+    if record.phase is None:  # ended between a record and its status
+        first = Phase.PREDICTED if record.spec.mode is Mode.DRY_RUN else Phase.PLANNED
+        record = await keeper.advance(
+            record, first, reason=REASON, message="found without a status after a restart"
+        )
+        if record.is_finished:
+            return
+    if record.phase is Phase.PLANNED:
+        await keeper.cancel(record, REASON, "the operator ended before the eviction was sent")
+    elif record.phase is Phase.EVICTING and pod is not None and not pod.is_terminating:
+        await keeper.cancel(record, REASON, "the operator ended before the eviction was accepted")
+    else:
+        if record.phase is Phase.EVICTING:
+            record = await keeper.advance(
+                record, Phase.EVICTED, reason=REASON, message="found evicted after a restart"
+            )
+        sent = next((each.time for each in record.status.transitions if each.phase is Phase.EVICTING), None)
+        owner = record.spec.owner
+        known = verification.siblings(owner.uid, sent) if owner else frozenset[str]()
+        verification.expect(record, known, clock.monotonic())

@@ -1,0 +1,143 @@
+"""Sending one eviction: on record, target held, asked until answered, told where people look.
+
+Nothing is sent that is not on record, and no outcome overtakes the record: a replacement may be seen
+before the answer to the eviction is, so what is learnt meanwhile waits until the answer is written.
+"""
+
+from collections.abc import Callable
+
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.control.holding import Holds
+from plimsoll.control.keeping import Record, RecordKeeper
+from plimsoll.control.ports import Answer, Clock, Evictor, Note, Recorder, Verdict, pod_reference
+from plimsoll.control.verifying import Outcome, Verification
+from plimsoll.engine.plan import Move
+from plimsoll.framework import Pod
+from plimsoll.state.cache import Cache
+
+REPORTER = "plimsoll"
+
+#: Seconds before an eviction is asked for again that got no usable answer.
+ASK_AGAIN_S = (0.5, 2.0, 5.0)
+
+
+class MoveSender:
+    """Carries moves out, one eviction at a time each.
+
+    Args:
+        passed_on: Takes the outcome of a move once its record may be completed.
+    """
+
+    def __init__(
+        self,
+        *,
+        cache: Cache,
+        keeper: RecordKeeper,
+        verification: Verification,
+        holds: Holds,
+        evictor: Evictor,
+        recorder: Recorder,
+        clock: Clock,
+        passed_on: Callable[[Outcome], None],
+    ) -> None:
+        self._cache = cache
+        self._keeper = keeper
+        self._verification = verification
+        self._holds = holds
+        self._evictor = evictor
+        self._recorder = recorder
+        self._clock = clock
+        self._passed_on = passed_on
+        self._sending: dict[str, list[Outcome]] = {}
+
+    def learnt(self, outcome: Outcome) -> None:
+        """A move has ended; told further once the answer to its eviction is on record."""
+        waiting = self._sending.get(outcome.record.key)
+        if waiting is not None:
+            waiting.append(outcome)
+        else:
+            self._passed_on(outcome)
+
+    async def send(self, record: Record, move: Move) -> Answer | None:
+        """Send one eviction; the server's answer, None when nothing was sent."""
+        pod = move.pod.pod
+        owner = pod.metadata.controller
+        record = await self._keeper.advance(record, Phase.EVICTING, reason="Sent")
+        if not self._keeper.is_written(record):
+            # What is not on record is not done: the next process would not know of it.
+            await self._keeper.cancel(
+                record, "NotRecorded", "the record could not be written, so nothing was sent"
+            )
+            return None
+        self._sending[record.key] = []
+        self._holds.hold(record, move)
+        known = self._verification.siblings(owner.uid) if owner else frozenset[str]()
+        self._verification.expect(record, known, self._clock.monotonic())
+        try:
+            try:
+                answer = await self._ask(pod)
+            except Exception as exc:  # noqa: BLE001 - whatever broke, the record is carried to its end
+                answer = Answer(Verdict.UNKNOWN, f"asking for the eviction broke: {exc!r}")
+            if answer.is_done:
+                await self._keeper.advance(record, Phase.EVICTED, reason="Accepted")
+                self._note(pod, record, move)
+                return answer
+            self._verification.withdraw(record)
+            self._holds.release(record)
+            self._sending[record.key].clear()
+            await self._refused(record, answer)
+            return answer
+        finally:
+            for outcome in self._sending.pop(record.key):
+                self._passed_on(outcome)
+
+    async def _ask(self, pod: Pod) -> Answer:
+        """Ask the Eviction API; again while no answer tells whether the pod goes.
+
+        The uid makes that safe: this pod goes at most once, and a later one of its name never.
+        """
+        answer = await self._evictor.evict(pod)
+        for pause_s in ASK_AGAIN_S:
+            if answer.verdict not in (Verdict.UNKNOWN, Verdict.BUSY):
+                return answer
+            await self._clock.sleep(max(pause_s, answer.retry_after_s))
+            present = self._cache.cluster.pods.get(pod.uid)
+            if present is None or present.is_terminating:
+                return Answer(Verdict.DONE)  # taken, though the answer was lost
+            answer = await self._evictor.evict(pod)
+        return answer
+
+    async def _refused(self, record: Record, answer: Answer) -> None:
+        match answer.verdict:
+            case Verdict.BLOCKED:
+                await self._keeper.advance(
+                    record,
+                    Phase.BLOCKED,
+                    reason="PodDisruptionBudget",
+                    message=answer.message,
+                    blocked_by=answer.budget.partition("/")[2] or None,
+                )
+            case Verdict.GONE | Verdict.CONFLICT:
+                await self._keeper.cancel(record, "Gone", f"the pod is another one by now: {answer.message}")
+            case _:
+                await self._keeper.advance(
+                    record, Phase.FAILED, reason="EvictionFailed", message=answer.message
+                )
+
+    def _note(self, pod: Pod, record: Record, move: Move) -> None:
+        """Events on the pod and on its owner: the story where people look for it."""
+        target = f", expected on {move.target}" if move.target else ""
+        text = f"{move.strategy}: {move.reason}; evicted from {move.source}{target} (record {record.name})"
+        self._recorder.record(Note(pod_reference(pod), "Evicted", "Evicting", text, reporter=REPORTER))
+        owner = pod.metadata.controller
+        if owner is not None:
+            reference: dict[str, str] = {
+                "apiVersion": owner.api_version,
+                "kind": owner.kind,
+                "namespace": pod.namespace,
+                "name": owner.name,
+                "uid": owner.uid,
+            }
+            self._recorder.record(
+                Note(reference, "PodEvicted", "Evicting", f"pod {pod.name}: {text}", reporter=REPORTER)
+            )
