@@ -212,3 +212,22 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestQueueMachine = QueueMachine.TestCase
+
+
+def test_a_pod_is_taken_along_wherever_it_waits():
+    """From the active queue, back-off and unschedulable; not from behind a gate, and not twice."""
+    queue = a_queue(waiting("slept"), waiting("backs-off"))
+    for name, rejected in (("slept", REJECTED), ("backs-off", frozenset())):
+        queue.pop(0.0)
+        queue.failed(f"uid-default-{name}", 0.0, rejected)
+    queue.set(waiting("active"), 0.0)
+    queue.set(waiting("gated"), 0.0, gated_by="SchedulingGates")
+
+    taken = [
+        queue.take(f"uid-default-{name}") for name in ("slept", "backs-off", "active", "gated", "active")
+    ]
+
+    assert [each and each.pod.name for each in taken] == ["slept", "backs-off", "active", None, None]
+    assert [each.attempts for each in taken if each] == [2, 2, 1]
+    assert queue.pop(100.0) is None
+    queue.validate()

@@ -226,8 +226,14 @@ class SchedulingQueue:
         """The next pod to try, None when all must wait; the pod is in flight until reported."""
         self._flush(now)
         queued = self._active.pop()
-        if queued is None:
-            return None
+        return None if queued is None else self._fly(queued)
+
+    def take(self, uid: str) -> QueuedPod | None:
+        """Pop this very pod wherever it waits, unless it is gated: it goes along with one just popped."""
+        queued = self._active.take(uid) or self._backoff.take(uid) or self._unschedulable.pop(uid, None)
+        return None if queued is None else self._fly(queued)
+
+    def _fly(self, queued: QueuedPod) -> QueuedPod:
         queued.attempts += 1
         queued._serial = self._events  # noqa: SLF001 - its own bookkeeping
         self._in_flight[queued.pod.uid] = queued
