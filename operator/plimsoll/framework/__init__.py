@@ -43,6 +43,16 @@ from plimsoll.framework.node_matching import (
 )
 from plimsoll.framework.per_node import NodeFilter, NodeScore, NodeView
 from plimsoll.framework.pod_scope import LabelSelectorArg, NamespacesArg, ScopedArgs
+from plimsoll.framework.queueing import (
+    ActionType,
+    Change,
+    EnqueueExtensions,
+    EventResource,
+    EventWithHint,
+    Hint,
+    PodsToActivate,
+    QueueingHint,
+)
 from plimsoll.framework.registry import EXTENSION_POINTS, Registry
 from plimsoll.framework.status import (
     SKIP,
@@ -170,6 +180,7 @@ __all__ = [
     "SUCCESS",
     "UNSCHEDULABLE_TAINT",
     "WAIT_FOR_FIRST_CONSUMER",
+    "ActionType",
     "Attachable",
     "BindPlugin",
     "Binder",
@@ -178,6 +189,7 @@ __all__ = [
     "CSINode",
     "CSIStorageCapacity",
     "Candidate",
+    "Change",
     "Cluster",
     "ClusterObjects",
     "Code",
@@ -188,9 +200,13 @@ __all__ = [
     "Diagnosis",
     "DisruptionBudgets",
     "DomainSums",
+    "EnqueueExtensions",
+    "EventResource",
+    "EventWithHint",
     "Evictor",
     "FilterPlugin",
     "Found",
+    "Hint",
     "IdArray",
     "IntArray",
     "KeptVictims",
@@ -233,6 +249,7 @@ __all__ = [
     "PodTemplate",
     "PodTerm",
     "PodsByImportance",
+    "PodsToActivate",
     "PostBindPlugin",
     "PostFilterPlugin",
     "PreBindPlugin",
@@ -241,6 +258,7 @@ __all__ = [
     "PreScorePlugin",
     "PreferredSchedulingTerm",
     "QueueSortPlugin",
+    "QueueingHint",
     "Reads",
     "Refusal",
     "Registry",

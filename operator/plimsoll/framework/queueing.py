@@ -1,0 +1,195 @@
+"""Which changes of the cluster may help a pod that a plugin rejected, declared by that plugin.
+
+A pod that was rejected sleeps until something happens that may change the answer of one of the plugins that
+rejected it. A plugin says what that is, and may look closer at each such change with a *hint*::
+
+    class SameRack(FilterPlugin, EnqueueExtensions):
+        def events_to_register(self):
+            changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+            return (EventWithHint(EventResource.NODE, changes, self._racked),)
+
+        def _racked(self, pod, change):
+            return QueueingHint.QUEUE if "rack" in change.new.labels else QueueingHint.SKIP
+
+Three rules keep pods from sleeping for ever: a plugin that declares nothing is woken by every event, a hint
+that raises counts as QUEUE, and whoever has slept for five minutes is tried anyway.
+
+Source: kube-scheduler v1.36, ``framework/interface.go`` (EnqueueExtensions), ``framework/types.go``
+(ClusterEvent); KEP 4247.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, IntFlag, StrEnum, auto
+from typing import Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+
+from plimsoll.model.objects import ClusterObjects
+from plimsoll.model.pod_info import PodInfo
+
+T = TypeVar("T")
+
+
+class EventResource(StrEnum):
+    """What an event is about. Kinds that are not listed go by their own name, such as ``Namespace``."""
+
+    ANY = "*"
+    POD = "Pod"  #: in a registration: both of the next two
+    ASSIGNED_POD = "AssignedPod"  #: a pod with a node; or one that gave up a node it was promised
+    UNSCHEDULABLE_POD = "UnschedulablePod"  #: a pod without; of an update, only the pod itself is told
+    NODE = "Node"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    STORAGE_CLASS = "StorageClass"
+    CSI_NODE = "CSINode"
+    CSI_DRIVER = "CSIDriver"
+    CSI_STORAGE_CAPACITY = "CSIStorageCapacity"
+    VOLUME_ATTACHMENT = "VolumeAttachment"
+    RESOURCE_CLAIM = "ResourceClaim"
+    RESOURCE_SLICE = "ResourceSlice"
+    DEVICE_CLASS = "DeviceClass"
+    POD_GROUP = "PodGroup"
+
+
+class ActionType(IntFlag):
+    """What happened: one bit an event; in a registration any union of them."""
+
+    ADD = auto()
+    DELETE = auto()
+    UPDATE_NODE_ALLOCATABLE = auto()
+    UPDATE_NODE_LABEL = auto()
+    UPDATE_NODE_TAINT = auto()  #: also: no longer cordoned
+    UPDATE_NODE_CONDITION = auto()
+    UPDATE_NODE_ANNOTATION = auto()
+    UPDATE_NODE_DECLARED_FEATURE = auto()
+    UPDATE_POD_LABEL = auto()
+    UPDATE_POD_SCALE_DOWN = auto()
+    UPDATE_POD_TOLERATION = auto()
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = auto()
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = auto()
+    UPDATE_POD_OTHER = auto()
+    UPDATE = (
+        UPDATE_NODE_ALLOCATABLE
+        | UPDATE_NODE_LABEL
+        | UPDATE_NODE_TAINT
+        | UPDATE_NODE_CONDITION
+        | UPDATE_NODE_ANNOTATION
+        | UPDATE_NODE_DECLARED_FEATURE
+        | UPDATE_POD_LABEL
+        | UPDATE_POD_SCALE_DOWN
+        | UPDATE_POD_TOLERATION
+        | UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+        | UPDATE_POD_GENERATED_RESOURCE_CLAIM
+        | UPDATE_POD_OTHER
+    )  #: any update; objects that are neither pods nor nodes know no finer one
+    ALL = ADD | DELETE | UPDATE
+
+    @property
+    def label(self) -> str:
+        """The bits as metrics and tables name them: ``Add``, ``UpdateNodeLabel``, ``Add/Update``."""
+        if self is ActionType.UPDATE_POD_OTHER:
+            return "Update"
+        names = {ActionType.ALL: "All", ActionType.UPDATE: "Update"}
+        if self in names:
+            return names[self]
+        bits = [each for each in ActionType if each in self]
+        if ActionType.UPDATE in self:
+            bits = [each for each in bits if each in (ActionType.ADD, ActionType.DELETE)]
+            return "/".join([*(each.label for each in bits), "Update"])
+        if len(bits) > 1:
+            return "/".join(each.label for each in bits)
+        return "".join(word.capitalize() for word in str(self.name).split("_"))
+
+
+class QueueingHint(Enum):
+    """What a hint says of one pod and one change."""
+
+    SKIP = "QueueSkip"  #: it cannot help the pod
+    QUEUE = "Queue"  #: the pod may fit now
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """One event of the cluster, after it was applied.
+
+    Attributes:
+        resource: What it is about; a kind that EventResource does not list by its own name.
+        action: One bit, or UPDATE.
+        old: The state before, None of an Add. A PodInfo of pods, else the object.
+        new: The state after, None of a Delete.
+        objects: Everything that is neither pod nor node, as it is now.
+    """
+
+    resource: str
+    action: ActionType
+    old: Any = None
+    new: Any = None
+    objects: ClusterObjects = field(default_factory=ClusterObjects, repr=False)
+    _memo: dict[Hashable, object] = field(default_factory=dict, repr=False)
+
+    @property
+    def label(self) -> str:
+        """The event in one word, as upstream's metrics have it: ``AssignedPodDelete``."""
+        return f"{self.resource}{self.action.label}"
+
+    def memo(self, key: Hashable, build: Callable[[], T]) -> T:
+        """What follows from the change alone, built on first use: many pods are asked about one change."""
+        if key not in self._memo:
+            self._memo[key] = build()
+        return cast("T", self._memo[key])
+
+
+Hint: TypeAlias = Callable[[PodInfo, Change], QueueingHint]
+"""Whether a change may help a pod; what it raises is counted and taken for QUEUE."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventWithHint:
+    """Changes that may help pods which the plugin rejected.
+
+    Attributes:
+        resource: What they are about; EventResource or the name of a kind.
+        actions: Which of them.
+        hint: Looks closer; None: each of them may help.
+        by_template: Whether the hint reads nothing of the pod but its template. It is asked once then for all
+            sleeping pods of a shape that were rejected alike, ten thousand or one.
+    """
+
+    resource: str
+    actions: ActionType
+    hint: Hint | None = None
+    by_template: bool = False
+
+    def covers(self, resource: str, action: ActionType) -> bool:
+        """Whether an event is one of these."""
+        if action & ~self.actions:
+            return False
+        if self.resource == EventResource.POD:
+            return resource in (
+                EventResource.POD,
+                EventResource.ASSIGNED_POD,
+                EventResource.UNSCHEDULABLE_POD,
+            )
+        return self.resource in (EventResource.ANY, resource)
+
+
+@runtime_checkable
+class EnqueueExtensions(Protocol):
+    """A plugin that can tell what may help the pods it rejects; implement it beside an extension point."""
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        """Asked once, when a profile is made. Nothing at all: no event helps, only time does."""
+
+
+@dataclass(slots=True)
+class PodsToActivate:
+    """Pods that a plugin wants to be tried at once; it is in the cycle state from Reserve on.
+
+    They leave their back-off, or the unschedulable pods, when this pod's scheduling cycle, or its binding,
+    has succeeded. A gate holds them all the same.
+    """
+
+    uids: set[str] = field(default_factory=set)
+
+    def add(self, pod: PodInfo) -> None:
+        """Have a pod tried."""
+        self.uids.add(pod.uid)

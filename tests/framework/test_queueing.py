@@ -1,0 +1,63 @@
+"""Registrations: which events they cover, and what events are called."""
+
+import pytest
+
+from plimsoll.framework import ActionType, Change, EventResource, EventWithHint
+
+NODE, POD, ASSIGNED, WAITING = (
+    EventResource.NODE,
+    EventResource.POD,
+    EventResource.ASSIGNED_POD,
+    EventResource.UNSCHEDULABLE_POD,
+)
+LABEL, TAINT = ActionType.UPDATE_NODE_LABEL, ActionType.UPDATE_NODE_TAINT
+
+
+@pytest.mark.parametrize(
+    ("resource", "actions", "happens"),
+    [
+        (NODE, ActionType.ADD | LABEL, (NODE, LABEL)),
+        (NODE, ActionType.UPDATE, (NODE, TAINT)),
+        (POD, ActionType.ADD, (ASSIGNED, ActionType.ADD)),
+        (POD, ActionType.UPDATE, (WAITING, ActionType.UPDATE_POD_OTHER)),
+        (EventResource.ANY, ActionType.ALL, ("Namespace", ActionType.UPDATE)),
+        ("Namespace", ActionType.ADD | ActionType.UPDATE, ("Namespace", ActionType.UPDATE)),
+    ],
+)
+def test_a_registration_covers(resource, actions, happens):
+    """The same resource, and an action among the registered ones."""
+    assert EventWithHint(resource, actions).covers(*happens)
+
+
+@pytest.mark.parametrize(
+    ("resource", "actions", "happens"),
+    [
+        (NODE, ActionType.ADD | LABEL, (NODE, TAINT)),
+        (NODE, LABEL, (NODE, ActionType.UPDATE)),
+        (ASSIGNED, ActionType.ADD, (WAITING, ActionType.ADD)),
+        (NODE, ActionType.ALL, (ASSIGNED, ActionType.ADD)),
+        ("Namespace", ActionType.ADD, ("Service", ActionType.ADD)),
+    ],
+)
+def test_a_registration_does_not_cover(resource, actions, happens):
+    """Another resource, or an action beyond the registered ones."""
+    assert not EventWithHint(resource, actions).covers(*happens)
+
+
+def test_events_are_called_as_upstream_calls_them():
+    """The label of kube-scheduler's metrics."""
+    assert Change(ASSIGNED, ActionType.DELETE).label == "AssignedPodDelete"
+    assert Change(NODE, LABEL).label == "NodeUpdateNodeLabel"
+    assert Change("CSINode", ActionType.UPDATE).label == "CSINodeUpdate"
+    assert Change(WAITING, ActionType.UPDATE_POD_OTHER).label == "UnschedulablePodUpdate"
+    assert (ActionType.ADD | ActionType.UPDATE).label == "Add/Update"
+
+
+def test_what_follows_from_a_change_is_computed_once():
+    """However many pods are asked about it."""
+    change, built = Change(NODE, ActionType.ADD), []
+
+    for _ in range(3):
+        change.memo("amounts", lambda: built.append(1) or len(built))
+
+    assert built == [1]
