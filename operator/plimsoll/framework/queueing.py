@@ -86,18 +86,19 @@ class ActionType(IntFlag):
     @property
     def label(self) -> str:
         """The bits as metrics and tables name them: ``Add``, ``UpdateNodeLabel``, ``Add/Update``."""
-        if self is ActionType.UPDATE_POD_OTHER:
-            return "Update"
-        names = {ActionType.ALL: "All", ActionType.UPDATE: "Update"}
-        if self in names:
-            return names[self]
-        bits = [each for each in ActionType if each in self]
-        if ActionType.UPDATE in self:
-            bits = [each for each in bits if each in (ActionType.ADD, ActionType.DELETE)]
-            return "/".join([*(each.label for each in bits), "Update"])
-        if len(bits) > 1:
-            return "/".join(each.label for each in bits)
-        return "".join(word.capitalize() for word in str(self.name).split("_"))
+        if self.value == ActionType.ALL.value:
+            return "All"
+        some = self.value & ~ActionType.UPDATE.value
+        every_update = self.value - some == ActionType.UPDATE.value
+        bits = [bit for bit in ActionType if bit.value & (some if every_update else self.value)]
+        return "/".join([*map(_word, bits), *(["Update"] if every_update else [])])
+
+
+def _word(bit: ActionType) -> str:
+    """One bit in camel case."""
+    if bit is ActionType.UPDATE_POD_OTHER:
+        return "Update"
+    return "".join(word.capitalize() for word in str(bit.name).split("_"))
 
 
 class QueueingHint(Enum):
