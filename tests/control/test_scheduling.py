@@ -380,7 +380,7 @@ async def test_nothing_is_kept_of_pods_that_are_gone(stage):
         await one.pods(pod)
         await one.see(PodDeleted(pod))
 
-    assert one.loop._written == {}
+    assert len(one.loop._explanations) == 0
 
 
 async def test_a_binding_that_breaks_is_tried_again_without_news(stage):

@@ -9,15 +9,13 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-import msgspec
-
 from plimsoll.control.binding import Attempt, BindingCycle
 from plimsoll.control.claiming import ClaimBinder
+from plimsoll.control.explaining import Explanations, nominated_to
 from plimsoll.control.ports import (
     Binder,
     Clock,
     Note,
-    PodCondition,
     PodStatusWriter,
     Preemptor,
     Recorder,
@@ -32,7 +30,6 @@ from plimsoll.framework import (
     Diagnosis,
     Nomination,
     PluginError,
-    Pod,
     PodInfo,
     Snapshot,
     Status,
@@ -46,9 +43,6 @@ from plimsoll.state.queue import QueuedPod, SchedulingQueue
 
 #: Bindings in flight at once.
 BINDINGS = 100
-
-#: Status writers at once; a newer condition of a pod replaces one that waits.
-STATUS_WRITERS = 8
 
 #: Seconds of cycles after which other tasks of the event loop get their turn.
 SLICE_S = 0.01
@@ -92,16 +86,19 @@ class SchedulingLoop:
         self._binding = BindingCycle(binder, statuses, clock, observer)
         self._volumes = ClaimBinder(cache.cluster.objects, volumes, clock)
         self._preemptor = preemptor
-        self._statuses = statuses
+        self._explanations = Explanations(
+            statuses,
+            recorder,
+            clock,
+            observer,
+            is_waiting=lambda uid: uid in queue and not cache.node_of(uid),
+        )
         self._recorder = recorder
         self._clock = clock
         self._observer = observer
         self._work = asyncio.Event()
         self._slots = asyncio.Semaphore(BINDINGS)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._conditions: dict[str, tuple[Pod, PodCondition]] = {}
-        self._conditions_due = asyncio.Event()
-        self._written: dict[str, PodCondition] = {}
 
     def gate(self, pod: PodInfo) -> Status | None:
         """Whether the pod is served here; None when not, else what its PreEnqueue plugins say."""
@@ -129,8 +126,7 @@ class SchedulingLoop:
             case _:
                 return
         if is_over or pod.node_name:
-            self._written.pop(pod.uid, None)
-            self._conditions.pop(pod.uid, None)
+            self._explanations.forget(pod.uid)
         held = self._binding.permits.find(pod.uid) if is_over else None
         if held is not None:
             held.reject("", "removed")
@@ -142,8 +138,7 @@ class SchedulingLoop:
     async def run(self) -> None:
         """Serve until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for _ in range(STATUS_WRITERS):
-                group.create_task(self._write_conditions())
+            group.create_task(self._explanations.run())
             group.create_task(self._serve())
 
     async def _serve(self) -> None:
@@ -206,7 +201,7 @@ class SchedulingLoop:
         except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
             problem = f"{type(exc).__name__}: {exc}"
             self._observer.failed("scheduling", problem)
-            self._explain(pod.pod, "SchedulerError", problem)
+            self._explanations.explain(pod.pod, "SchedulerError", problem)
             self._queue.failed(pod.uid, self._clock.monotonic(), frozenset())
             return False
         ended = self._clock.monotonic()
@@ -236,7 +231,7 @@ class SchedulingLoop:
             error = decision.error
             self._observer.plugin_failed(error.plugin, error.point, error.problem)
         nomination = decision.nomination
-        self._explain(
+        self._explanations.explain(
             queued.pod.pod,
             "Unschedulable" if unschedulable else "SchedulerError",
             decision.message,
@@ -279,45 +274,6 @@ class SchedulingLoop:
             self._queue.failed(pod.uid, self._clock.monotonic(), plugins)
             self._work.set()
 
-    def _explain(self, pod: Pod, reason: str, message: str, nominated_node: str | None = None) -> None:
-        """Tell the user: an event each time (they are aggregated), the condition only when it changes."""
-        self._recorder.record(
-            Note(
-                pod_reference(pod),
-                "FailedScheduling",
-                "Scheduling",
-                message,
-                is_warning=True,
-                reporter=pod.spec.scheduler_name,
-            )
-        )
-        if nominated_node == pod.status.nominated_node_name:
-            nominated_node = None  # it says so already
-        condition = PodCondition(reason, message, nominated_node)
-        if self._written.get(pod.uid) == condition or (
-            nominated_node is None and _says_already(pod, condition)
-        ):
-            return
-        self._conditions[pod.uid] = (pod, condition)
-        self._conditions_due.set()
-
-    async def _write_conditions(self) -> None:
-        while True:
-            while not self._conditions:
-                self._conditions_due.clear()
-                await self._conditions_due.wait()
-            uid, (pod, condition) = next(iter(self._conditions.items()))
-            del self._conditions[uid]
-            if self._cache.node_of(uid):
-                continue
-            try:
-                answer = await self._statuses.write_condition(pod, condition)
-            except Exception as exc:  # noqa: BLE001 - what one pod's condition says harms no other
-                self._observer.failed(f"condition of {pod.key}", repr(exc))
-                continue
-            if answer.is_done and uid in self._queue:
-                self._written[uid] = condition
-
     # -- binding -------------------------------------------------------------------------------------
 
     def _beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -357,7 +313,7 @@ class SchedulingLoop:
             self._unbound(queued, attempt, status)
             return
         self._queue.bound(pod.uid)
-        self._written.pop(pod.uid, None)
+        self._explanations.forget(pod.uid)
         self._observer.pod_bound(name, queued.attempts, self._clock.monotonic() - queued.first_seen)
         self._recorder.record(
             Note(
@@ -397,23 +353,9 @@ class SchedulingLoop:
             pod = nominated_to(pod, attempt.node)
         if status.is_rejected:
             refused = Diagnosis(1, dict.fromkeys(status.reasons, 1), rejected_by)
-            self._explain(pod, "Unschedulable", str(refused), "")
+            self._explanations.explain(pod, "Unschedulable", str(refused), "")
         else:
             said = answer.message if verdict is not None and answer is not None else status.message
-            self._explain(pod, "SchedulerError", f"binding rejected: {said}" if verdict else said, "")
-
-
-def nominated_to(pod: Pod, node: str) -> Pod:
-    """The pod as it is after its nomination was written, whether or not the watch has shown it."""
-    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, nominated_node_name=node))
-
-
-def _says_already(pod: Pod, condition: PodCondition) -> bool:
-    """Whether the pod's own condition reads like this."""
-    return any(
-        each.type == "PodScheduled"
-        and each.status == "False"
-        and each.reason == condition.reason
-        and each.message == condition.message
-        for each in pod.status.conditions
-    )
+            self._explanations.explain(
+                pod, "SchedulerError", f"binding rejected: {said}" if verdict else said, ""
+            )

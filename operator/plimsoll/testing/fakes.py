@@ -47,6 +47,7 @@ class FakeClock:
             for each, over in self._sleepers:
                 if each <= self.time and not over.done():
                     over.set_result(None)
+            self._sleepers = [(each, over) for each, over in self._sleepers if not over.done()]
             await settled()
         self.time = until
         await settled()
