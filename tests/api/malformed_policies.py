@@ -321,6 +321,28 @@ BY_HAND = (
         "spec.rebalancing.limits.maxNoOfPodsToEvictTotal",
         unknown=True,
     ),
+    _A(
+        "window-without-an-end",
+        _limits(budgets=[{"name": "office", "evictions": 0, "schedule": "0 8 * * mon-fri"}]),
+        "spec.rebalancing.limits.budgets[0]",
+    ),
+    _A(
+        "window-by-no-cron",
+        _limits(
+            budgets=[{"name": "office", "evictions": 0, "schedule": "at eight, daily", "duration": "1h"}]
+        ),
+        "spec.rebalancing.limits.budgets[0].schedule",
+    ),
+    _A(
+        "time-zone-without-a-window",
+        _limits(budgets=[{"name": "office", "evictions": 0, "timeZone": "UTC"}]),
+        "spec.rebalancing.limits.budgets[0].timeZone",
+    ),
+    _A(
+        "budget-twice",
+        _limits(budgets=[{"name": "office", "evictions": 0}, {"name": "office", "evictions": 1}]),
+        "spec.rebalancing.limits.budgets[1]",
+    ),
     _A("no-record-kept", _rebalancing(records={"maxCount": 0}), "spec.rebalancing.records.maxCount"),
     _A(
         "records-for-a-second", _rebalancing(records={"ttlSeconds": 1}), "spec.rebalancing.records.ttlSeconds"
@@ -328,7 +350,7 @@ BY_HAND = (
 )
 """What users get wrong."""
 
-_VALID = {"name": "a", "schedulerName": "plimsoll", "key": "a", "operator": "Exists"}
+_VALID = {"name": "a", "schedulerName": "plimsoll", "key": "a", "operator": "Exists", "evictions": 0}
 """A valid value for each required field."""
 
 

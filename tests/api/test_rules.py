@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.limits import EvictionBudget
 from plimsoll.api.v1alpha1.resource import Resource
 from plimsoll.api.v1alpha1.rules import RULE_BROKEN
 from plimsoll.api.v1alpha1.schedules import Schedule
@@ -38,6 +39,10 @@ WIRE = {
             "intervalSeconds": st.integers(1, 600),
             "timeZone": st.just("Europe/Berlin"),
         },
+    ),
+    EvictionBudget: st.fixed_dictionaries(
+        {"name": st.just("office-hours"), "evictions": st.sampled_from([0, 3, "10%"])},
+        optional={"schedule": CRON, "duration": st.just("10h"), "timeZone": st.just("Europe/Berlin")},
     ),
     NamespaceScope: st.fixed_dictionaries({}, optional={"include": NAMES, "exclude": NAMES}),
     PriorityThreshold: st.fixed_dictionaries(

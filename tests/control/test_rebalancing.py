@@ -1,14 +1,18 @@
 """Plan, record, evict, verify: the life of a move, and what becomes of it when something goes wrong."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from control.scene import POLICY, Scene, a_policy, web
 from plimsoll.control.ports import Answer, Verdict
+from plimsoll.framework import ConfigurationError
+from plimsoll.model.decoding import convert
 from plimsoll.model.event import PodAdded, PodUpdated
+from plimsoll.model.workload import PodDisruptionBudget
 from plimsoll.testing.builders import a_pod
-from plimsoll.testing.fakes import settled
+from plimsoll.testing.fakes import FakeClock, settled
 
 OLD = web(1, "bad")
 
@@ -197,6 +201,163 @@ async def test_a_plan_gone_stale_is_dropped():
     assert scene.evictor.evicted == []
     assert scene.phases == [["Planned", "Cancelled"]]
     assert scene.record["status"]["reason"] == "Gone"
+
+
+# -- what is learnt --------------------------------------------------------------------------------------
+
+
+async def test_an_owner_whose_replacement_came_back_is_held_back():
+    """The next run moves nothing of it and says why; ten minutes later it is tried again."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        scene.gone(OLD)
+        replaced(scene, "bad")
+        await settled()
+        await scene.run()
+        told = scene.statuses.statuses[POLICY]["counts"]["refused"]
+        await scene.clock.advance(600)
+        await scene.run()
+
+    assert scene.evictor.evicted == ["web-1", "web-3"]
+    assert [each["reason"] for each in told] == ["HeldBack"]
+    assert "1 move of ReplicaSet default/web in a row came to nothing" in told[0]["message"]
+
+
+async def test_what_was_learnt_outlives_the_process():
+    """The records are the memory: another process holds the same owner back."""
+    moment = datetime.fromtimestamp(FakeClock().now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    scene = Scene(
+        a_record("Returned", transitions=[{"phase": "Returned", "time": moment}]),
+    )
+
+    async with scene.running(a_policy()):
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert scene.statuses.statuses[POLICY]["counts"]["refused"][0]["reason"] == "HeldBack"
+
+
+async def test_a_budget_that_said_no_is_not_hammered():
+    """Asked again after half a minute, not in the next run."""
+    scene = Scene()
+    scene.evictor.answers = [Answer(Verdict.BLOCKED, "it would violate the budget", "default/web")]
+    scene.cache.cluster.objects.budgets["default/web"] = convert(
+        PodDisruptionBudget,
+        {
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"selector": {}},
+            "status": {"disruptionsAllowed": 1},
+        },
+    )
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        await scene.run()
+        told = scene.statuses.statuses[POLICY]["counts"]["refused"]
+        assert scene.evictor.evicted == []
+        await scene.clock.advance(31)
+        await scene.run()
+
+    assert [each["reason"] for each in told] == ["BudgetBackoff"]
+    assert scene.evictor.evicted == ["web-1"]
+
+
+async def test_a_policy_whose_moves_keep_coming_back_rests_and_says_so():
+    """The condition names what happened; no eviction is sent."""
+    now = FakeClock().now()
+    scene = Scene()
+    for n in range(5):
+        record = a_record("Returned")
+        record["metadata"]["name"] = f"web-1-{n}"
+        record["spec"]["owner"] = {**record["spec"]["owner"], "uid": f"uid-{n}"}
+        moment = datetime.fromtimestamp(now - n, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        record["status"]["transitions"] = [{"phase": "Returned", "time": moment}]
+        scene.keeper.notice(record)
+    told = []
+
+    async def listen():
+        told.append(dict(scene.rebalancers.troubles(POLICY)))
+
+    scene.rebalancers.on_trouble = listen
+    async with scene.running(a_policy()):
+        await scene.run()
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert [list(each) for each in told] == [["Resting"]]
+    assert "the last 5 moves came to nothing" in told[0]["Resting"]
+    refused = scene.statuses.statuses[POLICY]["counts"]["refused"]
+    assert [each["reason"] for each in refused] == ["EvictionBudget"]
+
+
+# -- budgets by time of day ------------------------------------------------------------------------------
+
+
+async def test_nothing_is_evicted_in_a_window_that_allows_nothing():
+    """The refusal names the budget."""
+    scene = Scene()
+    freeze = {"name": "freeze", "evictions": 0}
+
+    async with scene.running(a_policy(limits={"budgets": [freeze]})):
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    (refused,) = scene.statuses.statuses[POLICY]["counts"]["refused"]
+    assert (refused["reason"], refused["message"]) == (
+        "EvictionBudget", 'at most 0 evictions by budget "freeze"',
+    )  # fmt: skip
+
+
+async def test_a_window_that_opens_during_a_run_blocks_the_move():
+    """The record that was written for it says Blocked and names the budget."""
+    scene = Scene()
+    now = datetime.fromtimestamp(scene.clock.now(), UTC)
+    opening = now + timedelta(minutes=1)
+    freeze = {
+        "name": "freeze",
+        "evictions": 0,
+        "schedule": f"{opening.minute} {opening.hour} * * *",
+        "duration": "1h",
+    }
+
+    async with scene.running(a_policy(limits={"budgets": [freeze]})):
+        create = scene.records.create
+
+        async def create_and_linger(document):
+            scene.clock.time += 60
+            return await create(document)
+
+        scene.records.create = create_and_linger
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert scene.phases == [["Planned", "Blocked"]]
+    assert scene.record["status"]["blockedBy"] == "freeze"
+
+
+def test_a_window_that_can_never_open_is_refused_with_its_field():
+    """A day that no month has."""
+    window = {"name": "never", "evictions": 0, "schedule": "0 0 31 2 *", "duration": "1h"}
+
+    with pytest.raises(ConfigurationError, match=r"spec\.rebalancing\.limits\.budgets\[0\]\.schedule"):
+        Scene().rebalancers.check(a_policy(limits={"budgets": [window]}))
+
+
+async def test_evictions_within_a_minute_are_counted_across_runs():
+    """One a minute: the second run waits for the next minute."""
+    scene = Scene()
+
+    async with scene.running(a_policy(limits={"perMinute": 1, "perWorkload": 5})):
+        scene.tell(PodAdded(web(7, "bad")))
+        await scene.run()
+        await scene.run()
+        assert len(scene.evictor.evicted) == 1
+        await scene.clock.advance(61)
+        await scene.run()
+
+    assert len(scene.evictor.evicted) == 2
 
 
 # -- after a restart -------------------------------------------------------------------------------------

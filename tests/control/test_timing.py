@@ -82,3 +82,30 @@ def test_schedules_that_cannot_be_followed_are_refused(schedule, sentence):
 def test_schedules_that_fire_now_and_then_are_accepted(schedule):
     """However seldom."""
     timing.check(schedule)
+
+
+@pytest.mark.parametrize(
+    ("moment", "is_open"),
+    [
+        ("2026-06-01T05:59:59", False),  # a Monday; 08:00 in Berlin is 06:00 UTC in summer
+        ("2026-06-01T06:00:00", True),
+        ("2026-06-01T15:59:59", True),
+        ("2026-06-01T16:00:00", False),
+        ("2026-06-06T08:00:00", False),  # a Saturday
+        ("2026-12-01T06:30:00", False),  # winter: opens at 07:00 UTC
+        ("2026-12-01T07:00:00", True),
+    ],
+)
+def test_a_window_is_open_from_its_schedule_for_its_duration(moment, is_open):
+    """The first second is inside, the last is not, in the time zone of the schedule."""
+    schedule = Schedule(cron="0 8 * * mon-fri", time_zone="Europe/Berlin")
+    now = datetime.fromisoformat(moment).replace(tzinfo=UTC)
+
+    assert timing.is_open(schedule, 10 * 3600.0, now) is is_open
+
+
+def test_a_window_that_opens_again_before_it_closes_stays_open():
+    """Every hour for two hours is always."""
+    now = datetime(2026, 6, 1, 12, 30, tzinfo=UTC)
+
+    assert timing.is_open(Schedule(cron="0 * * * *"), 7200.0, now)

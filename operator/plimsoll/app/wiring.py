@@ -123,6 +123,7 @@ class Operator:
             failures=self.failures,
             serve=self._serve,
         )
+        self.rebalancers.on_trouble = self.policies.refresh
         if left_out:
             self.policies.notes["ExtensionLeftOut"] = "; ".join(left_out)
         self.reflectors = [

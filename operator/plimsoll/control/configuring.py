@@ -1,13 +1,18 @@
 """A policy's rebalancing as the plain values that the planner takes; refused with the exact field."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from plimsoll.api.v1alpha1.durations import duration_s
+from plimsoll.api.v1alpha1.limits import EvictionBudget
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
+from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.api.v1alpha1.selectors import LabelSelector as LabelSelectorSpec
+from plimsoll.control import timing
 from plimsoll.engine.limits import Ceiling, Limits
 from plimsoll.engine.plan import Rebalancing
 from plimsoll.engine.profile import Profile
@@ -31,6 +36,7 @@ def rebalancing_of(
     profiles: Mapping[str, Profile],
     objects: ClusterObjects,
     forecast: Profile | None = None,
+    now: datetime,
 ) -> Rebalancing:
     """What the planner is asked.
 
@@ -41,6 +47,7 @@ def rebalancing_of(
         profiles: By scheduler name: who places replacements.
         objects: Where priority classes are looked up.
         forecast: Stands in for schedulers that are not ours.
+        now: Decides which budgets are open; with a time zone.
 
     Raises:
         ConfigurationError: An unknown strategy or bad arguments; names the field.
@@ -60,6 +67,10 @@ def rebalancing_of(
         forecast=forecast,
         limits=Limits(
             total=_ceiling(spec.limits.total),
+            per_minute=_ceiling(spec.limits.per_minute),
+            budgets=tuple(
+                (budget.name, _ceiling(budget.evictions)) for budget in open_budgets(spec.limits.budgets, now)
+            ),
             per_node=_ceiling(spec.limits.per_node),
             per_namespace=_ceiling(spec.limits.per_namespace),
             per_workload=_ceiling(spec.limits.per_workload),
@@ -67,6 +78,30 @@ def rebalancing_of(
         nodes=_selector(policy.spec.scope.node_selector, "spec.scope.nodeSelector"),
         targets=_targets(spec.evictor.node_selector),
     )
+
+
+def open_budgets(budgets: Iterable[EvictionBudget], now: datetime) -> list[EvictionBudget]:
+    """The budgets that hold at a moment (with a time zone).
+
+    Raises:
+        ConfigurationError: A schedule never fires, or its time zone is unknown; names the field.
+    """
+    found = []
+    for position, budget in enumerate(budgets):
+        try:
+            if _holds(budget, now):
+                found.append(budget)
+        except ValueError as exc:
+            raise ConfigurationError(f"{WHERE}.limits.budgets[{position}].schedule", str(exc)) from exc
+    return found
+
+
+def _holds(budget: EvictionBudget, now: datetime) -> bool:
+    if budget.schedule is None or budget.duration is None:
+        return True
+    opening = Schedule(cron=budget.schedule, time_zone=budget.time_zone)
+    timing.check(opening)
+    return timing.is_open(opening, duration_s(budget.duration), now)
 
 
 def scope_of(policy: SchedulingPolicy, objects: ClusterObjects) -> PolicyScope:

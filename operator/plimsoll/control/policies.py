@@ -44,6 +44,9 @@ class Rebalancing(Protocol):
     def configure(self, policies: Sequence[SchedulingPolicy]) -> None:
         """Run these policies' rebalancing, and no other's."""
 
+    def troubles(self, name: str) -> Mapping[str, str]:
+        """What keeps a policy from moving pods, in sentences by reason."""
+
 
 @dataclass(slots=True)
 class _Known:
@@ -274,7 +277,7 @@ class Policies:
             said(READY, holds=False, why=reason or "NotAccepted", text=sentence)
         else:
             said(READY, holds=True, why="Serving", text=_work_of(known.accepted))
-        notes = {**self.notes, **self._failing(known)}
+        notes = {**self.notes, **self._failing(known), **self._rebalancing.troubles(known.name)}
         if notes:
             said(
                 DEGRADED, holds=True, why=next(iter(notes)), text="; ".join(notes.values())[:LONGEST_MESSAGE]

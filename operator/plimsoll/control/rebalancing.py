@@ -6,8 +6,8 @@ eviction, and no eviction is sent without a record that says so.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,10 +21,13 @@ from plimsoll.control.holding import Holds
 from plimsoll.control.keeping import RecordKeeper
 from plimsoll.control.ports import Clock, Computer, Evictor, PolicyStatusWriter, Recorder
 from plimsoll.control.recovering import recover
+from plimsoll.control.remembering import memory_of, sent_since
 from plimsoll.control.reporting import run_status
 from plimsoll.control.sending import MoveSender
 from plimsoll.control.verifying import Outcome, Verification
 from plimsoll.engine.cycle import Nominations
+from plimsoll.engine.limits import Ceiling, LimitLevel
+from plimsoll.engine.memory import Memory
 from plimsoll.engine.plan import (
     Circumstances,
     EvictionPlan,
@@ -65,6 +68,7 @@ class Rebalancers:
     Attributes:
         keeper: The records.
         forecast: The default profile, for pods of schedulers that are not ours.
+        on_trouble: Called when what ``troubles`` says has changed.
     """
 
     def __init__(
@@ -84,6 +88,7 @@ class Rebalancers:
         observer: Observer,
     ) -> None:
         self.forecast = forecast
+        self.on_trouble: Callable[[], Awaitable[None]] = _nobody
         self.keeper = keeper
         self._cache = cache
         self._strategies = strategies
@@ -110,6 +115,7 @@ class Rebalancers:
             passed_on=self._outcomes.put_nowait,
         )
         self._unplaced: dict[str, Pod] = {}
+        self._troubles: dict[str, dict[str, str]] = {}
         self._one_run = asyncio.Lock()
         self._running = False
 
@@ -143,6 +149,7 @@ class Rebalancers:
         for name in [name for name in self._policies if name not in wanted]:
             del self._policies[name]
             self._totals.pop(name, None)
+            self._troubles.pop(name, None)
             self._timetable.remove(name)
         for name, policy in wanted.items():
             known = self._policies.get(name)
@@ -162,6 +169,7 @@ class Rebalancers:
             profiles=self.profiles,
             objects=self._cache.cluster.objects,
             forecast=self.forecast,
+            now=datetime.fromtimestamp(self._clock.now(), UTC),
         )
 
     # -- what the watch tells ------------------------------------------------------------------------
@@ -269,9 +277,10 @@ class Rebalancers:
         spec = policy.spec.rebalancing
         started = self._clock.now()
         cycle = f"{name}/{started:.6f}"
-        rebalancing = self._configured(policy)
         fork = self._holds.claimed()
-        circumstances = self._circumstances()
+        memory = memory_of(self.keeper.known.values(), started)
+        rebalancing = _rested(self._configured(policy), memory, name)
+        circumstances = self._circumstances(name, memory)
         made = await self._computer.compute(lambda: plan(rebalancing, fork, circumstances))
         self._observer.run_ended(name, made.considered, len(made.moves), made.refused_by_reason())
         for failure in made.failures:
@@ -281,9 +290,10 @@ class Rebalancers:
         if spec.mode is Mode.DRY_RUN:
             await self._predict(policy, made, cycle)
         else:
-            await self._carry_out(policy, totals)
+            await self._carry_out(policy, totals, memory)
         totals.completed = self._clock.now()
         await self._report(name)
+        await self._look_back(name)
 
     async def _predict(self, policy: SchedulingPolicy, made: EvictionPlan, cycle: str) -> None:
         spec = policy.spec.rebalancing or RebalancingSpec()
@@ -294,7 +304,7 @@ class Rebalancers:
             else:
                 self._observer.record_dropped(name, "breaker")
 
-    async def _carry_out(self, policy: SchedulingPolicy, totals: RunTotals) -> None:
+    async def _carry_out(self, policy: SchedulingPolicy, totals: RunTotals, memory: Memory) -> None:
         name = policy.metadata.name
         for move in totals.plan.moves:
             if self._policies.get(name) is not policy:
@@ -304,8 +314,9 @@ class Rebalancers:
                 continue
             try:
                 # Pods on their way out still take their room: a replacement that needs it would not find it.
+                rebalancing = self._configured(policy)
                 present = revalidate(
-                    move, self._configured(policy), self._holds.claimed(), self._circumstances(move)
+                    move, rebalancing, self._holds.claimed(), self._circumstances(name, memory, move)
                 )
             except Exception as exc:
                 await self.keeper.cancel(
@@ -320,13 +331,50 @@ class Rebalancers:
                     record, "PolicyChanged", "the policy was changed, suspended or deleted"
                 )
                 return
+            closed = self._closed_budget(rebalancing, totals.evicted)
+            if closed:
+                await self.keeper.advance(
+                    record,
+                    Phase.BLOCKED,
+                    reason=LimitLevel.BUDGET.value,
+                    message=f'budget "{closed}" of the policy allows no further eviction now',
+                    blocked_by=closed,
+                )
+                continue
             answer = await self._sender.send(record, present)
             if answer is not None and answer.is_done:
                 totals.evicted += 1
 
     # ------------------------------------------------------------------------------------------------
 
-    def _circumstances(self, asked: Move | None = None) -> Circumstances:
+    def _closed_budget(self, rebalancing: Rebalancing, evicted: int) -> str:
+        """The budget that opened since the plan was made and allows no further eviction, "" for none."""
+        population = len(self._cache.cluster.pods)
+        for name, ceiling in rebalancing.limits.budgets:
+            most = ceiling.of(population)
+            if most is not None and evicted >= most:
+                return name
+        return ""
+
+    async def _look_back(self, name: str) -> None:
+        """Tell when moves keep coming to nothing, and when they do so no longer."""
+        memory = memory_of(self.keeper.known.values(), self._clock.now())
+        troubles: dict[str, str] = {}
+        resting, _ = memory.rest(name)
+        if resting:
+            troubles["Resting"] = resting
+        suspended = memory.suspended(name)
+        if suspended:
+            troubles["StrategySuspended"] = "; ".join(suspended)
+        if troubles != self._troubles.get(name, {}):
+            self._troubles[name] = troubles
+            await self.on_trouble()
+
+    def troubles(self, name: str) -> Mapping[str, str]:
+        """What keeps a policy from moving pods, in sentences by reason."""
+        return self._troubles.get(name, {})
+
+    def _circumstances(self, name: str, memory: Memory, asked: Move | None = None) -> Circumstances:
         in_flight = self._verification.in_flight()
         if asked is not None:
             in_flight.pop(asked.workload.uid, None)
@@ -334,6 +382,8 @@ class Rebalancers:
             now=datetime.fromtimestamp(self._clock.now(), UTC),
             unplaced=tuple(self._unplaced_infos()),
             in_flight=in_flight,
+            memory=memory,
+            recent=sent_since(self.keeper.known.values(), name, self._clock.now() - 60.0),
         )
 
     def _unplaced_infos(self) -> list[PodInfo]:
@@ -364,3 +414,16 @@ class Rebalancers:
         answer = await self._statuses.write_status(name, status)
         if not answer.is_done:
             self._observer.failed(f"status of policy {name}", answer.message)
+
+
+async def _nobody() -> None:
+    """Nobody wants to know."""
+
+
+def _rested(rebalancing: Rebalancing, memory: Memory, name: str) -> Rebalancing:
+    """The same for a policy whose moves keep coming to nothing: it moves none for a while, then one."""
+    resting, may_try = memory.rest(name)
+    if not resting:
+        return rebalancing
+    budgets = (*rebalancing.limits.budgets, ("rest after fruitless moves", Ceiling(count=int(may_try))))
+    return replace(rebalancing, limits=replace(rebalancing.limits, budgets=budgets))

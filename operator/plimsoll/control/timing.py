@@ -85,6 +85,13 @@ def check(schedule: Schedule) -> None:
         raise ValueError(f'"{schedule.cron}" never fires: no month that it names has such a day')
 
 
+def is_open(schedule: Schedule, duration_s: float, now: datetime) -> bool:
+    """Whether a window that opens by this schedule is open; ``now`` has a time zone."""
+    just_closed = now - timedelta(seconds=duration_s)
+    opened = _trigger(schedule).get_next_fire_time(None, just_closed + timedelta(microseconds=1))
+    return opened is not None and opened <= now
+
+
 def _trigger(schedule: Schedule) -> BaseTrigger:
     if schedule.cron is None:
         return IntervalTrigger(seconds=schedule.interval_seconds, timezone=UTC)

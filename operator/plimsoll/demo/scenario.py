@@ -141,7 +141,13 @@ class Scenario:
         policy = self._example("rebalance-enforce.yaml")
         rebalancing = policy["spec"]["rebalancing"]
         rebalancing["schedule"] = {"intervalSeconds": INTERVAL_S}
-        rebalancing["limits"] = {"total": "100%", "perNode": "50%", "perNamespace": "100%", "perWorkload": 2}
+        rebalancing["limits"] = {
+            "total": "100%",
+            "perMinute": "100%",
+            "perNode": "50%",
+            "perNamespace": "100%",
+            "perWorkload": 2,
+        }
         rebalancing["evictor"].pop("minPodAge", None)
         await self.client.create(policy)
         step = self.screen.step("Mending: moves finished", 1)

@@ -1,6 +1,7 @@
 """Ceilings on the evictions of one cycle, and what is left of them.
 
-Order of checks, as descheduler's: total, node, namespace; then the workload, which upstream does not have.
+Order of checks, as descheduler's: total, node, namespace. What upstream does not have: beside the total,
+evictions within a minute and budgets by time of day; at the end the workload.
 Source: descheduler v0.36, ``pkg/descheduler/evictions/evictions.go``.
 """
 
@@ -36,9 +37,20 @@ NO_CEILING = Ceiling()
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Ceilings of one cycle."""
+    """Ceilings of one cycle.
+
+    Attributes:
+        total: Evictions in the cycle.
+        per_minute: Evictions within a minute, with those of earlier cycles.
+        budgets: Further ceilings on the cycle that hold at present, with a name and until when.
+        per_node: Evictions from one node.
+        per_namespace: Evictions from one namespace.
+        per_workload: Evictions of one owner, with those whose replacement is not ready yet.
+    """
 
     total: Ceiling = NO_CEILING
+    per_minute: Ceiling = NO_CEILING
+    budgets: tuple[tuple[str, Ceiling], ...] = ()
     per_node: Ceiling = NO_CEILING
     per_namespace: Ceiling = NO_CEILING
     per_workload: Ceiling = Ceiling(count=1)
@@ -48,9 +60,16 @@ class LimitLevel(Enum):
     """Which ceiling was met; the value is the refusal's machine reason."""
 
     TOTAL = "TotalLimit"
+    MINUTE = "RateLimit"
+    BUDGET = "EvictionBudget"
     NODE = "NodeLimit"
     NAMESPACE = "NamespaceLimit"
     WORKLOAD = "WorkloadLimit"
+
+    @property
+    def ends_cycle(self) -> bool:
+        """Whether nothing at all may be evicted any more."""
+        return self in (LimitLevel.TOTAL, LimitLevel.MINUTE, LimitLevel.BUDGET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +101,13 @@ class Tally:
         limits: The ceilings.
         population: How many pods there are at a level, for shares: of all, a node, a namespace, an owner.
         in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload uid.
+        recent: Evictions of earlier cycles within the last minute.
     """
 
     limits: Limits
     population: Callable[[LimitLevel, str], int]
     in_flight: Mapping[str, int] = field(default_factory=dict)
+    recent: int = 0
     total: int = 0
     by_node: Counter[str] = field(default_factory=Counter)
     by_namespace: Counter[str] = field(default_factory=Counter)
@@ -97,6 +118,17 @@ class Tally:
         flying = self.in_flight.get(workload.uid, 0)
         for level, ceiling, key, done, what in (
             (LimitLevel.TOTAL, self.limits.total, "", self.total, "in this cycle"),
+            (
+                LimitLevel.MINUTE,
+                self.limits.per_minute,
+                "",
+                self.total + self.recent,
+                "within a minute" + (f", {self.recent} of earlier cycles" if self.recent else ""),
+            ),
+            *(
+                (LimitLevel.BUDGET, ceiling, "", self.total, f'by budget "{name}"')
+                for name, ceiling in self.limits.budgets
+            ),
             (LimitLevel.NODE, self.limits.per_node, node, self.by_node[node], f"from node {node}"),
             (
                 LimitLevel.NAMESPACE,

@@ -5,7 +5,8 @@ Candidates come from the strategies in order; each passes, or is refused with a 
 1. the policy's evictors (again, strategies ask them too) and a pod is moved once in a plan;
 2. the limits: total, node, namespace, workload;
 3. the PodDisruptionBudget that covers it, counting the moves planned so far;
-4. the proof: on a fork of the cluster with the pod gone and all moves planned so far made, its
+4. the memory: moves of its owner that came to nothing, a budget that has just said no;
+5. the proof: on a fork of the cluster with the pod gone and all moves planned so far made, its
    replacement is put before the scheduler that will place it. The highest score must belong to other
    nodes than its own, or it would only come back.
 
@@ -24,6 +25,7 @@ import msgspec
 from plimsoll.engine.budgets import BudgetLedger
 from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.limits import NO_CEILING, LimitLevel, Limits, Tally, Workload
+from plimsoll.engine.memory import Memory
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.runtime import calling
 from plimsoll.engine.strategy_run import run_strategy
@@ -80,12 +82,16 @@ class Circumstances:
         unplaced: Pods that hold no place, as pending and ended ones.
         in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload uid.
         measurements: Actual usage.
+        memory: What past moves teach.
+        recent: Evictions of the policy within the last minute.
     """
 
     now: datetime
     unplaced: Iterable[PodInfo] = ()
     in_flight: Mapping[str, int] = field(default_factory=dict)
     measurements: Measurements = field(default_factory=Measurements)
+    memory: Memory = field(default_factory=Memory)
+    recent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +260,11 @@ class _Book:
         self._schedulers: dict[int, Scheduler] = {}
         self._namespaces: Counter[str] | None = None
         self._ledger = BudgetLedger(self._fork.objects.budgets.values())
-        self._tally = Tally(rebalancing.limits, self._population, circumstances.in_flight)
+        self._memory = circumstances.memory
+        self._balancing = {each.name for each in rebalancing.strategies if each.kind is StrategyKind.BALANCE}
+        self._tally = Tally(
+            rebalancing.limits, self._population, circumstances.in_flight, circumstances.recent
+        )
         self.context = StrategyContext(
             cluster=self._fork,
             nodes=considered_nodes(self._fork, rebalancing.nodes),
@@ -280,6 +290,7 @@ class _Book:
                 self._protection(candidate)
                 or (limit.refusal if limit else None)
                 or self._ledger.refusal(pod)
+                or self._lesson(pod, strategy, workload)
                 or self._prove(candidate, strategy, workload)
             )
         except PluginError as exc:
@@ -290,7 +301,7 @@ class _Book:
             self.make(answer)
             return Verdict.ACCEPTED
         self.refused.append(Refused(pod, strategy, candidate.reason, answer))
-        if limit is not None and limit.level is LimitLevel.TOTAL:
+        if limit is not None and limit.level.ends_cycle:
             return None
         if limit is not None and limit.level is LimitLevel.NODE:
             return Verdict.NODE_CLOSED
@@ -321,6 +332,12 @@ class _Book:
             if refusal is not None:
                 return refusal
         return None
+
+    def _lesson(self, pod: PodInfo, strategy: str, workload: Workload) -> Refusal | None:
+        """Why past moves speak against this one."""
+        budgets = self._ledger.over(pod)
+        refusal = self._memory.budget(budgets[0].key) if budgets else None
+        return refusal or self._memory.held_back(workload.uid, strategy)
 
     def _prove(self, candidate: Candidate, strategy: str, workload: Workload) -> Move | Refusal:
         pod, source = candidate.pod, candidate.node
@@ -365,6 +382,11 @@ class _Book:
             return Refusal(
                 "NotATarget", f"the scheduler may put it on node {other}, which the policy names no target"
             )
+        if strategy in self._balancing:
+            for name in best:
+                back = self._memory.ping_pong(workload.uid, strategy, name)
+                if back is not None:
+                    return back
         return Move(
             pod=pod,
             strategy=strategy,
@@ -389,7 +411,7 @@ class _Book:
 
     def _population(self, level: LimitLevel, key: str) -> int:
         match level:
-            case LimitLevel.TOTAL:
+            case LimitLevel.TOTAL | LimitLevel.MINUTE | LimitLevel.BUDGET:
                 return len(self._fork.pods)
             case LimitLevel.NODE:
                 return len(self.context.pods(key))

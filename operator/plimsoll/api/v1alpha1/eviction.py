@@ -107,7 +107,10 @@ class EvictionStatus(Resource):
         default=None, max_length=4096, description="Why it is in this phase, in a sentence for people."
     )
     blocked_by: str | None = Field(
-        default=None, max_length=253, description="PodDisruptionBudget that allowed no disruption."
+        default=None,
+        max_length=253,
+        description="Budget that allowed no eviction: a PodDisruptionBudget, or one of the policy's own when "
+        "the reason is EvictionBudget.",
     )
     replacement: Replacement | None = Field(
         default=None, description="The pod that took the evicted one's place, and where it landed."

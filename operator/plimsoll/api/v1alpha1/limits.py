@@ -1,9 +1,65 @@
 """Ceilings on the evictions of one run, and on the records that are kept."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from plimsoll.api.v1alpha1.amounts import CountOrPercent
+from plimsoll.api.v1alpha1.durations import Duration
+from plimsoll.api.v1alpha1.names import ObjectName
 from plimsoll.api.v1alpha1.resource import Resource
+from plimsoll.api.v1alpha1.rules import Rule
+from plimsoll.api.v1alpha1.schedules import CRON_MESSAGE, TIME_ZONE, is_cron, is_cron_cel
+from plimsoll.api.v1alpha1.uniqueness import UniqueItems
+
+
+class EvictionBudget(Resource):
+    """A ceiling with a time of day; without a schedule it always holds."""
+
+    rules = (
+        Rule(
+            cel="has(self.schedule) == has(self.duration)",
+            holds=lambda self: (self.schedule is None) == (self.duration is None),
+            message="a window needs both schedule (when it opens) and duration (how long it stays open)",
+        ),
+        Rule(
+            cel="!has(self.timeZone) || has(self.schedule)",
+            holds=lambda self: self.time_zone is None or self.schedule is not None,
+            message="a time zone needs a schedule; remove timeZone or give schedule",
+            field="timeZone",
+        ),
+        Rule(
+            cel=f"!has(self.schedule) || {is_cron_cel('self.schedule')}",
+            holds=lambda self: self.schedule is None or is_cron(self.schedule),
+            message=CRON_MESSAGE,
+            field="schedule",
+        ),
+    )
+
+    name: ObjectName = Field(
+        description="Name, for the sentences that say what it stopped.", examples=["office-hours"]
+    )
+    evictions: CountOrPercent = Field(
+        description="Evictions in one run while the window is open, as a number or as a share of the pods "
+        "in scope; 0 freezes everything."
+    )
+    schedule: str | None = Field(
+        default=None,
+        min_length=9,
+        max_length=128,
+        description="When the window opens, as five fields of cron; left out, it is always open.",
+        examples=["0 8 * * mon-fri"],
+    )
+    duration: Duration | None = Field(
+        default=None, description="How long the window stays open, as a duration such as 10h."
+    )
+    time_zone: str | None = Field(
+        default=None,
+        pattern=TIME_ZONE,
+        max_length=64,
+        description="Time zone of schedule, by its IANA name; left out, UTC.",
+        examples=["Europe/Berlin", "UTC"],
+    )
 
 
 class EvictionLimits(Resource):
@@ -21,6 +77,14 @@ class EvictionLimits(Resource):
     )
     per_workload: CountOrPercent = Field(
         default=1, description="Evictions from one owner in one run, as a number or as a share of its pods."
+    )
+    per_minute: CountOrPercent = Field(
+        default=10,
+        description="Evictions of this policy within any minute, as a number or as a share of the pods in "
+        "scope; a later run goes on with what is left.",
+    )
+    budgets: Annotated[tuple[EvictionBudget, ...], Field(max_length=16), UniqueItems("name")] = Field(
+        default=(), description="Further ceilings on one run, by time of day; the strictest open one wins."
     )
 
 

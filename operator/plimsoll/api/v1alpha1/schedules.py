@@ -22,7 +22,25 @@ def _field(value: str) -> str:
 CRON = "^(?i)" + " +".join(_field(value) for value in (_MINUTE, _HOUR, _DAY, _MONTH, _WEEKDAY)) + "$"
 """Five fields of cron as CEL (RE2) reads it."""
 
+CRON_MESSAGE = (
+    "cron takes five fields: minute 0-59, hour 0-23, day of month 1-31, month 1-12 or jan-dec, day of week "
+    "0-7 or sun-sat; for example '*/30 22-23 * * mon-fri'"
+)
+
+TIME_ZONE = r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$"
+"""What IANA names of time zones look like."""
+
 _CRON = re.compile(CRON.replace("^(?i)", ""), re.IGNORECASE)
+
+
+def is_cron(text: str) -> bool:
+    """Whether the text is five fields of cron."""
+    return bool(_CRON.fullmatch(text))
+
+
+def is_cron_cel(field: str) -> str:
+    """The same question in CEL."""
+    return f"{field}.matches(r'{CRON}')"
 
 
 class Schedule(Resource):
@@ -41,10 +59,9 @@ class Schedule(Resource):
             field="timeZone",
         ),
         Rule(
-            cel=f"!has(self.cron) || self.cron.matches(r'{CRON}')",
-            holds=lambda self: self.cron is None or bool(_CRON.fullmatch(self.cron)),
-            message="cron takes five fields: minute 0-59, hour 0-23, day of month 1-31, month 1-12 or "
-            "jan-dec, day of week 0-7 or sun-sat; for example '*/30 22-23 * * mon-fri'",
+            cel=f"!has(self.cron) || {is_cron_cel('self.cron')}",
+            holds=lambda self: self.cron is None or is_cron(self.cron),
+            message=CRON_MESSAGE,
             field="cron",
         ),
     )
@@ -58,7 +75,7 @@ class Schedule(Resource):
     )
     time_zone: str | None = Field(
         default=None,
-        pattern=r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$",
+        pattern=TIME_ZONE,
         max_length=64,
         description="Time zone of cron, by its IANA name; left out, UTC.",
         examples=["Europe/Berlin", "UTC"],

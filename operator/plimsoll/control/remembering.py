@@ -1,0 +1,70 @@
+"""Records of past moves → what they teach (:mod:`plimsoll.engine.memory`)."""
+
+from collections.abc import Iterable
+
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.control.keeping import Record
+from plimsoll.engine.memory import Fate, Memory, PastMove
+
+#: Reasons of a Failed record whose pod was evicted in vain; another reason means that nothing was evicted.
+STRANDED = ("NoReplacement", "ReplacementNotRunning")
+
+#: The reason of a Blocked record that a PodDisruptionBudget stopped; the policy's own budgets have another.
+DISRUPTION_BUDGET = "PodDisruptionBudget"
+
+
+def memory_of(records: Iterable[Record], now: float) -> Memory:
+    """What the finished records teach; ``now`` in seconds since the epoch."""
+    return Memory((move for move in map(past_move, records) if move is not None), now)
+
+
+def past_move(record: Record) -> PastMove | None:
+    """A record as a past move; None when it teaches nothing."""
+    owner, fate = record.spec.owner, _fate(record)
+    if fate is None or owner is None or record.spec.mode is Mode.DRY_RUN:
+        return None
+    namespace = record.spec.pod.namespace
+    return PastMove(
+        policy=record.spec.policy,
+        strategy=record.spec.strategy,
+        owner=owner.uid,
+        name=f"{owner.kind} {namespace}/{owner.name}",
+        source=record.spec.from_node,
+        fate=fate,
+        ended=ended_at(record),
+        budget=f"{namespace}/{record.status.blocked_by}" if record.status.blocked_by else "",
+    )
+
+
+def ended_at(record: Record) -> float:
+    """When the record's latest phase was reached, in seconds since the epoch."""
+    transitions = record.status.transitions
+    return transitions[-1].time.timestamp() if transitions else record.created
+
+
+def sent_since(records: Iterable[Record], policy: str, moment: float) -> int:
+    """How many evictions of a policy were sent after a moment (seconds since the epoch)."""
+    return sum(
+        1
+        for record in records
+        if record.spec.policy == policy
+        and any(
+            each.phase is Phase.EVICTING and each.time.timestamp() > moment
+            for each in record.status.transitions
+        )
+    )
+
+
+def _fate(record: Record) -> Fate | None:
+    match record.phase:
+        case Phase.SETTLED:
+            return Fate.SETTLED
+        case Phase.RETURNED:
+            return Fate.RETURNED
+        case Phase.FAILED if record.status.reason in STRANDED:
+            return Fate.STRANDED
+        case Phase.BLOCKED if record.status.reason == DISRUPTION_BUDGET:
+            return Fate.BLOCKED
+        case _:
+            return None
