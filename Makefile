@@ -58,9 +58,10 @@ bench-e2e: $(STAMP) ## pods bound per second and CPU seconds, end to end: ARGS="
 bench-rebalancing: $(STAMP) ## seconds of a rebalancing cycle, by strategy: ARGS="--nodes 5000 --pods 100000"
 	$(BIN)/python benchmarks/rebalancing.py $(ARGS)
 
-docs: $(STAMP) ## write docs/plugins and docs/strategies from docstrings and args; execute the documentation: blocks run, policies are validated
+docs: $(STAMP) ## write docs/plugins, docs/strategies and docs/metrics.md from the code; execute the documentation: blocks run, policies are validated
 	$(BIN)/python -m plimsoll.testing.plugin_pages docs/plugins
 	$(BIN)/python -m plimsoll.testing.strategy_pages docs/strategies
+	$(BIN)/python -m plimsoll.testing.metric_pages docs/metrics.md
 	$(BIN)/python -m pytest README.md CONTRIBUTING.md docs $(ARGS)
 
 presubmit: lint test ## what CI runs: formatting, lint, types, layers, the whole test suite

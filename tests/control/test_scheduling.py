@@ -6,7 +6,9 @@ import contextlib
 import pytest
 
 from control.probes import Gang, Hesitates, Probe
+from plimsoll.adapters.timekeeping import SeededRandomness
 from plimsoll.control.ingesting import Ingestion
+from plimsoll.control.metering import Meter
 from plimsoll.control.ports import Answer, Verdict
 from plimsoll.control.scheduling import SchedulingLoop
 from plimsoll.engine.cycle import Scheduler
@@ -59,6 +61,7 @@ class Stage:
             statuses=self.statuses,
             recorder=self.recorder,
             clock=self.clock,
+            meter=Meter(self.clock, SeededRandomness(0), self.observer),
             observer=self.observer,
         )
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]

@@ -56,7 +56,7 @@ class Speaker:
     ) -> Answer:
         """Send one request; a refusal is an answer like any other."""
         response = await self._call(method, path, {"Content-Type": sends, "Accept": takes}, body, query)
-        return Answer(response.status, json.loads(await response.read()))
+        return Answer(response.status, _parsed(await response.read()))
 
     async def watch(self, path: str, version: str) -> AsyncIterator[dict[str, Any]]:
         """The events of a collection from a version on, until the API server ends the watch."""
@@ -126,3 +126,12 @@ async def speaking(kubeconfig: Path) -> AsyncIterator[Speaker]:
             yield speaker
         finally:
             await speaker.end()
+
+
+def _parsed(content: bytes) -> dict[str, Any]:
+    """A body; plain text, as for paths that nobody serves yet, counts as the message."""
+    try:
+        body: dict[str, Any] = json.loads(content)
+    except ValueError:
+        return {"message": content.decode(errors="replace")}
+    return body

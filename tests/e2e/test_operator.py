@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,6 @@ from e2e.speaking import speaking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from conftest import StartDevCluster
     from e2e.operating import Operator
@@ -85,6 +85,48 @@ async def test_probes_and_metrics_answer(scene: Scene, operator: Operator) -> No
     assert await eventually(bound) == 1
     assert operator.metric("plimsoll_scheduler_cache_size", type="nodes") >= 1
     assert operator.metric("plimsoll_watch_lists_total", resource="pods") >= 1
+    assert operator.metric("plimsoll_scheduler_pod_scheduling_sli_duration_seconds_count", attempts="1") == 1
+    assert (
+        operator.metric(
+            "plimsoll_scheduler_plugin_evaluation_total", plugin="DefaultBinder", extension_point="Bind"
+        )
+        == 1
+    )
+
+
+async def test_a_pod_that_waits_is_counted_with_who_rejected_it_until_it_waits_no_more(
+    scene: Scene, operator: Operator
+) -> None:
+    """Gauges tell the present: one unschedulable pod, rejected by NodeResourcesFit, then none."""
+    await scene.node("a", cpu="1")
+    await scene.scheduling()
+    await scene.pod("big", cpu="2")
+
+    async def rejected() -> float:
+        return operator.metric(
+            "plimsoll_scheduler_unschedulable_pods", plugin="NodeResourcesFit", profile=scene.scheduler
+        )
+
+    assert await eventually(rejected, lambda pods: pods == 1) == 1
+    assert operator.metric("plimsoll_scheduler_pending_pods") >= 1
+    await scene.node("b", cpu="4")
+    await scene.until_bound("big")
+    assert await eventually(rejected, lambda pods: pods == 0) == 0
+
+
+async def test_every_metric_is_on_its_page(scene: Scene, operator: Operator) -> None:
+    """docs/metrics.md names all that a scrape shows, besides the process's and Python's own."""
+    await scene.node("a")
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
+
+    status, text = operator.ask("/metrics")
+    scraped = {tuple(line.split()[2:4]) for line in text.splitlines() if line.startswith("# TYPE ")}
+
+    assert status == 200
+    ours = {(name, kind) for name, kind in scraped if name.startswith("plimsoll_")}
+    ours -= {(name, kind) for name, kind in ours if name.endswith("_created")}
+    assert {name for name, kind in ours if f"| `{name}` | {kind} |" not in page} == set()
+    assert len(ours) > 20
 
 
 @pytest.mark.parametrize(

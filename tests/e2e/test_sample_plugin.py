@@ -109,7 +109,7 @@ async def test_a_pod_is_placed_by_a_plugin_of_another_package(
         assert "Absent of broken-plugins 0.1" in degraded["message"]
         assert "No module named 'not_there'" in degraded["message"]
         assert 'the name "NodeName" is taken by plimsoll.plugins.node_name' in degraded["message"]
-        assert operator.metric("plimsoll_scheduler_plugin_failures_total", extension_point="load") == 2
+        assert operator.metric("plimsoll_scheduler_plugin_failures_total", extension_point="Load") == 2
         await runner.cleanup()
 
 

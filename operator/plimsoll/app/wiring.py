@@ -5,6 +5,7 @@ The one module that may import every layer. It decides nothing.
 
 import asyncio
 import contextlib
+import functools
 import os
 import socket
 from collections.abc import Mapping
@@ -33,6 +34,7 @@ from plimsoll.app.settings import Settings
 from plimsoll.control.blaming import PluginFailures
 from plimsoll.control.ingesting import Ingestion
 from plimsoll.control.keeping import RecordKeeper
+from plimsoll.control.metering import Meter
 from plimsoll.control.ordering import QueueOrder
 from plimsoll.control.policies import Policies
 from plimsoll.control.rebalancing import Rebalancers
@@ -54,6 +56,8 @@ from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.telemetry.fanout import told_to_all
 from plimsoll.telemetry.logs import LoggingObserver, configure
 from plimsoll.telemetry.metrics import MetricsObserver
+from plimsoll.telemetry.rebalancing import RebalancingMetrics
+from plimsoll.telemetry.state import Sources, StateCollector
 
 
 class Operator:
@@ -65,7 +69,14 @@ class Operator:
         for collector in (GCCollector, PlatformCollector, ProcessCollector):
             collector(registry=self.metrics)
         self.failures = PluginFailures()
-        self.observer = told_to_all([MetricsObserver(self.metrics), LoggingObserver(), self.failures])
+        self.observer = told_to_all(
+            [
+                MetricsObserver(self.metrics),
+                RebalancingMetrics(self.metrics),
+                LoggingObserver(),
+                self.failures,
+            ]
+        )
         self.clock = SystemClock()
         randomness = SeededRandomness(settings.seed)
         self.session = session
@@ -80,6 +91,8 @@ class Operator:
         self.order = QueueOrder(PrioritySort(NoArgs()), self.observer)
         self.queue = SchedulingQueue(self.order.key)
         self.recorder = EventRecorder(session, self.clock, f"plimsoll-{socket.gethostname()}")
+        # Dice of its own: what is measured must not change what is decided.
+        self.meter = Meter(self.clock, SeededRandomness(settings.seed), self.observer)
         statuses = RetriedStatuses(PolicyStatusPatcher(session), self.clock)
         self.loop = SchedulingLoop(
             self.cache,
@@ -90,6 +103,7 @@ class Operator:
             statuses=PodStatusPatcher(session, self.clock),
             recorder=self.recorder,
             clock=self.clock,
+            meter=self.meter,
             observer=self.observer,
         )
         self.ingestion = Ingestion(self.cache, self.queue, self.loop.gate, self.observer, nominations)
@@ -130,16 +144,34 @@ class Operator:
             Reflector(
                 session,
                 resource,
-                self._ingest,
+                functools.partial(self._ingest, resource.name),
                 clock=self.clock,
                 randomness=randomness,
                 observer=self.observer,
             )
             for resource in WATCHED
         ]
+        self.metrics.register(StateCollector(self._sources()))
 
-    def _ingest(self, events: list[ClusterEvent]) -> None:
-        self.ingestion.apply(events, self.clock.monotonic())
+    def _sources(self) -> Sources:
+        cluster, cache, queue = self.cache.cluster, self.cache, self.queue
+        return Sources(
+            queues=queue.depths,
+            cache=lambda: {
+                "nodes": len(cluster),
+                "pods": len(cluster.pods),
+                "assumed_pods": len(cache.assumed),
+            },
+            rejections=lambda: ((queued.pod.pod.spec.scheduler_name, queued.rejected_by) for queued in queue),
+            in_flight=lambda: self.loop.in_flight,
+            calls=lambda: self.meter.counts,
+            events_dropped=lambda: self.recorder.dropped,
+        )
+
+    def _ingest(self, resource: str, events: list[ClusterEvent]) -> None:
+        began = self.clock.monotonic()
+        self.ingestion.apply(events, began)
+        self.observer.batch_taken_in(resource, len(events), self.clock.monotonic() - began)
 
     def _serve(self, schedulers: Mapping[str, Scheduler]) -> None:
         self.loop.schedulers = schedulers

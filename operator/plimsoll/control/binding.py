@@ -43,6 +43,7 @@ class Attempt:
         node: Where it goes.
         profile: Whose plugins are asked.
         state: What the scheduling cycle's plugins learned; the attempt's own.
+        began: When the attempt began, in seconds that never go back.
         held: Set while plugins make it wait.
         works: PreBind plugins that have something to do.
         nominated: Whether the API server was told where the pod will go.
@@ -53,6 +54,7 @@ class Attempt:
     node: str
     profile: Profile
     state: CycleState
+    began: float = 0.0
     held: HeldPod | None = None
     works: list[PreBindPlugin] = field(default_factory=list)
     nominated: bool = False

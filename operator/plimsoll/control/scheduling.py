@@ -12,6 +12,7 @@ from typing import Any
 from plimsoll.control.binding import Attempt, BindingCycle
 from plimsoll.control.claiming import ClaimBinder
 from plimsoll.control.explaining import Explanations, nominated_to
+from plimsoll.control.metering import Meter
 from plimsoll.control.ports import (
     Binder,
     Clock,
@@ -60,6 +61,7 @@ class SchedulingLoop:
         statuses: Writes conditions.
         recorder: Records events.
         clock: Time.
+        meter: Counts and times the calls of plugins.
         observer: Told of attempts and bindings.
 
     Attributes:
@@ -77,6 +79,7 @@ class SchedulingLoop:
         statuses: PodStatusWriter,
         recorder: Recorder,
         clock: Clock,
+        meter: Meter,
         observer: Observer,
     ) -> None:
         self.schedulers: Mapping[str, Scheduler] = {}
@@ -95,6 +98,7 @@ class SchedulingLoop:
         )
         self._recorder = recorder
         self._clock = clock
+        self._meter = meter
         self._observer = observer
         self._work = asyncio.Event()
         self._slots = asyncio.Semaphore(BINDINGS)
@@ -131,6 +135,11 @@ class SchedulingLoop:
         if held is not None:
             held.reject("", "removed")
 
+    @property
+    def in_flight(self) -> int:
+        """Binding cycles and preemptions under way."""
+        return len(self._tasks)
+
     def wake(self) -> None:
         """There may be something to do."""
         self._work.set()
@@ -161,9 +170,6 @@ class SchedulingLoop:
 
     async def _until_work(self, now: float) -> None:
         due = self._queue.next_due()
-        depths = self._queue.depths()
-        cluster = self._cache.cluster
-        self._observer.queues_measured(depths, len(cluster), len(cluster.pods), len(self._cache.assumed))
         waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._work.wait())]
         if due is not None:
             waits.append(asyncio.ensure_future(self._clock.sleep(max(0.0, due - now))))
@@ -179,7 +185,8 @@ class SchedulingLoop:
     def _contained(self, queued: QueuedPod) -> bool:
         """Try one pod; whatever breaks, such as a plugin's unprintable answer, the others are served."""
         try:
-            return self._attempt(queued)
+            with self._meter.attempt(queued.pod.pod.spec.scheduler_name):
+                return self._attempt(queued)
         except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
             uid = queued.pod.uid
             self._observer.failed("scheduling", f"{queued.pod.key}: {exc!r}")
@@ -201,17 +208,19 @@ class SchedulingLoop:
         except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
             problem = f"{type(exc).__name__}: {exc}"
             self._observer.failed("scheduling", problem)
+            self._observer.attempt_ended(name, Outcome.ERROR.value, self._clock.monotonic() - began)
             self._explanations.explain(pod.pod, "SchedulerError", problem)
             self._queue.failed(pod.uid, self._clock.monotonic(), frozenset())
             return False
         ended = self._clock.monotonic()
-        self._observer.attempt_ended(name, decision.outcome.value, ended - began)
         if decision.outcome is not Outcome.SCHEDULED:
+            self._observer.attempt_ended(name, decision.outcome.value, ended - began)
             self._reject(queued, decision, ended)
             return False
+        self._observer.cycle_ended(ended - began)
         self._cache.assume(pod, decision.node)
         scheduler.nominations.remove(pod.uid)
-        attempt = Attempt(pod, decision.node, scheduler.profile, scheduler.state_of(pod))
+        attempt = Attempt(pod, decision.node, scheduler.profile, scheduler.state_of(pod), began)
         attempt.state.write(VolumesPort(Snapshot(self._cache.cluster), self._volumes))
         status = self._binding.begin(attempt)
         if status.code is Code.WAIT:
@@ -256,7 +265,7 @@ class SchedulingLoop:
                 for outranked in nomination.outranked:
                     scheduler.nominations.remove(outranked.uid)
                     await self._preemptor.clear_nomination(outranked.pod)
-            self._observer.preempted(name, len(nomination.victims))
+            self._observer.preempted(len(nomination.victims))
             for victim in nomination.victims:
                 if victim.is_terminating:
                     continue
@@ -289,11 +298,13 @@ class SchedulingLoop:
             self._observer.failed("binding", repr(task.exception()))
 
     async def _bind_when_permitted(self, queued: QueuedPod, attempt: Attempt) -> None:
+        began = self._clock.monotonic()
         try:
             status = await self._binding.permission(attempt)
         except BaseException:
             self._undo(attempt)
             raise
+        self._observer.permit_waited(status.code.value, self._clock.monotonic() - began)
         if not status.is_success:
             self._unbound(queued, attempt, status)
             return
@@ -314,7 +325,9 @@ class SchedulingLoop:
             return
         self._queue.bound(pod.uid)
         self._explanations.forget(pod.uid)
-        self._observer.pod_bound(name, queued.attempts, self._clock.monotonic() - queued.first_seen)
+        now = self._clock.monotonic()
+        self._observer.attempt_ended(name, Outcome.SCHEDULED.value, now - attempt.began)
+        self._observer.pod_bound(queued.attempts, now - queued.first_seen)
         self._recorder.record(
             Note(
                 pod_reference(pod.pod),
@@ -337,10 +350,13 @@ class SchedulingLoop:
     def _unbound(self, queued: QueuedPod, attempt: Attempt, status: Status) -> None:
         """Undo an attempt that did not end in a binding; what the watch says next decides about the pod."""
         uid, answer = attempt.pod.uid, attempt.answer
+        name = attempt.profile.scheduler_name
         is_ours = uid in self._queue
+        result = Outcome.UNSCHEDULABLE if status.is_rejected else Outcome.ERROR
+        self._observer.attempt_ended(name, result.value, self._clock.monotonic() - attempt.began)
         verdict = answer.verdict if answer is not None and not answer.is_done else None
         if verdict is not None:
-            self._observer.binding_failed(attempt.profile.scheduler_name, verdict.value, status.message)
+            self._observer.binding_failed(name, verdict.value, status.message)
         rejected_by = frozenset({status.plugin}) if status.is_rejected else frozenset()
         self._undo(attempt, rejected_by)
         # The room it held is free again: for others, if a plugin does not want this pod to have it.

@@ -1,8 +1,41 @@
-"""Calling plugins: what they raise becomes a PluginError with their name, once, here."""
+"""Calling plugins: what they raise gets their name, and their calls are metered, once, here."""
 
+from collections import defaultdict
+from collections.abc import Callable
+from contextvars import ContextVar
 from types import TracebackType
 
 from plimsoll.framework import MAX_SCORE, MIN_SCORE, IntArray, PluginError
+
+#: Told of a timed call: plugin, extension point, whether it raised, seconds.
+Timed = Callable[[str, str, bool, float], None]
+
+
+class PluginCalls:
+    """Counts the calls of one profile's plugins; times those of the attempt it is made for.
+
+    Args:
+        counts: Calls by plugin and extension point, shared by all attempts of the profile.
+        clock: Seconds that never go back; None: count only.
+        timed: Told of each call when there is a clock.
+    """
+
+    __slots__ = ("clock", "counts", "timed")
+
+    def __init__(
+        self,
+        counts: defaultdict[tuple[str, str], int],
+        clock: Callable[[], float] | None = None,
+        timed: Timed | None = None,
+    ) -> None:
+        self.counts = counts
+        self.clock = clock
+        self.timed = timed
+
+
+#: Who meters the calls made here: of the context, so that a binding task is metered as the attempt it belongs
+#: to, and a plan that a thread computes beside it is not.
+METER: ContextVar[PluginCalls | None] = ContextVar("METER", default=None)
 
 
 class calling:  # noqa: N801 - it stands in a with statement and reads as a verb
@@ -14,18 +47,25 @@ class calling:  # noqa: N801 - it stands in a with statement and reads as a verb
         PluginError: Chained to the plugin's own exception.
     """
 
-    __slots__ = ("_plugin", "_point")
+    __slots__ = ("_began", "_calls", "_plugin", "_point")
 
     def __init__(self, plugin: str, point: str) -> None:
         self._plugin = plugin
         self._point = point
 
     def __enter__(self) -> None:
-        """Nothing to set up."""
+        calls = self._calls = METER.get()
+        if calls is not None:
+            calls.counts[self._plugin, self._point] += 1
+            if calls.clock is not None:
+                self._began = calls.clock()
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, where: TracebackType | None
     ) -> None:
+        calls = self._calls
+        if calls is not None and calls.clock is not None and calls.timed is not None:
+            calls.timed(self._plugin, self._point, raised is not None, calls.clock() - self._began)
         if isinstance(raised, Exception) and not isinstance(raised, PluginError):
             raise PluginError(self._plugin, self._point, f"{type(raised).__name__}: {raised}") from raised
 

@@ -15,26 +15,38 @@ class Observer:
     def watch_listed(self, resource: str, objects: int) -> None:
         """A list is complete."""
 
+    def batch_taken_in(self, resource: str, events: int, seconds: float) -> None:
+        """What a list or watch told was applied."""
+
     def object_skipped(self, resource: str, name: str, problem: str) -> None:
         """An object cannot be read; it is as if it did not exist."""
 
+    def cycle_ended(self, seconds: float) -> None:
+        """A scheduling cycle has found a node."""
+
     def attempt_ended(self, profile: str, result: str, seconds: float) -> None:
-        """A scheduling attempt ended: scheduled, unschedulable or error."""
+        """An attempt ended, binding included: scheduled, unschedulable or error."""
+
+    def plugin_called(self, plugin: str, point: str, failed: bool, seconds: float) -> None:
+        """A plugin was called, in an attempt that is timed."""
+
+    def point_passed(self, profile: str, point: str, failed: bool, seconds: float) -> None:
+        """An extension point was passed, in an attempt that is timed."""
 
     def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
         """A plugin raised or broke a rule."""
 
-    def pod_bound(self, profile: str, attempts: int, seconds: float) -> None:
+    def permit_waited(self, result: str, seconds: float) -> None:
+        """A pod that plugins held was let go or rejected; ``result`` is the status code."""
+
+    def pod_bound(self, attempts: int, seconds: float) -> None:
         """A pod was bound, ``seconds`` after it entered the queue."""
 
     def binding_failed(self, profile: str, verdict: str, message: str) -> None:
         """The API server did not take a binding."""
 
-    def preempted(self, profile: str, victims: int) -> None:
+    def preempted(self, victims: int) -> None:
         """Room was made for a pod."""
-
-    def queues_measured(self, depths: Mapping[str, int], nodes: int, pods: int, assumed: int) -> None:
-        """Pods by queue, and the sizes of the cache."""
 
     def run_ended(self, policy: str, considered: int, planned: int, refused: Mapping[str, int]) -> None:
         """A rebalancing run has planned."""

@@ -1,18 +1,29 @@
-"""Observer → prometheus-client; all metric names live here.
+"""Metrics of scheduling, of watches and of failures, told by the observer's hooks.
 
-Names follow kube-scheduler's semantics under our prefix: ``plimsoll_<subsystem>_<noun>_<unit>``. Label
-values are enumerable: profiles, plugins, extension points, results, policies, strategies, phases,
-resources; never a pod.
+Names and meanings are kube-scheduler's under our prefix: where it has ``scheduler_x``, we have
+``plimsoll_scheduler_x``. Label values are enumerable: profiles, plugins, extension points, results,
+policies, strategies, phases, resources; never a pod. docs/metrics.md is written from here.
+
+Source: kube-scheduler v1.36, ``pkg/scheduler/metrics/metrics.go``. Differs: buckets begin at 0.1 ms where
+upstream's begin at 1 ms.
 """
 
-from collections.abc import Mapping
-
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from plimsoll.framework.observer import Observer
 
-ATTEMPT_BUCKETS = tuple(0.0001 * 2**power for power in range(16))
+ATTEMPT_BUCKETS = tuple(0.0001 * 2**power for power in range(18))
 SLI_BUCKETS = tuple(0.01 * 2**power for power in range(20))
+POINT_BUCKETS = tuple(0.0001 * 2**power for power in range(12))
+PLUGIN_BUCKETS = tuple(0.00001 * 1.5**power for power in range(20))
+
+#: From so many attempts on a pod is counted with its likes.
+MANY_ATTEMPTS = 15
+
+
+def upstream_point(point: str) -> str:
+    """An extension point as kube-scheduler's metrics write it: ``PreFilter``."""
+    return point[:1].upper() + point[1:]
 
 
 class MetricsObserver(Observer):
@@ -21,113 +32,114 @@ class MetricsObserver(Observer):
     def __init__(self, registry: CollectorRegistry) -> None:
         self.attempts = Counter(
             "plimsoll_scheduler_schedule_attempts",
-            "Attempts to schedule pods, by outcome. Labeled by profile and result.",
-            ["profile", "result"],
+            "Attempts to schedule pods: scheduled, unschedulable, error.",
+            ["result", "profile"],
             registry=registry,
         )
         self.attempt_seconds = Histogram(
+            "plimsoll_scheduler_scheduling_attempt_duration_seconds",
+            "One attempt, binding included.",
+            ["result", "profile"],
+            buckets=ATTEMPT_BUCKETS,
+            registry=registry,
+        )
+        self.algorithm_seconds = Histogram(
             "plimsoll_scheduler_scheduling_algorithm_duration_seconds",
-            "Time of one scheduling cycle, without the binding. Labeled by profile and result.",
-            ["profile", "result"],
+            "One scheduling cycle that found a node, without the binding.",
             buckets=ATTEMPT_BUCKETS,
             registry=registry,
         )
         self.sli_seconds = Histogram(
             "plimsoll_scheduler_pod_scheduling_sli_duration_seconds",
-            "Time from a pod's entering the queue to its binding. Labeled by profile.",
-            ["profile"],
+            "From a pod's entering the queue to its binding; by the attempts it took: 1 to 14, 15+.",
+            ["attempts"],
             buckets=SLI_BUCKETS,
             registry=registry,
         )
         self.pod_attempts = Histogram(
             "plimsoll_scheduler_pod_scheduling_attempts",
-            "Attempts it took to bind a pod. Labeled by profile.",
-            ["profile"],
+            "Attempts it took to bind a pod.",
             buckets=(1, 2, 4, 8, 16),
+            registry=registry,
+        )
+        self.point_seconds = Histogram(
+            "plimsoll_scheduler_framework_extension_point_duration_seconds",
+            "All plugins of an extension point, in one attempt of ten; Success or Error.",
+            ["extension_point", "status", "profile"],
+            buckets=POINT_BUCKETS,
+            registry=registry,
+        )
+        self.plugin_seconds = Histogram(
+            "plimsoll_scheduler_plugin_execution_duration_seconds",
+            "One call of a plugin for all nodes asked about, in one attempt of ten; Success or Error.",
+            ["plugin", "extension_point", "status"],
+            buckets=PLUGIN_BUCKETS,
+            registry=registry,
+        )
+        self.permit_seconds = Histogram(
+            "plimsoll_scheduler_permit_wait_duration_seconds",
+            "How long plugins held a pod at Permit; by the status code that ended it.",
+            ["result"],
+            buckets=ATTEMPT_BUCKETS,
             registry=registry,
         )
         self.binding_failures = Counter(
             "plimsoll_scheduler_binding_failures",
-            "Bindings that the API server did not take. Labeled by profile and verdict.",
+            "Bindings that the API server did not take.",
             ["profile", "verdict"],
+            registry=registry,
+        )
+        self.preemptions = Counter(
+            "plimsoll_scheduler_preemption_attempts",
+            "Pods that room was made for.",
             registry=registry,
         )
         self.victims = Histogram(
             "plimsoll_scheduler_preemption_victims",
-            "Pods removed to make room for one. Labeled by profile.",
-            ["profile"],
+            "Pods chosen to leave so that one has room.",
             buckets=(1, 2, 4, 8, 16, 32, 64),
-            registry=registry,
-        )
-        self.pending = Gauge(
-            "plimsoll_scheduler_pending_pods",
-            "Pods that wait. Labeled by queue: active, backoff, unschedulable, gated.",
-            ["queue"],
-            registry=registry,
-        )
-        self.cache_size = Gauge(
-            "plimsoll_scheduler_cache_size",
-            "Objects in the cache. Labeled by type: nodes, pods, assumed_pods.",
-            ["type"],
             registry=registry,
         )
         self.plugin_failures = Counter(
             "plimsoll_scheduler_plugin_failures",
-            "Plugins that raised or broke a rule. Labeled by plugin and extension_point.",
+            "Plugins that raised or broke a rule; Load when one could not be loaded.",
             ["plugin", "extension_point"],
             registry=registry,
         )
         self.watch_failures = Counter(
             "plimsoll_watch_failures",
-            "Lists and watches that broke and were taken up again. Labeled by resource.",
+            "Lists and watches that broke and were taken up again.",
             ["resource"],
             registry=registry,
         )
         self.watch_lists = Counter(
             "plimsoll_watch_lists",
-            "Complete lists. Labeled by resource.",
+            "Complete lists.",
             ["resource"],
+            registry=registry,
+        )
+        self.watch_events = Counter(
+            "plimsoll_watch_events",
+            "Events that lists and watches came to.",
+            ["resource"],
+            registry=registry,
+        )
+        self.batch_seconds = Histogram(
+            "plimsoll_watch_batch_duration_seconds",
+            "Taking in all events that arrived together.",
+            ["resource"],
+            buckets=ATTEMPT_BUCKETS,
             registry=registry,
         )
         self.skipped = Counter(
             "plimsoll_watch_skipped_objects",
-            "Objects that cannot be read and were left out. Labeled by resource.",
+            "Objects that cannot be read and were left out.",
             ["resource"],
-            registry=registry,
-        )
-        self.candidates = Counter(
-            "plimsoll_rebalancer_candidates",
-            "Candidates that strategies returned. Labeled by policy.",
-            ["policy"],
-            registry=registry,
-        )
-        self.planned = Counter(
-            "plimsoll_rebalancer_planned_moves",
-            "Moves planned, or predicted in a dry run. Labeled by policy.",
-            ["policy"],
-            registry=registry,
-        )
-        self.refused = Counter(
-            "plimsoll_rebalancer_refused_candidates",
-            "Candidates that were not planned. Labeled by policy and reason.",
-            ["policy", "reason"],
-            registry=registry,
-        )
-        self.phases = Counter(
-            "plimsoll_rebalancer_records",
-            "Eviction records that reached a phase. Labeled by policy, strategy and phase.",
-            ["policy", "strategy", "phase"],
-            registry=registry,
-        )
-        self.dropped = Counter(
-            "plimsoll_rebalancer_dropped_records",
-            "Records that were not written, or deleted by retention. Labeled by policy and why.",
-            ["policy", "why"],
             registry=registry,
         )
         self.failures = Counter(
             "plimsoll_contained_failures",
-            "Failures of our own that were contained. Labeled by where.",
+            "Failures of our own that were contained.",
             ["where"],
             registry=registry,
         )
@@ -140,54 +152,59 @@ class MetricsObserver(Observer):
         """Count."""
         self.watch_lists.labels(resource).inc()
 
+    def batch_taken_in(self, resource: str, events: int, seconds: float) -> None:
+        """Count and time."""
+        self.watch_events.labels(resource).inc(events)
+        self.batch_seconds.labels(resource).observe(seconds)
+
     def object_skipped(self, resource: str, name: str, problem: str) -> None:  # noqa: ARG002 - for the log
         """Count."""
         self.skipped.labels(resource).inc()
 
+    def cycle_ended(self, seconds: float) -> None:
+        """Time."""
+        self.algorithm_seconds.observe(seconds)
+
     def attempt_ended(self, profile: str, result: str, seconds: float) -> None:
         """Count and time."""
-        self.attempts.labels(profile, result).inc()
-        self.attempt_seconds.labels(profile, result).observe(seconds)
+        self.attempts.labels(result, profile).inc()
+        self.attempt_seconds.labels(result, profile).observe(seconds)
+
+    def plugin_called(self, plugin: str, point: str, failed: bool, seconds: float) -> None:
+        """Time."""
+        self.plugin_seconds.labels(plugin, upstream_point(point), _status(failed)).observe(seconds)
+
+    def point_passed(self, profile: str, point: str, failed: bool, seconds: float) -> None:
+        """Time."""
+        self.point_seconds.labels(upstream_point(point), _status(failed), profile).observe(seconds)
 
     def plugin_failed(self, plugin: str, point: str, problem: str) -> None:  # noqa: ARG002 - for the log
         """Count."""
-        self.plugin_failures.labels(plugin, point).inc()
+        self.plugin_failures.labels(plugin, upstream_point(point)).inc()
 
-    def pod_bound(self, profile: str, attempts: int, seconds: float) -> None:
+    def permit_waited(self, result: str, seconds: float) -> None:
+        """Time."""
+        self.permit_seconds.labels(result).observe(seconds)
+
+    def pod_bound(self, attempts: int, seconds: float) -> None:
         """Time and count."""
-        self.sli_seconds.labels(profile).observe(seconds)
-        self.pod_attempts.labels(profile).observe(attempts)
+        label = str(attempts) if attempts < MANY_ATTEMPTS else f"{MANY_ATTEMPTS}+"
+        self.sli_seconds.labels(label).observe(seconds)
+        self.pod_attempts.observe(attempts)
 
     def binding_failed(self, profile: str, verdict: str, message: str) -> None:  # noqa: ARG002 - for the log
         """Count."""
         self.binding_failures.labels(profile, verdict).inc()
 
-    def preempted(self, profile: str, victims: int) -> None:
-        """Count victims."""
-        self.victims.labels(profile).observe(victims)
-
-    def queues_measured(self, depths: Mapping[str, int], nodes: int, pods: int, assumed: int) -> None:
-        """Set the gauges."""
-        for queue, depth in depths.items():
-            self.pending.labels(queue).set(depth)
-        for kind, size in (("nodes", nodes), ("pods", pods), ("assumed_pods", assumed)):
-            self.cache_size.labels(kind).set(size)
-
-    def run_ended(self, policy: str, considered: int, planned: int, refused: Mapping[str, int]) -> None:
+    def preempted(self, victims: int) -> None:
         """Count."""
-        self.candidates.labels(policy).inc(considered)
-        self.planned.labels(policy).inc(planned)
-        for reason, count in refused.items():
-            self.refused.labels(policy, reason).inc(count)
-
-    def record_changed(self, policy: str, strategy: str, phase: str) -> None:
-        """Count."""
-        self.phases.labels(policy, strategy, phase).inc()
-
-    def record_dropped(self, policy: str, why: str) -> None:
-        """Count."""
-        self.dropped.labels(policy, why).inc()
+        self.preemptions.inc()
+        self.victims.observe(victims)
 
     def failed(self, where: str, problem: str) -> None:  # noqa: ARG002 - for the log
         """Count by the first word: the rest may name an object."""
         self.failures.labels(where.split(" ", 1)[0]).inc()
+
+
+def _status(failed: bool) -> str:
+    return "Error" if failed else "Success"

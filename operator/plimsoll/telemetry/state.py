@@ -1,0 +1,99 @@
+"""What is counted when somebody looks: queues, caches, plugin calls.
+
+Such figures change with every pod and are read every few seconds: they are taken from the state itself when
+Prometheus scrapes, in the event loop that owns it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from plimsoll.telemetry.metrics import upstream_point
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the figures come from.
+
+    Attributes:
+        queues: Waiting pods by queue.
+        cache: Sizes by type.
+        rejections: For each pod that waits: its profile, and the plugins that rejected its last attempt.
+        in_flight: Binding cycles and preemptions under way.
+        calls: By profile: calls by plugin and extension point.
+        events_dropped: Events that were not written.
+    """
+
+    queues: Callable[[], Mapping[str, int]]
+    cache: Callable[[], Mapping[str, int]]
+    rejections: Callable[[], Iterable[tuple[str, Iterable[str]]]]
+    in_flight: Callable[[], int]
+    calls: Callable[[], Mapping[str, Mapping[tuple[str, str], int]]]
+    events_dropped: Callable[[], int]
+
+
+class StateCollector(Collector):
+    """Reads its sources at each scrape."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    def describe(self) -> Sequence[Metric]:
+        """The families, empty."""
+        return list(_families().values())
+
+    def collect(self) -> Iterator[Metric]:
+        """The families with their samples."""
+        sources, families = self._sources, _families()
+        for queue, depth in sources.queues().items():
+            families["pending"].add_metric([queue], depth)
+        for kind, size in sources.cache().items():
+            families["cache"].add_metric([kind], size)
+        waiting = Counter(
+            (plugin, profile) for profile, plugins in sources.rejections() for plugin in plugins
+        )
+        for labels, pods in waiting.items():
+            families["unschedulable"].add_metric(labels, pods)
+        families["in_flight"].add_metric([], sources.in_flight())
+        for profile, counts in sources.calls().items():
+            for (plugin, point), calls in counts.items():
+                families["calls"].add_metric([plugin, upstream_point(point), profile], calls)
+        families["dropped"].add_metric([], sources.events_dropped())
+        yield from families.values()
+
+
+def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
+    return {
+        "pending": GaugeMetricFamily(
+            "plimsoll_scheduler_pending_pods",
+            "Pods that wait: active, backoff, unschedulable, gated.",
+            labels=["queue"],
+        ),
+        "cache": GaugeMetricFamily(
+            "plimsoll_scheduler_cache_size",
+            "Objects in the cache: nodes, pods, assumed_pods.",
+            labels=["type"],
+        ),
+        "unschedulable": GaugeMetricFamily(
+            "plimsoll_scheduler_unschedulable_pods",
+            "Waiting pods whose last attempt a plugin rejected; one rejected by several counts for each.",
+            labels=["plugin", "profile"],
+        ),
+        "in_flight": GaugeMetricFamily(
+            "plimsoll_scheduler_inflight_bindings",
+            "Binding cycles and preemptions under way.",
+        ),
+        "calls": CounterMetricFamily(
+            "plimsoll_scheduler_plugin_evaluation",
+            "Calls of a plugin; an answer that is kept from an earlier attempt costs none.",
+            labels=["plugin", "extension_point", "profile"],
+        ),
+        "dropped": CounterMetricFamily(
+            "plimsoll_events_dropped",
+            "Events that were not written: too many waited, or the API server refused one.",
+        ),
+    }

@@ -1,0 +1,79 @@
+"""docs/metrics.md from the registry: ``python -m plimsoll.testing.metric_pages docs/metrics.md``.
+
+``make docs`` writes the page, and a test fails when it lags behind.
+"""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Metric
+
+from plimsoll.telemetry.metrics import MetricsObserver
+from plimsoll.telemetry.rebalancing import RebalancingMetrics
+from plimsoll.telemetry.state import Sources, StateCollector
+
+HEAD = """# Metrics
+
+`plimsoll run` answers Prometheus on `--metrics-port` (8081) at `/metrics`. Where kube-scheduler has
+`scheduler_x`, Plimsoll has `plimsoll_scheduler_x` with the same meaning, so that its dashboards and alerts
+need a prefix and nothing else. No label names a pod or a node. The usual `process_…` and `python_…` metrics
+are there, too.
+
+Written by `make docs` from the code: change that.
+
+"""
+
+#: The last word of a name says what it counts in.
+UNITS = ("seconds", "bytes")
+
+#: How a collector that is asked at scrape names its labels; it has no samples before it was asked.
+_NOTHING = Sources(
+    queues=dict,
+    cache=dict,
+    rejections=list,
+    in_flight=int,
+    calls=dict,
+    events_dropped=int,
+)
+
+
+def families() -> list[tuple[Metric, tuple[str, ...]]]:
+    """Every metric of ours with its labels, by name."""
+    registry = CollectorRegistry()
+    MetricsObserver(registry)
+    RebalancingMetrics(registry)
+    registry.register(StateCollector(_NOTHING))
+    found = {
+        family.name: (family, tuple(getattr(family, "_labelnames", ()) or getattr(each, "_labelnames", ())))
+        for each in registry._collector_to_names  # noqa: SLF001 - the registry lists its collectors nowhere else
+        for family in each.describe()
+    }
+    return [found[name] for name in sorted(found)]
+
+
+def page(metrics: Iterable[tuple[Metric, tuple[str, ...]]]) -> str:
+    """The page, in Markdown."""
+    rows = [
+        f"| `{_exposed(family)}` | {family.type} | {', '.join(f'`{label}`' for label in labels) or 'none'} | "
+        f"{_unit(family)} | {family.documentation} |"
+        for family, labels in metrics
+    ]
+    return (
+        HEAD
+        + "| Name | Type | Labels | Unit | Meaning |\n| --- | --- | --- | --- | --- |\n"
+        + "\n".join(rows)
+    ) + "\n"
+
+
+def _exposed(family: Metric) -> str:
+    return f"{family.name}_total" if family.type == "counter" else family.name
+
+
+def _unit(family: Metric) -> str:
+    last = family.name.rsplit("_", 1)[-1]
+    return last if last in UNITS else "1"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(families()), encoding="utf-8")
