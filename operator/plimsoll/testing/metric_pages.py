@@ -6,6 +6,7 @@
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Metric
 
@@ -44,11 +45,12 @@ def families() -> list[tuple[Metric, tuple[str, ...]]]:
     MetricsObserver(registry)
     RebalancingMetrics(registry)
     registry.register(StateCollector(_NOTHING))
-    found = {
-        family.name: (family, tuple(getattr(family, "_labelnames", ()) or getattr(each, "_labelnames", ())))
-        for each in registry._collector_to_names  # noqa: SLF001 - the registry lists its collectors nowhere else
-        for family in each.describe()
-    }
+    found: dict[str, tuple[Metric, tuple[str, ...]]] = {}
+    collectors: Iterable[Any] = registry._collector_to_names  # noqa: SLF001 - it lists them nowhere else
+    for each in collectors:
+        for family in each.describe():
+            labels = getattr(family, "_labelnames", ()) or getattr(each, "_labelnames", ())
+            found[family.name] = family, tuple(labels)
     return [found[name] for name in sorted(found)]
 
 
