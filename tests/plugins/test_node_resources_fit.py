@@ -1,10 +1,13 @@
 """NodeResourcesFit, against upstream's own arithmetic and the conformance laws."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from plimsoll.framework import SUCCESS, Code, CycleState
-from plimsoll.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
+from plimsoll.plugins.node_resources_fit import EXACT, NodeResourcesFit, NodeResourcesFitArgs, divided
 from plimsoll.testing.builders import a_node, a_pod, a_snapshot, the_info
 from plimsoll.testing.conformance import FilterPluginConformance, ScorePluginConformance
 
@@ -267,3 +270,19 @@ class TestRequestedToCapacityRatioConformance(ScorePluginConformance):
     """The laws every score plugin obeys, for the third strategy."""
 
     plugin = strategy("RequestedToCapacityRatio", *BOTH, (GPU, 3), shape=RISING)
+
+
+@given(
+    numerators=st.lists(
+        st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(0, EXACT + 2)), min_size=1, max_size=4
+    ),
+    divisor=st.one_of(st.integers(1, 2**63 - 1), st.integers(1, 2**20)),
+    near=st.booleans(),
+)
+def test_quotients_are_exact_and_truncated_whatever_the_size(numerators, divisor, near):
+    """Also where a double would round up: just below a multiple of the divisor."""
+    if near:
+        numerators = [max(number // divisor * divisor - 1, 0) for number in numerators]
+    truncated = [abs(number) // divisor * (1 if number >= 0 else -1) for number in numerators]
+
+    assert divided(np.array(numerators), np.full(len(numerators), divisor)).tolist() == truncated

@@ -6,7 +6,6 @@ same pod, same tie-break: same decision.
 Source: kube-scheduler v1.36, ``schedule_one.go``. Differs: all feasible nodes are scored, none sampled.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -15,9 +14,9 @@ import numpy as np
 
 from plimsoll.engine.kept_scores import ScoreTable
 from plimsoll.engine.lane import EXCLUDED, FEASIBLE, Lane
+from plimsoll.engine.lane_cache import LaneCache
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.runtime import calling
-from plimsoll.engine.shared_columns import SharedColumns
 from plimsoll.engine.trial import Trial
 from plimsoll.engine.what_if import LaneWhatIf
 from plimsoll.framework import (
@@ -34,9 +33,6 @@ from plimsoll.framework import (
     Snapshot,
     Status,
 )
-
-#: Lanes kept a profile take at most about this much memory.
-LANE_BYTES = 256 * 2**20
 
 #: Chooses one of ``n`` equally good nodes: a number in 0..n-1.
 Choose = Callable[[int], int]
@@ -170,20 +166,19 @@ class Scheduler:
         self.cluster = cluster
         self.nominations = Nominations() if nominations is None else nominations
         self._choose = choose
-        self._lanes: OrderedDict[object, Lane] = OrderedDict()
-        self._shared = SharedColumns(cluster)
+        self._lanes = LaneCache(profile, cluster)
 
     def schedule(self, pod: PodInfo) -> Decision:
         """Try to place a pod; never raises for what a plugin does."""
         try:
             return self._schedule(pod)
         except PluginError as exc:
-            self._lanes.pop(pod.template, None)
+            self._lanes.drop(pod.template)
             return Decision(pod, Outcome.ERROR, message=str(exc), error=exc)
 
     def state_of(self, pod: PodInfo) -> CycleState:
         """What the plugins learned in the pod's latest attempt; a copy for Reserve to Bind to write into."""
-        lane = self._lanes.get(pod.template)
+        lane = self._lanes.find(pod.template)
         return CycleState() if lane is None else lane.state.clone()
 
     def evaluate(self, pod: PodInfo) -> Evaluation:
@@ -360,16 +355,7 @@ class Scheduler:
         if pod.pod.spec.node_name:
             # Not part of the template: nothing that is kept for its siblings holds for this pod.
             return Lane(self.profile, self.cluster)
-        lane = self._lanes.get(pod.template)
-        if lane is None:
-            lane = self._lanes[pod.template] = Lane(self.profile, self.cluster, self._shared)
-            columns = len(self.profile.filter) + len(self.profile.score) + 2
-            most = max(16, LANE_BYTES // (8 * columns * max(1, len(self.cluster))))
-            while len(self._lanes) > most:
-                self._lanes.popitem(last=False)
-        else:
-            self._lanes.move_to_end(pod.template)
-        return lane
+        return self._lanes.use(pod.template)
 
 
 class _LazyStatuses(Mapping[int, Status]):

@@ -148,7 +148,7 @@ class CountColumns:
 
 def columns_of(axes: Sequence[int]) -> slice | list[int]:
     """How to cut these columns out of (N, R): neighbours as a slice, which copies nothing."""
-    first, count = axes[0], len(axes)
+    first, count = axes[0] if axes else 0, len(axes)
     return slice(first, first + count) if list(axes) == list(range(first, first + count)) else list(axes)
 
 

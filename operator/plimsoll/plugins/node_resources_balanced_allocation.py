@@ -13,6 +13,7 @@ Source: kube-scheduler v1.36, ``noderesources/balanced_allocation.go``.
 Differs: not at all; IEEE doubles, and truncation where it truncates.
 """
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -28,6 +29,7 @@ from plimsoll.framework import (
     IntArray,
     PluginArgs,
     PodInfo,
+    PodTemplate,
     PreScorePlugin,
     Reads,
     ScorePlugin,
@@ -65,6 +67,23 @@ class NodeResourcesBalancedAllocationArgs(PluginArgs):
         return resources
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Compared:
+    """What the score looks at, for one template and the axes there are.
+
+    Attributes:
+        template: Whose.
+        resources: The R axis.
+        columns: The K axes that count.
+        amounts: Shape (K,): what the pod requests.
+    """
+
+    template: PodTemplate
+    resources: tuple[str, ...]
+    columns: slice | list[int]
+    amounts: IntArray
+
+
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     """Favour nodes that the pod brings into balance."""
 
@@ -81,40 +100,63 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         """Points per node, shape (N,)."""
-        axes, amounts = [], []
-        for name in self._names:
-            axis, amount = snapshot.axis_of(name), pod.template.requests.get(name, 0)
-            if axis is None or name == "pods" or (amount == 0 and is_scalar(name)):
-                continue
-            axes.append(axis)
-            amounts.append(amount)
-        if not axes:
+        compared = self._compared(state, pod, snapshot)
+        if not len(compared.amounts):
             return all_feasible(snapshot) + 75
-        columns = columns_of(axes)
-        capacity = snapshot.allocatable[:, columns]
-        taken = snapshot.requested[:, columns]
-        counted = capacity != 0
-        some = np.maximum(capacity, 1)
-        with_pod = _balance((taken + np.array(amounts, dtype=np.int64)) / some, counted)
-        points: IntArray = 50 + (50 + with_pod - _balance(taken / some, counted)) // 2
+        capacity = snapshot.allocatable[:, compared.columns]
+        taken = snapshot.requested[:, compared.columns]
+        counted = None if capacity.min(initial=1) > 0 else capacity != 0
+        some = capacity if counted is None else np.maximum(capacity, 1)
+        points = _balance((taken + compared.amounts) / some, counted)
+        points += 50
+        points -= _balance(taken / some, counted)
+        points //= 2
+        points += 50
         return points
 
+    def _compared(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> _Compared:
+        """The resources that count for this pod, found once for its template."""
+        known = state.find(_Compared)
+        if known is not None and known.template is pod.template and known.resources is snapshot.resources:
+            return known
+        requests = pod.template.requests
+        axes = {
+            name: axis
+            for name in self._names
+            if (axis := snapshot.axis_of(name)) is not None
+            and name != "pods"
+            and (requests.get(name, 0) != 0 or not is_scalar(name))
+        }
+        compared = _Compared(
+            template=pod.template,
+            resources=snapshot.resources,
+            columns=columns_of(list(axes.values())),
+            amounts=np.array([requests.get(name, 0) for name in axes], dtype=np.int64),
+        )
+        state.write(compared)
+        return compared
 
-def _balance(fractions: FloatArray, counted: BoolArray) -> IntArray:
+
+def _balance(fractions: FloatArray, counted: BoolArray | None) -> IntArray:
     """How even the fractions of each node are, 0..100, shape (N,).
 
     Args:
-        fractions: Taken of allocatable, shape (N, K); above 1 counts as 1.
-        counted: Where a node has the resource at all, shape (N, K).
+        fractions: Taken of allocatable, shape (N, K), changed on the way; above 1 counts as 1.
+        counted: Where a node has the resource at all, shape (N, K); None: everywhere.
     """
-    fractions = np.minimum(fractions, 1.0)
+    np.minimum(fractions, 1.0, out=fractions)
     if fractions.shape[1] == 2:
-        deviation = np.abs(fractions[:, 0] - fractions[:, 1]) / 2
-        if not counted.all():
+        deviation = fractions[:, 0] - fractions[:, 1]
+        np.abs(deviation, out=deviation)
+        deviation /= 2
+        if counted is not None:
             deviation *= counted.all(axis=1)
     else:
+        counted = np.ones(fractions.shape, dtype=np.bool_) if counted is None else counted
         deviation = _deviation(fractions.T, counted.T)
-    balance: IntArray = ((1 - deviation) * MAX_SCORE).astype(np.int64)
+    np.subtract(1, deviation, out=deviation)
+    deviation *= MAX_SCORE
+    balance: IntArray = deviation.astype(np.int64)
     return balance
 
 
