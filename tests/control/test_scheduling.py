@@ -11,7 +11,7 @@ from plimsoll.control.ingesting import Ingestion
 from plimsoll.control.metering import Meter
 from plimsoll.control.ports import Answer, Verdict
 from plimsoll.control.scheduling import SchedulingLoop
-from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Code, Registry, Status, error, unschedulable
 from plimsoll.framework.observer import Observer
@@ -67,8 +67,9 @@ class Stage:
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]
         names += [Enabled(plugin.name) for plugin in more] + [Enabled("DefaultBinder")]
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
-        self.loop.schedulers = {"s": Scheduler(self.profile, self.cache.cluster)}
-        self.ingestion = Ingestion(self.cache, self.queue, self.loop.gate, self.observer)
+        nominations = Nominations()
+        self.loop.schedulers = {"s": Scheduler(self.profile, self.cache.cluster, nominations=nominations)}
+        self.ingestion = Ingestion(self.cache, self.queue, self.loop.gate, self.observer, nominations)
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)
 
@@ -420,3 +421,101 @@ async def test_a_preemptor_deleted_before_its_victims_leaves_no_nomination(stage
 
     assert one.loop.schedulers["s"].nominations.by_node == {}
     assert one.preemptor.victims == []
+
+
+async def low_and_two_high(one):
+    """A node full of one pod of low priority, and two that want its place in one slice of the loop."""
+    low = our_pod("low", cpu="4")
+    await one.pods(low)
+    await one.see(PodUpdated(low, our_pod("low", cpu="4", node="n0")))
+    await one.pods(our_pod("first", cpu="4", priority=10), our_pod("second", cpu="4", priority=10))
+
+
+async def test_a_nomination_counts_before_the_next_decision(stage):
+    """Two pods of one priority do not preempt the same victim: the room is promised once."""
+    one = await stage(nodes=1)
+
+    await low_and_two_high(one)
+
+    assert one.preemptor.victims == ["low"]
+    assert one.loop.schedulers["s"].nominations.node_of("uid-default-first") == "n0"
+    assert one.loop.schedulers["s"].nominations.node_of("uid-default-second") == ""
+    assert one.statuses.nominated == {"first": "n0"}
+
+
+async def test_a_preemption_that_could_not_be_sent_is_tried_again_without_news(stage):
+    """No event would wake the pod: its victim still stands."""
+    one = await stage(nodes=1)
+    one.preemptor.answers = [Answer(Verdict.UNKNOWN, "no answer")]
+
+    await low_and_two_high(one)
+    assert one.preemptor.victims == []
+    await one.clock.advance(3)
+
+    assert one.preemptor.victims == ["low"]
+
+
+async def test_a_nomination_that_leads_nowhere_ends_here_and_there(stage):
+    """Nobody of lower priority can be removed any more: the pod keeps no room from others."""
+    one = await stage(nodes=1)
+    await low_and_two_high(one)
+    await one.see(PodDeleted(our_pod("low", cpu="4", node="n0")))
+    await one.pods(our_pod("top", cpu="4", priority=20))
+    await one.clock.advance(10)
+
+    assert one.binder.bound["default/top"] == "n0"
+    assert one.loop.schedulers["s"].nominations.by_node == {}
+    assert one.statuses.nominated["first"] == ""
+
+
+async def test_a_victim_in_prebind_is_called_off(stage):
+    """It waits for its volume; the more important pod takes the node, and nothing is deleted."""
+    one = await stage(nodes=1)
+    cluster = one.cache.cluster
+    a_class(cluster, provisioner="kubernetes.io/no-provisioner")
+    a_volume(cluster, "only", size="5Gi")
+    a_claim(cluster, "data", size="5Gi")
+    await one.pods(our_pod("low", cpu="4", volumes=mounting("data")))
+    assert cluster.objects.volumes["only"].spec.claim_ref is not None
+
+    await one.pods(our_pod("high", cpu="4", priority=10))
+    await one.clock.advance(3)
+
+    assert one.preemptor.victims == []
+    assert one.binder.bound == {"default/high": "n0"}
+    assert cluster.objects.volumes["only"].spec.claim_ref is None
+    assert "uid-default-low" in one.queue
+    one.cache.validate()
+
+
+async def test_a_pod_deleted_in_prebind_is_not_bound(stage):
+    """Its volume is free again at once, and nobody is told of a failure."""
+    one = await stage(nodes=1)
+    cluster = one.cache.cluster
+    a_class(cluster)
+    a_volume(cluster, "only", size="5Gi")
+    a_claim(cluster, "data", size="5Gi")
+    pod = our_pod("p", volumes=mounting("data"))
+    await one.pods(pod)
+
+    await one.see(PodDeleted(pod))
+    a_claim(cluster, "data", size="5Gi", volume="only")
+    await one.clock.advance(5)
+
+    assert one.binder.sent == 0
+    assert one.cache.assumed == {}
+    assert not one.recorder.said("FailedScheduling")
+
+
+async def test_the_room_of_a_lost_binding_is_given_to_nobody(stage):
+    """The server is away after the binding: another pod does not get the room before it is known."""
+    one = await stage(nodes=1)
+    one.binder.deaf = 1
+    one.binder.looks = [Answer(Verdict.UNKNOWN, "no answer")] * 5
+    await one.pods(our_pod("p", cpu="4"))
+    await one.pods(our_pod("q", cpu="4"))
+    await one.clock.advance(60)
+
+    assert one.binder.bound == {"default/p": "n0"}
+    assert one.recorder.said("Scheduled") == ["Successfully assigned default/p to n0"]
+    assert one.reason("q") == "Unschedulable"

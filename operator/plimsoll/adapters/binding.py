@@ -1,8 +1,11 @@
-"""POST pods/binding."""
+"""POST pods/binding; and where a pod is, when the answer to that was lost."""
 
-from plimsoll.adapters.answering import answered
+import orjson
+
+from plimsoll.adapters.answering import answer_of, answered
+from plimsoll.adapters.errors import APIError
 from plimsoll.adapters.session import Session
-from plimsoll.control.ports import Answer
+from plimsoll.control.ports import Answer, Verdict
 from plimsoll.model.pod import Pod
 
 
@@ -22,3 +25,20 @@ class PodBinder:
         }
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding"
         return await answered(self._session.request("POST", path, body))
+
+    async def node_of(self, pod: Pod) -> tuple[Answer, str]:
+        """Read the pod back; a list of one, which takes no right beyond those of the watch.
+
+        Without a resourceVersion the server answers from what is stored, not from what it remembers.
+        """
+        path = f"/api/v1/namespaces/{pod.namespace}/pods"
+        try:
+            content = await self._session.request(
+                "GET", path, params={"fieldSelector": f"metadata.name={pod.name}"}
+            )
+        except APIError as exc:
+            return answer_of(exc), ""
+        for found in orjson.loads(content).get("items") or ():
+            if found["metadata"].get("uid") == pod.uid:
+                return Answer(Verdict.DONE), str(found.get("spec", {}).get("nodeName") or "")
+        return Answer(Verdict.GONE, f'pods "{pod.name}" not found'), ""

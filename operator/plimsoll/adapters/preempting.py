@@ -4,10 +4,12 @@ Source: kube-scheduler v1.36, ``framework/preemption/executor.go``. As there, th
 used: a budget is a preference when victims are chosen, not a wall.
 """
 
+from typing import Any
+
 from plimsoll.adapters.answering import answered
 from plimsoll.adapters.patching import timestamp
 from plimsoll.adapters.session import STRATEGIC_PATCH, Session
-from plimsoll.control.ports import Answer, Clock, Verdict
+from plimsoll.control.ports import Answer, Clock
 from plimsoll.model.pod import Pod
 
 
@@ -21,19 +23,21 @@ class PodPreemptor:
     async def preempt(self, victim: Pod, scheduler: str) -> Answer:
         """Mark the victim as a target of disruption, then delete this very pod."""
         path = f"/api/v1/namespaces/{victim.namespace}/pods/{victim.name}"
-        condition = {
+        condition: dict[str, Any] = {
             "type": "DisruptionTarget",
             "status": "True",
             "reason": "PreemptionByScheduler",
             "message": f"{scheduler}: preempting to accommodate a higher priority pod",
             "lastTransitionTime": timestamp(self._clock.now()),
         }
+        if victim.metadata.generation:
+            condition["observedGeneration"] = victim.metadata.generation
         body = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
         marked = await answered(
             self._session.request("PATCH", f"{path}/status", body, content_type=STRATEGIC_PATCH)
         )
-        if marked.verdict is Verdict.GONE:
-            return marked
+        if not marked.is_done:
+            return marked  # nobody is deleted without being told why
         return await answered(self._session.request("DELETE", path, {"preconditions": {"uid": victim.uid}}))
 
     async def clear_nomination(self, pod: Pod) -> Answer:

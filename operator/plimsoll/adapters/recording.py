@@ -90,6 +90,7 @@ class EventRecorder:
             note.action,
             note.text,
             note.reporter,
+            (note.related or {}).get("uid", ""),
         )
         series = self._series.get(key)
         if series is not None and now - series.written < FORGET_S:
@@ -121,7 +122,7 @@ class EventRecorder:
             raise
 
     def _document(self, note: Note, name: str, namespace: str, now: float) -> dict[str, Any]:
-        return {
+        document: dict[str, Any] = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": name, "namespace": namespace},
@@ -134,6 +135,9 @@ class EventRecorder:
             "note": shortened(note.text),
             "type": "Warning" if note.is_warning else "Normal",
         }
+        if note.related is not None:
+            document["related"] = dict(note.related)
+        return document
 
 
 def micro_time(seconds: float) -> str:

@@ -4,15 +4,16 @@ The first half (:meth:`BindingCycle.begin`) belongs to the scheduling cycle: it 
 next decision sees what was reserved. The second half runs beside the loop, one task a pod. Nothing here
 knows the queue or the cache: what a failure means for them is :mod:`plimsoll.control.scheduling`'s.
 
-Source: kube-scheduler v1.36, ``schedule_one.go`` (``bindingCycle``). Differs: PreBind plugins run one
-after the other, and a preemptor does not cancel them.
+Source: kube-scheduler v1.36, ``schedule_one.go`` (``bindingCycle``).
 """
 
 from dataclasses import dataclass, field
-from typing import TypeVar
 
+from plimsoll.control.answering import an_answer, signed
 from plimsoll.control.permitting import HeldPod, Permits
 from plimsoll.control.ports import Answer, Binder, Clock, PodStatusWriter
+from plimsoll.control.posting import CertainBinder
+from plimsoll.control.prebinding import PreBinding
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.runtime import calling
 from plimsoll.framework import (
@@ -21,7 +22,6 @@ from plimsoll.framework import (
     Code,
     CycleState,
     Permission,
-    Plugin,
     PluginError,
     PodInfo,
     PreBindPlugin,
@@ -30,8 +30,6 @@ from plimsoll.framework import (
     error,
 )
 from plimsoll.framework.observer import Observer
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -65,7 +63,7 @@ class Attempt:
 class _Port:
     """DefaultBinder's way to the API server, which remembers the answer."""
 
-    binder: Binder
+    binder: CertainBinder
     attempt: Attempt
 
     async def bind(self, pod: PodInfo, node: str) -> Status:
@@ -89,7 +87,8 @@ class BindingCycle:
 
     def __init__(self, binder: Binder, statuses: PodStatusWriter, clock: Clock, observer: Observer) -> None:
         self.permits = Permits(clock)
-        self._binder = binder
+        self._binder = CertainBinder(binder, clock)
+        self._pre_binding = PreBinding(self._announce)
         self._statuses = statuses
         self._observer = observer
 
@@ -109,28 +108,39 @@ class BindingCycle:
         state.write(WaitingPodsPort(self.permits))
         for booker in profile.reserve:
             with calling(booker.name, "reserve"):
-                status = _answer(booker.reserve(state, pod, node), Status)
+                status = an_answer(booker.reserve(state, pod, node), Status)
             if not status.is_success:
-                return _signed(status, booker, "reserve")
+                return signed(status, booker, "reserve")
         timeouts: dict[str, float] = {}
         for holder in profile.permit:
             with calling(holder.name, "permit"):
-                permission = _answer(holder.permit(state, pod, node), Permission)
+                permission = an_answer(holder.permit(state, pod, node), Permission)
             if permission.status.code is Code.WAIT:
                 timeouts[holder.name] = permission.timeout_s
             elif not permission.status.is_success:
-                return _signed(permission.status, holder, "permit")
+                return signed(permission.status, holder, "permit")
         for worker in profile.pre_bind:
             with calling(worker.name, "preBind"):
-                status = _answer(worker.pre_bind_preflight(state, pod, node), Status)
+                status = an_answer(worker.pre_bind_preflight(state, pod, node), Status)
             if status.is_success:
                 attempt.works.append(worker)
             elif not status.is_skip:
-                return _signed(status, worker, "preBind")
+                return signed(status, worker, "preBind")
         if timeouts:
             attempt.held = self.permits.hold(pod, node, timeouts)
             return Status(Code.WAIT)
         return SUCCESS
+
+    def call_off(self, uid: str, plugin: str, reason: str) -> bool:
+        """Stop a pod that waits on Permit or in PreBind; whether it could still be stopped.
+
+        Its attempt ends as rejected by ``plugin``; nothing was bound.
+        """
+        held = self.permits.find(uid)
+        if held is not None:
+            held.reject(plugin, reason)
+            return True
+        return self._pre_binding.call_off(uid, plugin, reason)
 
     async def permission(self, attempt: Attempt) -> Status:
         """Wait until everybody who holds the pod has allowed it, or somebody has not."""
@@ -151,21 +161,17 @@ class BindingCycle:
 
     async def _finish(self, attempt: Attempt) -> Status:
         state, pod, node = attempt.state, attempt.pod, attempt.node
-        if attempt.works:
-            await self._announce(attempt)
-        for worker in attempt.works:
-            with calling(worker.name, "preBind"):
-                status = _answer(await worker.pre_bind(state, pod, node), Status)
-            if not status.is_success:
-                return _signed(status, worker, "preBind")
+        status = await self._pre_binding.run(attempt)
+        if not status.is_success:
+            return status
         state.write(BinderPort(_Port(self._binder, attempt)))
         for plugin in attempt.profile.bind:
             with calling(plugin.name, "bind"):
-                status = _answer(await plugin.bind(state, pod, node), Status)
+                status = an_answer(await plugin.bind(state, pod, node), Status)
             if status.is_success:
                 return status
             if not status.is_skip:
-                return _signed(status, plugin, "bind")
+                return signed(status, plugin, "bind")
         return error("no bind plugin took the pod; enable DefaultBinder")
 
     def undo(self, attempt: Attempt) -> None:
@@ -195,21 +201,3 @@ class BindingCycle:
     def _broken(self, exc: PluginError) -> Status:
         self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
         return error(str(exc)).by(exc.plugin)
-
-
-def _answer(given: T, kind: type[T]) -> T:
-    """What a plugin answered, if it is an answer at all.
-
-    Raises:
-        TypeError: It is something else; the caller names the plugin.
-    """
-    if not isinstance(given, kind):
-        raise TypeError(f"it answered {given!r}; expected a {kind.__name__}")
-    return given
-
-
-def _signed(status: Status, plugin: Plugin, point: str) -> Status:
-    """A plugin's refusal with its name; an error says in words where it came from."""
-    if status.is_rejected:
-        return status.by(plugin.name)
-    return error(str(PluginError(plugin.name, point, status.message))).by(plugin.name)

@@ -73,6 +73,7 @@ class Explanations:
         self._due: dict[str, _Said] = {}
         self._urgent: dict[str, _Said] = {}
         self._news = asyncio.Event()
+        self._nominated: dict[str, str] = {}  #: what we wrote last; the watch may not have shown it
         self._busy: set[str] = set()
         self._written: dict[str, tuple[int, PodCondition]] = {}
 
@@ -89,8 +90,9 @@ class Explanations:
             message: Worded as kube-scheduler words it.
             nominated_node: What the nomination becomes, "" for none; None leaves it alone.
         """
-        if nominated_node == pod.status.nominated_node_name:
-            nominated_node = None  # it says so already
+        says = pod.status.nominated_node_name
+        if nominated_node == says == self._nominated.get(pod.uid, says):
+            nominated_node = None  # it says so already, and so did we last
         condition = PodCondition(reason, message, nominated_node)
         known = self._written.get(pod.uid) == (pod.metadata.generation, condition) or (
             nominated_node is None and _says_already(pod, condition)
@@ -108,6 +110,7 @@ class Explanations:
         self._due.pop(uid, None)
         self._urgent.pop(uid, None)
         self._written.pop(uid, None)
+        self._nominated.pop(uid, None)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -170,6 +173,8 @@ class Explanations:
             answer = await self._statuses.write_condition(pod, said.condition)
         if answer.is_done and self._is_waiting(uid):
             self._written[uid] = (pod.metadata.generation, said.condition)
+            if said.condition.nominated_node is not None:
+                self._nominated[uid] = said.condition.nominated_node
 
 
 def nominated_to(pod: Pod, node: str) -> Pod:

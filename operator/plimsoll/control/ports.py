@@ -85,6 +85,9 @@ class Binder(Protocol):
     async def bind(self, pod: Pod, node: str) -> Answer:
         """POST the binding, for this very pod (by uid)."""
 
+    async def node_of(self, pod: Pod) -> tuple[Answer, str]:
+        """The node that this very pod has, "" for none; GONE when there is no such pod any more."""
+
 
 class Evictor(Protocol):
     """Evicts pods."""
@@ -139,6 +142,7 @@ class Note:
         text: The sentence.
         is_warning: Warning or Normal.
         reporter: ``reportingController``, such as the scheduler's name.
+        related: Reference to a second object that it is about, such as the preemptor.
     """
 
     regarding: Mapping[str, str]
@@ -147,6 +151,7 @@ class Note:
     text: str
     is_warning: bool = False
     reporter: str = "plimsoll"
+    related: Mapping[str, str] | None = None
 
 
 class Recorder(Protocol):

@@ -24,6 +24,7 @@ from plimsoll.control.ports import (
     VolumeWriter,
     pod_reference,
 )
+from plimsoll.control.preempting import Preemption
 from plimsoll.engine.cycle import Decision, Outcome, Scheduler
 from plimsoll.engine.runtime import calling
 from plimsoll.framework import (
@@ -88,7 +89,7 @@ class SchedulingLoop:
         self._queue = queue
         self._binding = BindingCycle(binder, statuses, clock, observer)
         self._volumes = ClaimBinder(cache.cluster.objects, volumes, clock)
-        self._preemptor = preemptor
+        self._preemption = Preemption(preemptor, recorder, observer, self._binding.call_off)
         self._explanations = Explanations(
             statuses,
             recorder,
@@ -121,7 +122,7 @@ class SchedulingLoop:
         return Status()
 
     def observe(self, event: ClusterEvent) -> None:
-        """A pod that waits on Permit and is gone waits no longer; of one with a node nothing is kept."""
+        """A pod that is gone is not bound any more; of one with a node nothing is kept."""
         match event:
             case PodDeleted(pod):
                 is_over = True
@@ -131,9 +132,8 @@ class SchedulingLoop:
                 return
         if is_over or pod.node_name:
             self._explanations.forget(pod.uid)
-        held = self._binding.permits.find(pod.uid) if is_over else None
-        if held is not None:
-            held.reject("", "removed")
+        if is_over:
+            self._binding.call_off(pod.uid, "", "removed")
 
     @property
     def in_flight(self) -> int:
@@ -215,7 +215,7 @@ class SchedulingLoop:
         ended = self._clock.monotonic()
         if decision.outcome is not Outcome.SCHEDULED:
             self._observer.attempt_ended(name, decision.outcome.value, ended - began)
-            self._reject(queued, decision, ended)
+            self._reject(queued, scheduler, decision, ended)
             return False
         self._observer.cycle_ended(ended - began)
         self._cache.assume(pod, decision.node)
@@ -233,54 +233,38 @@ class SchedulingLoop:
         self._beside(self._bind(queued, attempt)).add_done_callback(lambda _: self._slots.release())
         return True
 
-    def _reject(self, queued: QueuedPod, decision: Decision, now: float) -> None:
+    def _reject(self, queued: QueuedPod, scheduler: Scheduler, decision: Decision, now: float) -> None:
         unschedulable = decision.outcome is Outcome.UNSCHEDULABLE and decision.diagnosis is not None
         plugins = decision.diagnosis.plugins if unschedulable and decision.diagnosis else frozenset()
         if decision.error is not None:
             error = decision.error
             self._observer.plugin_failed(error.plugin, error.point, error.problem)
         nomination = decision.nomination
+        # Whoever errs, or has no PostFilter to keep it, is nominated no longer.
+        node = "" if nomination is None else nomination.node
         self._explanations.explain(
-            queued.pod.pod,
-            "Unschedulable" if unschedulable else "SchedulerError",
-            decision.message,
-            "" if nomination is None and not unschedulable else nomination.node if nomination else None,
+            queued.pod.pod, "Unschedulable" if unschedulable else "SchedulerError", decision.message, node
         )
         if nomination is not None and nomination.status.is_success and nomination.node:
+            # Before the next decision: nobody else may count on that room, or preempt the same victims.
+            scheduler.nominations.add(queued.pod, nomination.node)
+            for outranked in nomination.outranked:
+                scheduler.nominations.remove(outranked.uid)
             # The pod stays in flight until its victims are on their way out: it must not preempt twice.
             self._beside(self._preempt(queued, nomination, plugins))
-        else:
-            self._queue.failed(queued.pod.uid, now, plugins)
+            return
+        if node == "":
+            scheduler.nominations.remove(queued.pod.uid)
+        self._queue.failed(queued.pod.uid, now, plugins)
 
     async def _preempt(self, queued: QueuedPod, nomination: Nomination, plugins: frozenset[str]) -> None:
-        """Make room: clear outranked nominations, remove the victims, let the pod wait for them to go."""
-        pod, node = queued.pod, nomination.node or ""
-        name = pod.pod.spec.scheduler_name
-        scheduler = self.schedulers.get(name)
-        if pod.uid not in self._queue:
-            return  # gone since the decision: nobody would take its nomination back
+        """Make room, and let the pod wait for its victims to go; what could not be sent is tried again."""
+        pod, is_made = queued.pod, False
         try:
-            if scheduler is not None:
-                scheduler.nominations.add(pod, node)
-                for outranked in nomination.outranked:
-                    scheduler.nominations.remove(outranked.uid)
-                    await self._preemptor.clear_nomination(outranked.pod)
-            self._observer.preempted(len(nomination.victims))
-            for victim in nomination.victims:
-                if victim.is_terminating:
-                    continue
-                text = f"Preempted by pod {pod.uid} on node {node}"
-                held = self._binding.permits.find(victim.uid)
-                if held is not None:
-                    held.reject("DefaultPreemption", "preempted")
-                    text += " (in kube-scheduler memory)."
-                elif not (await self._preemptor.preempt(victim.pod, name)).is_done:
-                    continue
-                self._recorder.record(
-                    Note(pod_reference(victim.pod), "Preempted", "Preempting", text, reporter=name)
-                )
+            if pod.uid in self._queue:  # else it is gone since the decision
+                is_made = await self._preemption.make_room(pod, nomination)
         finally:
-            self._queue.failed(pod.uid, self._clock.monotonic(), plugins)
+            self._queue.failed(pod.uid, self._clock.monotonic(), plugins if is_made else frozenset())
             self._work.set()
 
     # -- binding -------------------------------------------------------------------------------------

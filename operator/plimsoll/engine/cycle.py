@@ -293,6 +293,7 @@ class Scheduler:
             lane.absent,
             diagnosis,
             LaneWhatIf(lane, pod, dict(overrides), self._nominated_by_row()),
+            self.nominations.node_of(pod.uid),
         )
         snapshot = Snapshot(self.cluster)
         reasons: list[str] = []

@@ -221,12 +221,15 @@ class Rejections:
         absent: The status of all other nodes, when PreFilter rejected or narrowed; else success.
         diagnosis: The same in counts.
         what_if: Asks the filters about a changed cluster; None when nobody can.
+        nominated_node: The pod's nominated node as the scheduler knows it, "" when there is none; the pod
+            itself may not say so yet.
     """
 
     statuses: Mapping[int, Status]
     absent: Status
     diagnosis: Diagnosis
     what_if: WhatIf | None = None
+    nominated_node: str = ""
 
 
 @runtime_checkable
@@ -299,7 +302,11 @@ class PermitPlugin(Plugin, Protocol):
 
 @runtime_checkable
 class PreBindPlugin(Plugin, Protocol):
-    """Does what must be done before binding, such as binding volumes."""
+    """Does what must be done before binding, such as binding volumes.
+
+    A class that sets ``is_parallel`` to true runs beside neighbours that do, too. What runs is cancelled when
+    the pod is preempted or deleted meanwhile; ``unreserve`` follows.
+    """
 
     def pre_bind_preflight(self, state: CycleState, pod: PodInfo, node: str) -> Status:
         """SKIP: nothing to do; SUCCESS: ``pre_bind`` will work."""

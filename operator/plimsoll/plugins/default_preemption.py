@@ -206,7 +206,7 @@ def _ineligible(pod: PodInfo, snapshot: Snapshot, rejections: Rejections) -> str
     """Why the pod may not preempt now; empty when it may."""
     if pod.pod.spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."
-    row = snapshot.row_of(pod.pod.nominated_node_name)
+    row = snapshot.row_of(rejections.nominated_node or pod.pod.nominated_node_name)
     if row is None:
         return ""
     status = rejections.statuses.get(row, rejections.absent)

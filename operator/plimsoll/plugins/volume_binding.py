@@ -133,6 +133,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin)
     name: ClassVar = "VolumeBinding"
     args_model: ClassVar = VolumeBindingArgs
     reads: ClassVar = Reads.NODE
+    is_parallel: ClassVar = True
 
     def __init__(self, args: VolumeBindingArgs) -> None:
         self.args = args

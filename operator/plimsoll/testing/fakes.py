@@ -66,20 +66,42 @@ class FakeBinder:
         bound: Pod key to node, in the order of the bindings.
         answer: What the next bindings are told.
         before: Awaited before each answer.
+        answers: What the next bindings are told, one each, ahead of ``answer``.
+        deaf: How many bindings happen although the answer says UNKNOWN.
+        sent: How many bindings were asked for.
+        looks: What the next looks at a pod are told, one each; the truth when there is none left.
     """
 
     def __init__(self, answer: Answer = DONE) -> None:
         self.bound: dict[str, str] = {}
         self.answer = answer
         self.before: Callable[[Pod, str], Awaitable[None]] | None = None
+        self.answers: list[Answer] = []
+        self.looks: list[Answer] = []
+        self.sent = 0
+        self.deaf = 0
 
     async def bind(self, pod: Pod, node: str) -> Answer:
         """Keep the binding when it is taken."""
+        self.sent += 1
         if self.before is not None:
             await self.before(pod, node)
-        if self.answer.is_done:
-            self.bound[f"{pod.namespace}/{pod.name}"] = node
-        return self.answer
+        key = f"{pod.namespace}/{pod.name}"
+        if key in self.bound:
+            return Answer(Verdict.CONFLICT, f"pod {pod.name} is already assigned to node {self.bound[key]}")
+        if self.deaf:
+            self.deaf -= 1
+            self.bound[key] = node
+            return Answer(Verdict.UNKNOWN, "no answer")
+        answer = self.answers.pop(0) if self.answers else self.answer
+        if answer.is_done:
+            self.bound[key] = node
+        return answer
+
+    async def node_of(self, pod: Pod) -> tuple[Answer, str]:
+        """The truth, unless told otherwise."""
+        answer = self.looks.pop(0) if self.looks else DONE
+        return answer, self.bound.get(f"{pod.namespace}/{pod.name}", "") if answer.is_done else ""
 
 
 class FakeVolumes:
@@ -115,16 +137,24 @@ class FakePreemptor:
     Attributes:
         victims: Names of the pods that were removed.
         cleared: Names of the pods whose nomination was taken away.
+        answers: What the next removals are told, one each; DONE when there is none left.
+        before: Awaited before each removal.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.before: Callable[[Pod], Awaitable[None]] | None = None
         self.victims: list[str] = []
         self.cleared: list[str] = []
 
     async def preempt(self, victim: Pod, scheduler: str) -> Answer:  # noqa: ARG002 - the port's signature
         """Keep the victim's name."""
-        self.victims.append(victim.name)
-        return DONE
+        if self.before is not None:
+            await self.before(victim)
+        answer = self.answers.pop(0) if self.answers else DONE
+        if answer.is_done:
+            self.victims.append(victim.name)
+        return answer
 
     async def clear_nomination(self, pod: Pod) -> Answer:
         """Keep the pod's name."""

@@ -1,0 +1,95 @@
+"""Makes room for a pod that was nominated: outranked nominations end, victims go.
+
+A victim that waits on Permit or in PreBind is called off in memory; nothing has to be deleted. The others
+are told why, then deleted: all but the last at once, then the last, so that the pod is not tried again
+before all of them are on their way. The pod counts as nominated before anything is sent, and stays in
+flight until it is.
+
+Source: kube-scheduler v1.36, ``framework/preemption/executor.go``.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from plimsoll.control.ports import Answer, Note, Preemptor, Recorder, Verdict, pod_reference
+from plimsoll.framework import Nomination, PodInfo
+from plimsoll.framework.observer import Observer
+
+PLUGIN = "DefaultPreemption"
+
+#: Victims that are deleted at once for one pod.
+AT_ONCE = 16
+
+#: Stops a pod that waits on Permit or in PreBind (by uid, for a plugin, for a reason), if it can.
+CallOff = Callable[[str, str, str], bool]
+
+
+class Preemption:
+    """Carries nominations out.
+
+    Args:
+        preemptor: Deletes victims, clears nominations.
+        recorder: Records what happened to victims.
+        observer: Told of preemptions, and of what failed.
+        call_off: Stops victims that are not bound yet.
+    """
+
+    def __init__(
+        self, preemptor: Preemptor, recorder: Recorder, observer: Observer, call_off: CallOff
+    ) -> None:
+        self._preemptor = preemptor
+        self._recorder = recorder
+        self._observer = observer
+        self._call_off = call_off
+
+    async def make_room(self, pod: PodInfo, nomination: Nomination) -> bool:
+        """Carry one nomination out; whether every victim is on its way."""
+        node = nomination.node or ""
+        await asyncio.gather(
+            *(self._preemptor.clear_nomination(outranked.pod) for outranked in nomination.outranked)
+        )
+        self._observer.preempted(len(nomination.victims))
+        victims = [victim for victim in nomination.victims if not victim.is_terminating]
+        placed = [victim for victim in victims if not self._is_called_off(victim, pod, node)]
+        return await self._delete_all(placed, pod, node)
+
+    def _is_called_off(self, victim: PodInfo, pod: PodInfo, node: str) -> bool:
+        if not self._call_off(victim.uid, PLUGIN, "preempted"):
+            return False
+        self._tell(victim, pod, f"Preempted by pod {pod.uid} on node {node} (in kube-scheduler memory).")
+        return True
+
+    async def _delete_all(self, victims: Sequence[PodInfo], pod: PodInfo, node: str) -> bool:
+        slots = asyncio.Semaphore(AT_ONCE)
+
+        async def one(victim: PodInfo) -> bool:
+            async with slots:
+                return await self._delete(victim, pod, node)
+
+        gone = await asyncio.gather(*(one(victim) for victim in victims[:-1]))
+        return all(gone) and (not victims or await self._delete(victims[-1], pod, node))
+
+    async def _delete(self, victim: PodInfo, pod: PodInfo, node: str) -> bool:
+        name = pod.pod.spec.scheduler_name
+        try:
+            answer = await self._preemptor.preempt(victim.pod, name)
+        except Exception as exc:  # noqa: BLE001 - whatever broke, the pod is tried again
+            answer = Answer(Verdict.UNKNOWN, repr(exc))
+        if answer.is_done:
+            self._tell(victim, pod, f"Preempted by pod {pod.uid} on node {node}")
+        elif answer.verdict not in (Verdict.GONE, Verdict.CONFLICT):
+            self._observer.failed(f"preempting {victim.key}", answer.message)
+            return False
+        return True
+
+    def _tell(self, victim: PodInfo, pod: PodInfo, text: str) -> None:
+        self._recorder.record(
+            Note(
+                pod_reference(victim.pod),
+                "Preempted",
+                "Preempting",
+                text,
+                reporter=pod.pod.spec.scheduler_name,
+                related=pod_reference(pod.pod),
+            )
+        )
