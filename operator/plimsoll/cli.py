@@ -61,8 +61,16 @@ def devcluster(
     """
     import asyncio  # noqa: PLC0415 - the operator never loads what only the development cluster needs
 
-    from plimsoll.devcluster import cluster, quantities  # noqa: PLC0415 - likewise
-    from plimsoll.devcluster import kubelets as simulated  # noqa: PLC0415 - likewise
+    try:
+        from plimsoll.devcluster import cluster, quantities  # noqa: PLC0415 - likewise
+        from plimsoll.devcluster import kubelets as simulated  # noqa: PLC0415 - likewise
+    except ModuleNotFoundError as exc:
+        if str(exc.name).partition(".")[0] not in {"cel_expr_python", "cryptography", "google"}:
+            raise
+        typer.echo(
+            f"plimsoll devcluster: {exc.name} is not installed; pip install 'plimsoll[devcluster]'", err=True
+        )
+        raise typer.Exit(1) from exc
 
     try:
         quantities.milli(node_cpu), quantities.milli(node_memory)

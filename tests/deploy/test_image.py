@@ -1,0 +1,189 @@
+"""The image, as far as it goes without a container engine: its steps are carried out, its files are a root.
+
+Each RUN line of the Dockerfile is executed as written, in an environment as empty as that of the first stage,
+with folders of the test in place of the stage's. What it puts together is entered with chroot, as nobody, and
+not writable.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import plimsoll
+from deploy.tools import ROOT, tool
+
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+
+pytestmark = [
+    pytest.mark.slow,  # installs the locked dependencies into an empty environment
+    pytest.mark.timeout(600),
+]
+
+
+@pytest.fixture(scope="module")
+def image() -> Iterator[Path]:
+    """The root folder that the Dockerfile's second stage copies."""
+    folder = Path(tempfile.mkdtemp())  # pytest's folders are closed to other users
+    folder.chmod(0o755)
+    try:
+        _run_the_first_stage(folder)
+        subprocess.run(["chmod", "-R", "a-w,a+rX", str(folder / "assembled")], check=True)
+        yield folder / "assembled"
+    finally:
+        subprocess.run(["chmod", "-R", "u+w", str(folder)], check=False)
+        shutil.rmtree(folder)
+
+
+def _run_the_first_stage(folder: Path) -> None:
+    venv.create(folder / "venv", with_pip=True)
+    source = folder / "src"
+    for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE):
+        *names, target = line.split()
+        for name in names:
+            path = source / target / (Path(name).name if target.endswith("/") else "")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, path, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(ROOT / name, path)
+    environment = {
+        **os.environ,
+        "PATH": f"{folder}/venv/bin:/usr/bin:/bin",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+    for line in re.findall(r"^RUN (.+)$", DOCKERFILE, re.MULTILINE):
+        program, *args = (
+            re.sub(r"(^|=)/(installed|assembled)$", rf"\1{folder}/\2", part) for part in json.loads(line)
+        )
+        done = subprocess.run(
+            [f"{folder}/venv/bin/{program}", *args],
+            cwd=source,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+
+
+def inside(image: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run the image's Python in the image, as its user."""
+    python = Path(sys.base_prefix, "bin/python")
+    if os.geteuid() == 0:
+        enter = ["chroot", "--userspec=65532:65532", str(image)]
+    else:
+        enter = ["unshare", "--user", "--map-user=65532", "--map-group=65532", f"--root={image}"]
+    environment = {
+        "PATH": f"{python.parent}:/usr/sbin:/usr/bin:/bin",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "COLUMNS": "200",
+    }
+    return subprocess.run(
+        [*enter, str(python), *args], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_it_runs_as_nobody_from_files_that_nobody_may_change(image: Path) -> None:
+    """`plimsoll version`, `plimsoll run --help`; and `plimsoll run` gets as far as looking for a cluster."""
+    version = inside(image, "-m", "plimsoll", "version")
+    assert (version.returncode, version.stdout.strip()) == (0, plimsoll.__version__), version.stderr
+    told = inside(image, "-m", "plimsoll", "run", "--help")
+    assert told.returncode == 0, told.stderr
+    assert "--kubeconfig" in told.stdout
+
+    started = inside(image, "-W", "error", "-m", "plimsoll", "run")
+
+    assert started.returncode == 1
+    assert "no usable configuration" in started.stderr
+    assert "Traceback" not in started.stderr
+
+
+def test_a_user_without_rights_may_not_write(image: Path) -> None:
+    """The check of the check: the same user in the same root."""
+    code = "import os, pathlib, plimsoll; print(os.getuid()); pathlib.Path(plimsoll.__file__).write_text('')"
+
+    done = inside(image, "-c", code)
+
+    assert done.stdout.strip() == "65532"
+    assert "PermissionError" in done.stderr or "Read-only file system" in done.stderr
+
+
+def test_it_holds_what_the_operator_loads_and_no_more(image: Path) -> None:
+    """No shell, no package manager, no development cluster's libraries; less than 200 MB, unpacked."""
+    names = {path.name for path in image.rglob("*")}
+
+    assert not names & {
+        "sh",
+        "bash",
+        "dash",
+        "busybox",
+        "apt",
+        "dpkg",
+        "pip",
+        "cel_expr_python",
+        "cryptography",
+    }
+    assert [path.name for path in image.rglob("python3*") if os.access(path, os.X_OK) and path.is_file()] == [
+        f"python3.{sys.version_info.minor}"
+    ]
+    size = sum(path.stat().st_size for path in image.rglob("*") if path.is_file() and not path.is_symlink())
+    assert size < 200_000_000
+
+
+def test_the_development_cluster_says_what_it_lacks(image: Path) -> None:
+    """One sentence, and the extra that brings it."""
+    done = inside(image, "-m", "plimsoll", "devcluster", "--kubeconfig", "/nowhere")
+
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith("pip install 'plimsoll[devcluster]'")
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_dockerfile_passes_hadolint() -> None:
+    """With the one exception that .hadolint.yaml gives its reason for."""
+    done = subprocess.run(
+        [tool("hadolint"), "Dockerfile"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_dockerfile_pins_its_base_and_leaves_as_nobody() -> None:
+    """A digest, hashes at each download, copies of what exists, a numeric user, no shell form."""
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    copied = {
+        name
+        for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE)
+        for name in line.split()[:-1]
+    }
+
+    assert re.search(r"^ARG PYTHON=python:3\.\d+\.\d+-[a-z-]+@sha256:[0-9a-f]{64}$", DOCKERFILE, re.MULTILINE)
+    for line in re.findall(r"^RUN (.+)$", DOCKERFILE, re.MULTILINE):
+        assert "pip" not in json.loads(line) or {"--require-hashes", "--no-index"} & set(json.loads(line))
+    assert re.search(r"^USER [1-9]\d*:[1-9]\d*$", DOCKERFILE, re.MULTILINE)
+    assert not re.search(r"^(RUN|CMD|ENTRYPOINT) (?!\[)", DOCKERFILE, re.MULTILINE)
+    assert all((ROOT / name).exists() for name in copied)
+    assert {f"!{name}" for name in copied} <= set(ignored)
+
+
+def test_the_lock_files_agree() -> None:
+    """The image has what was tested: each version of its locks is the development lock's."""
+    pins = {}
+    for name in ("", "-runtime", "-build"):
+        text = (ROOT / f"requirements{name}.lock").read_text(encoding="utf-8")
+        pins[name] = set(re.findall(r"^([a-z0-9-]+==[^ ;\\]+)", text, re.MULTILINE))
+
+    assert pins["-runtime"] < pins[""]
+    assert pins["-build"] < pins[""]
+    assert not any(each.startswith(("cel-expr", "cryptography", "protobuf")) for each in pins["-runtime"])
