@@ -111,12 +111,29 @@ def run(
     seed: Annotated[
         int | None, typer.Option(help="Seed of tie-breaks and jitter; left out, differs each time.")
     ] = None,
+    leader_elect: Annotated[
+        str, typer.Option(metavar="true|false", help="Decide and write only while holding the lease below.")
+    ] = "true",
+    leader_elect_lease_duration: Annotated[
+        str, typer.Option(help="How long others wait after the leader's last renewal, such as 15s.")
+    ] = "15s",
+    leader_elect_renew_deadline: Annotated[
+        str, typer.Option(help="How long a leader writes after its last renewal.")
+    ] = "10s",
+    leader_elect_retry_period: Annotated[
+        str, typer.Option(help="Time between two attempts to get or renew the lease.")
+    ] = "2s",
+    leader_elect_resource_name: Annotated[str, typer.Option(help="Name of the Lease.")] = "plimsoll",
+    leader_elect_resource_namespace: Annotated[
+        str, typer.Option(help="Its namespace; left out: the pod's own, or kube-system outside of a cluster.")
+    ] = "",
 ) -> None:
     """Run the operator until SIGTERM: place pods, and keep them well placed, as the policies say."""
     from pydantic import ValidationError  # noqa: PLC0415 - each command loads what it needs
 
     from plimsoll.adapters.errors import APIError  # noqa: PLC0415 - likewise
     from plimsoll.app import settings, wiring  # noqa: PLC0415 - likewise
+    from plimsoll.control.leading import LeadershipLost  # noqa: PLC0415 - likewise
 
     try:
         chosen = settings.Settings.model_validate(
@@ -128,6 +145,12 @@ def run(
                 "log_format": log_format,
                 "log_level": log_level.upper(),
                 "seed": seed,
+                "leader_elect": leader_elect,
+                "leader_elect_lease_duration": leader_elect_lease_duration,
+                "leader_elect_renew_deadline": leader_elect_renew_deadline,
+                "leader_elect_retry_period": leader_elect_retry_period,
+                "leader_elect_resource_name": leader_elect_resource_name,
+                "leader_elect_resource_namespace": leader_elect_resource_namespace,
             }
         )
     except ValidationError as exc:
@@ -136,7 +159,7 @@ def run(
         raise typer.BadParameter(f"{first['msg']}", param_hint=option) from exc
     try:
         wiring.main(chosen)
-    except APIError as exc:
+    except (APIError, LeadershipLost) as exc:
         typer.echo(f"plimsoll run: {exc}", err=True)
         raise typer.Exit(1) from exc
 

@@ -26,11 +26,11 @@ def documents(overlay: str) -> list[dict[str, Any]]:
 
 
 def grants(overlay: str) -> set[tuple[str, str, str]]:
-    """What the operator may do: (verb, group, resource) of every rule of every ClusterRole."""
+    """What the operator may do: (verb, group, resource) of every rule of every role, wherever it holds."""
     return {
         (verb, group, resource)
         for document in documents(overlay)
-        if document["kind"] == "ClusterRole"
+        if document["kind"] in {"ClusterRole", "Role"}
         for rule in document["rules"]
         for verb in rule["verbs"]
         for group in rule["apiGroups"]

@@ -23,6 +23,8 @@ COLLECTIONS = {
     "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts",
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings",
     "Deployment": "/apis/apps/v1/namespaces/{namespace}/deployments",
 }
 
@@ -101,7 +103,7 @@ def test_what_is_watched_may_be_listed_and_watched() -> None:
 
 
 def test_a_dry_run_can_change_nothing_but_what_it_says() -> None:
-    """Records, statuses of our kinds, events: the API server refuses all else, whatever a policy says."""
+    """Records, statuses of our kinds, events, its lease: the API server refuses all else."""
     writes = {grant for grant in grants("dry-run") if grant[0] not in {"get", "list", "watch"}}
 
     assert writes == {
@@ -111,4 +113,18 @@ def test_a_dry_run_can_change_nothing_but_what_it_says() -> None:
         ("patch", "plimsoll.dev", "schedulingpolicies/status"),
         ("create", "events.k8s.io", "events"),
         ("patch", "events.k8s.io", "events"),
+        ("create", "coordination.k8s.io", "leases"),
+        ("update", "coordination.k8s.io", "leases"),
+    }
+
+
+def test_the_lease_may_be_written_by_its_name_and_in_its_namespace_only() -> None:
+    """Of other leases, such as kube-scheduler's, the operator can neither read nor change any."""
+    roles = [each for each in documents("dry-run") if each["kind"] == "Role"]
+    rules = [rule for role in roles for rule in role["rules"]]
+
+    assert [role["metadata"]["namespace"] for role in roles] == ["plimsoll"]
+    assert {verb for rule in rules if "resourceNames" not in rule for verb in rule["verbs"]} == {"create"}
+    assert {name for rule in rules for name in rule.get("resourceNames", ())} == {
+        Settings().leader_elect_resource_name
     }

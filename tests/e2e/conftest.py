@@ -67,6 +67,8 @@ def operator(defined: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """
     own = os.environ.get("PLIMSOLL_E2E_OPERATOR_KUBECONFIG")
     one = Operator(Path(own) if own else defined, tmp_path_factory.mktemp("operator") / "log")
+    if own:  # the service account of deploy/ may hold a lease in its own namespace only
+        one.options = ("--leader-elect-resource-namespace", "plimsoll")
     one.start().until_ready()
     yield one
     assert one.terminate() == 0, one.said()

@@ -37,6 +37,7 @@ class Operator:
     metrics_port: int = field(default_factory=free_port)
     health_port: int = field(default_factory=free_port)
     environment: dict[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Operator:
@@ -44,6 +45,7 @@ class Operator:
         command = [sys.executable, "-m", "plimsoll", "run", "--kubeconfig", str(self.kubeconfig)]
         command += ["--bind-address", "127.0.0.1", "--log-format", "text"]
         command += ["--metrics-port", str(self.metrics_port), "--health-port", str(self.health_port)]
+        command += self.options
         with self.log.open("ab") as sink:
             self._process = subprocess.Popen(
                 command, stdout=sink, stderr=subprocess.STDOUT, env={**os.environ, **self.environment}

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Seconds until something is late, and between two looks at it.
-PATIENCE_S, PACE_S = 25.0, 0.05
+#: Seconds until something is late, and between two looks at it. An operator that was killed keeps its lease
+#: for 15 s; until then the next one stands by.
+PATIENCE_S, PACE_S = 45.0, 0.05
 
 
 async def eventually(

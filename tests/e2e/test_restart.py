@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from e2e.operating import Operator
     from e2e.scene import Obj, Scene
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
 
 EVERYTHING = {"total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%"}
 
@@ -93,7 +93,7 @@ async def test_each_open_record_is_finished_once_after_a_crash(
         operator.start()
 
         await eventually(
-            lambda: scene.running(app="web"), lambda nodes: len(nodes) == 6 and old not in nodes, 40
+            lambda: scene.running(app="web"), lambda nodes: len(nodes) == 6 and old not in nodes, 60
         )
         records = await scene.until_finished(len(left))
 

@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 from plimsoll.adapters.errors import (
     APIError,
     Conflict,
+    Fenced,
     Gone,
     Invalid,
     NotFound,
@@ -20,6 +21,7 @@ _VERDICTS: tuple[tuple[type[APIError], Verdict], ...] = (
     (TooManyRequests, Verdict.BUSY),
     (Invalid, Verdict.REFUSED),
     (Unauthorized, Verdict.REFUSED),
+    (Fenced, Verdict.FENCED),
 )
 
 

@@ -9,7 +9,8 @@
     ├── Gone                410: the resource version is too old; list again
     ├── Invalid             422, 400: the object is refused; trying again is useless
     ├── TooManyRequests     429: a budget refuses an eviction, or the server is busy
-    └── Unavailable         5xx, or no answer: try again later
+    ├── Unavailable         5xx, or no answer: try again later
+    └── Fenced              not sent: this process does not lead
 """
 
 from typing import Any
@@ -74,6 +75,10 @@ class TooManyRequests(APIError):
 
 class Unavailable(APIError):
     """No usable answer."""
+
+
+class Fenced(APIError):
+    """The write was not sent: another process may lead."""
 
 
 _BY_STATUS: dict[int, type[APIError]] = {

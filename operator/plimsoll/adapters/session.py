@@ -5,18 +5,20 @@ response handling are not (0.27 ms a pod, measured; docs/adr/0001).
 """
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, Self
 from urllib.request import getproxies_environment
 
 import aiohttp
 import orjson
 import yaml
+from aiohttp.abc import AbstractStreamWriter
 from kubernetes_asyncio import client, config
 
-from plimsoll.adapters.errors import APIError, Unavailable, error_of
+from plimsoll.adapters.errors import APIError, Fenced, Unavailable, error_of
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -35,10 +37,45 @@ READ_BUFFER_BYTES = 2**21
 _NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError, config.ConfigException)
 
 
+class WriteFence(Protocol):
+    """Says whether this process may write (:mod:`plimsoll.control.fencing`)."""
+
+    def seconds_left(self) -> float:
+        """Seconds that a write which is sent now may take, 0 when none may be sent."""
+
+    def refuse(self) -> None:
+        """A write was not sent."""
+
+    def begin(self) -> None:
+        """A write is sent."""
+
+    def end(self, *, answered: bool) -> None:
+        """It was answered, or is waited for no longer."""
+
+
+class _Body(aiohttp.BytesPayload):
+    """A body that is sent only if the fence is open at that very moment.
+
+    Between the decision to send and the sending lie waits for a connection, and the process may have been
+    paused: a request without its body is none.
+    """
+
+    def __init__(self, content: bytes, fence: WriteFence) -> None:
+        super().__init__(content, content_type=JSON)
+        self._fence = fence
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        if self._fence.seconds_left() <= 0:
+            self._fence.refuse()
+            raise ConnectionAbortedError("the fence has closed")
+        await super().write_with_length(writer, content_length)
+
+
 class Session:
     """Sends requests; raises :mod:`plimsoll.adapters.errors`."""
 
     def __init__(self, api_client: client.ApiClient) -> None:
+        self._fence: WriteFence | None = None
         self._configuration = api_client.configuration
         # The client's own session looks for proxies and .netrc in two threads a request; where the
         # environment names no proxy that is half of what a request costs. Its TLS is kept.
@@ -53,6 +90,12 @@ class Session:
         self._proxy: str | None = api_client.rest_client.proxy
         self.address: str = str(self._configuration.host).rstrip("/")
 
+    def fenced(self, fence: WriteFence) -> Self:
+        """The same connection, whose writes pass a fence."""
+        behind = copy.copy(self)
+        behind._fence = fence  # noqa: SLF001 - our own
+        return behind
+
     async def request(
         self,
         method: str,
@@ -66,14 +109,46 @@ class Session:
         """One exchange; the body of a successful answer.
 
         Raises:
-            APIError: The server refused, or did not answer in time.
+            APIError: The server refused, or did not answer in time, or the fence is closed.
         """
+        fence = self._fence
+        if fence is None or method == "GET":
+            return await self._exchange(method, path, body, content_type, params=params, timeout_s=timeout_s)
+        left_s = fence.seconds_left()
+        if left_s <= 0:
+            fence.refuse()
+            raise Fenced(f"{method} {path}", message="not sent: this process does not lead")
+        fence.begin()
+        answered = False
+        try:
+            content = await self._exchange(
+                method, path, body, content_type, params=params, timeout_s=min(timeout_s, left_s)
+            )
+            answered = True
+        except APIError as exc:
+            answered = exc.status > 0
+            raise
+        finally:
+            fence.end(answered=answered)
+        return content
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        content_type: str,
+        *,
+        params: Mapping[str, str] | None,
+        timeout_s: float,
+    ) -> bytes:
+        """Send one request and read its answer."""
         attempt = f"{method} {path}"
         try:
             async with self._http.request(
                 method,
                 self.address + path,
-                data=None if body is None else orjson.dumps(body),
+                data=self._payload(body),
                 params=params,
                 headers=await self._headers(content_type),
                 timeout=aiohttp.ClientTimeout(total=timeout_s),
@@ -86,6 +161,12 @@ class Session:
         if response.status >= 400:
             raise error_of(attempt, response.status, _parsed(content))
         return content
+
+    def _payload(self, body: Any) -> bytes | _Body | None:
+        if body is None:
+            return None
+        content = orjson.dumps(body)
+        return content if self._fence is None else _Body(content, self._fence)
 
     async def object(self, method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
         """The same, the answer parsed."""

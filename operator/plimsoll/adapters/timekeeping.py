@@ -8,6 +8,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+#: Goes on while the machine sleeps, where there is such a clock: a lease expires meanwhile.
+_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
 
 class SystemClock:
     """The machine's clocks."""
@@ -17,8 +20,8 @@ class SystemClock:
         return time.time()
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
-        return time.monotonic()
+        """Seconds that never go back, and pass while the machine sleeps."""
+        return time.clock_gettime(_STEADY)
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""

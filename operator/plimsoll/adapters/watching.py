@@ -5,6 +5,8 @@ silence mean listing again, refusals back off with jitter, an object that cannot
 counted and skipped. Bookmarks keep the resource version fresh, so that a resume rarely lists.
 """
 
+import asyncio
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -111,6 +113,9 @@ class Reflector:
         clock: Time.
         randomness: Jitter.
         observer: Told of lists, failures and skipped objects.
+
+    Attributes:
+        listed_from: The monotonic time at which the last complete list was begun; -inf before.
     """
 
     def __init__(
@@ -132,6 +137,20 @@ class Reflector:
         self._objects: dict[str, Any] = {}
         self._version = ""
         self._heard = False  #: whether the present watch has told anything
+        self.listed_from = -math.inf
+        self._needed_from = -math.inf
+        self._watching: asyncio.Timeout | None = None
+
+    @property
+    def resource(self) -> WatchedResource:
+        """What is mirrored."""
+        return self._resource
+
+    def list_since(self, moment: float) -> None:
+        """List anew unless that was begun after ``moment``: a watch may lag behind, a list does not."""
+        self._needed_from = moment
+        if self.listed_from < moment and self._watching is not None and not self._watching.expired():
+            self._watching.reschedule(0)
 
     async def run(self) -> None:
         """Mirror until cancelled."""
@@ -141,9 +160,15 @@ class Reflector:
             self._heard = False
             began = self._clock.monotonic()
             try:
-                if not self._version:
+                while not self._version or self.listed_from < self._needed_from:
                     await self._list()
-                await self._watch()
+                try:
+                    async with asyncio.timeout(None) as self._watching:
+                        await self._watch()
+                except TimeoutError:
+                    continue  # a list is asked for
+                finally:
+                    self._watching = None
                 if self._heard or self._clock.monotonic() - began >= SHORT_S:
                     backoff_s, too_old = FIRST_BACKOFF_S, 0
                     continue
@@ -175,6 +200,7 @@ class Reflector:
     # ------------------------------------------------------------------------------------------------
 
     async def _list(self) -> None:
+        began = self._clock.monotonic()
         found: dict[str, Any] = {}
         params = {"limit": str(PAGE)}
         while True:
@@ -194,7 +220,7 @@ class Reflector:
         for key, new in found.items():
             events += self._stored(key, new)
         events.append(Synced(self._resource.name))
-        self._version = page.metadata.resource_version
+        self._version, self.listed_from = page.metadata.resource_version, began
         self._observer.watch_listed(self._resource.name, len(found))
         self._sink(events)
 

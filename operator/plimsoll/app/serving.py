@@ -13,8 +13,10 @@ async def serving(
     address: str,
     port: int,
     registry: CollectorRegistry,
+    *,
     unready: Callable[[], str],
     broken: Callable[[], str],
+    standing: Callable[[], str],
 ) -> AsyncIterator[int]:
     """Serve until left; yields the port.
 
@@ -24,23 +26,20 @@ async def serving(
         registry: What /metrics shows.
         unready: Why the operator is not ready yet, "" when it is.
         broken: Why it should be restarted, "" when it should not.
+        standing: Whether it leads, in words; a line of /readyz.
     """
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    def probe(problem: Callable[[], str]) -> Callable[[web.Request], "web.StreamResponse"]:
-        def answer(_: web.Request) -> web.Response:
-            why = problem()
-            return web.Response(text=(why or "ok") + "\n", status=503 if why else 200)
+    def answer(problem: str, *more: str) -> web.Response:
+        return web.Response(text="\n".join((problem or "ok", *more, "")), status=503 if problem else 200)
 
-        return answer
+    async def readyz(_: web.Request) -> web.Response:
+        return answer(unready(), standing())
 
-    async def readyz(request: web.Request) -> web.StreamResponse:
-        return probe(unready)(request)
-
-    async def healthz(request: web.Request) -> web.StreamResponse:
-        return probe(broken)(request)
+    async def healthz(_: web.Request) -> web.Response:
+        return answer(broken())
 
     app = web.Application()
     app.router.add_get("/metrics", metrics)

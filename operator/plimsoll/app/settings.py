@@ -1,9 +1,23 @@
 """Flags of ``plimsoll run`` as checked values."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
+
+from plimsoll.api.v1alpha1.durations import duration_s
+from plimsoll.control.electing import JITTER_FACTOR, Terms
+
+
+def _seconds(given: object) -> object:
+    """A duration as Kubernetes' flags take it; ``0`` needs no unit there."""
+    return duration_s("0s" if given == "0" else given) if isinstance(given, str) else given
+
+
+Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
+
+#: A name of the API: RFC 1123.
+NAME = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
 
 
 class Settings(BaseModel):
@@ -18,3 +32,41 @@ class Settings(BaseModel):
     log_format: Literal["json", "text"] = "json"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     seed: int | None = Field(default=None, description="Of the dice; None rolls differently each time.")
+    leader_elect: bool = True
+    leader_elect_lease_duration: Seconds = Field(default=15.0, description="Whole seconds.")
+    leader_elect_renew_deadline: Seconds = 10.0
+    leader_elect_retry_period: Seconds = 2.0
+    leader_elect_resource_name: str = Field(default="plimsoll", pattern=NAME)
+    leader_elect_resource_namespace: str = Field(
+        default="", pattern=f"{NAME}|^$", description="The pod's own, or kube-system outside of a cluster."
+    )
+
+    @field_validator("leader_elect_lease_duration")
+    @classmethod
+    def _is_whole(cls, given: float) -> float:
+        if given != int(given):
+            raise ValueError("leaseDuration must be in whole seconds: a Lease holds no others")
+        return given
+
+    @field_validator("leader_elect_renew_deadline")
+    @classmethod
+    def _is_shorter_than_the_lease(cls, given: float, info: ValidationInfo) -> float:
+        if given >= info.data.get("leader_elect_lease_duration", given + 1):
+            raise ValueError("leaseDuration must be greater than renewDeadline")
+        return given
+
+    @field_validator("leader_elect_retry_period")
+    @classmethod
+    def _fits_into_the_deadline(cls, given: float, info: ValidationInfo) -> float:
+        if JITTER_FACTOR * given >= info.data.get("leader_elect_renew_deadline", JITTER_FACTOR * given + 1):
+            raise ValueError("renewDeadline must be greater than retryPeriod*JitterFactor (1.2)")
+        return given
+
+    @property
+    def terms(self) -> Terms:
+        """The times of the election."""
+        return Terms(
+            int(self.leader_elect_lease_duration),
+            self.leader_elect_renew_deadline,
+            self.leader_elect_retry_period,
+        )

@@ -29,11 +29,14 @@ from plimsoll.adapters.session import Session, connected
 from plimsoll.adapters.timekeeping import SeededRandomness, SystemClock, ThreadComputer
 from plimsoll.adapters.watching import Reflector
 from plimsoll.app import extensions
+from plimsoll.app.candidacy import candidacy
 from plimsoll.app.serving import serving
 from plimsoll.app.settings import Settings
 from plimsoll.control.blaming import PluginFailures
+from plimsoll.control.fencing import Fence
 from plimsoll.control.ingesting import Ingestion
 from plimsoll.control.keeping import RecordKeeper
+from plimsoll.control.leading import LeadershipLost
 from plimsoll.control.metering import Meter
 from plimsoll.control.ordering import QueueOrder
 from plimsoll.control.policies import Policies
@@ -54,16 +57,30 @@ from plimsoll.state.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.telemetry.fanout import told_to_all
+from plimsoll.telemetry.leading import LeadingMetrics
 from plimsoll.telemetry.logs import LoggingObserver, configure
 from plimsoll.telemetry.metrics import MetricsObserver
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
 from plimsoll.telemetry.state import Sources, StateCollector
 
+#: What a leader writes to: one that takes over lists these again, for a watch may lag behind.
+WRITTEN = frozenset(("pods", "persistentvolumes", "persistentvolumeclaims"))
+
+#: Seconds without a turn of the scheduling loop, though it has something to do, after which it hangs. All
+#: slots may be taken for ten minutes by pods whose volumes are being provisioned.
+HANGS_S = 900.0
+
 
 class Operator:
-    """One operator process."""
+    """One operator process.
 
-    def __init__(self, settings: Settings, session: Session) -> None:
+    Args:
+        settings: The flags.
+        session: The connection; writes through it pass the fence.
+        lease_session: A connection for the election alone.
+    """
+
+    def __init__(self, settings: Settings, session: Session, lease_session: Session) -> None:
         self.settings = settings
         self.metrics = CollectorRegistry()
         for collector in (GCCollector, PlatformCollector, ProcessCollector):
@@ -73,13 +90,15 @@ class Operator:
             [
                 MetricsObserver(self.metrics),
                 RebalancingMetrics(self.metrics),
+                LeadingMetrics(self.metrics),
                 LoggingObserver(),
                 self.failures,
             ]
         )
         self.clock = SystemClock()
         randomness = SeededRandomness(settings.seed)
-        self.session = session
+        self.fence = Fence(self.clock)
+        self.session = session = session.fenced(self.fence)
         self.cache = Cache()
         registry, strategies = Registry(IN_TREE), StrategyRegistry(STRATEGIES)
         left_out = [
@@ -93,6 +112,15 @@ class Operator:
         self.recorder = EventRecorder(session, self.clock, f"plimsoll-{socket.gethostname()}")
         # Dice of its own: what is measured must not change what is decided.
         self.meter = Meter(self.clock, SeededRandomness(settings.seed), self.observer)
+        self.leadership = candidacy(
+            settings,
+            lease_session,
+            fence=self.fence,
+            clock=self.clock,
+            randomness=SeededRandomness(),  # unlike those of other candidates, and of no decision
+            recorder=self.recorder,
+            observer=self.observer,
+        )
         statuses = RetriedStatuses(PolicyStatusPatcher(session), self.clock)
         self.loop = SchedulingLoop(
             self.cache,
@@ -185,6 +213,11 @@ class Operator:
         missing = {resource.name for resource in WATCHED} - self.ingestion.synced
         return f"waiting for the first list of {', '.join(sorted(missing))}" if missing else ""
 
+    def broken(self) -> str:
+        """Why the process should be started anew, "" when it should not."""
+        waited_s = self.loop.waited_s(self.clock.monotonic())
+        return f"the scheduling loop hangs for {waited_s:.0f} s" if waited_s > HANGS_S else ""
+
     async def until_synced(self) -> None:
         """Wait until every collection has been listed once: no decision is made on half a cluster."""
         while self.unready():  # noqa: ASYNC110 - once, at start
@@ -197,23 +230,34 @@ class Operator:
         tasks: list[asyncio.Task[None]] = []
 
         async def end_tasks() -> None:
+            await self.leadership.drain()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-        lifecycle.register(kopf_registry, login=self._login, alive=lambda: "running", stop=end_tasks)
+        lifecycle.register(kopf_registry, login=self._login, alive=self._alive, stop=end_tasks)
         policies.register(kopf_registry, self.policies)
         evictions.register(kopf_registry, self.rebalancers.keeper)
         stop = asyncio.Event()
         address = self.settings.bind_address
         async with serving(
-            address, self.settings.metrics_port, self.metrics, self.unready, lambda: ""
+            address,
+            self.settings.metrics_port,
+            self.metrics,
+            unready=self.unready,
+            broken=self.broken,
+            standing=lambda: self.leadership.standing,
         ) as port:
             tasks += [
                 asyncio.create_task(work, name=name)
                 for name, work in (
                     ("events", self.recorder.run()),
-                    *((f"watch {index}", each.run()) for index, each in enumerate(self.reflectors)),
+                    ("election", self.leadership.run()),
+                    *((f"watch {index}", self._mirror(each)) for index, each in enumerate(self.reflectors)),
+                    (
+                        "policies",
+                        reconcile(self.policies, PolicyList(self.session), self.clock, self.observer),
+                    ),
                     ("decisions", self._decide()),
                 )
             ]
@@ -237,13 +281,47 @@ class Operator:
                 await end_tasks()
                 with contextlib.suppress(asyncio.CancelledError):
                     await front
+                await self.leadership.release()
             for task in done:
                 if task is not front and not task.cancelled() and task.exception() is not None:
+                    if isinstance(lost := task.exception(), LeadershipLost):
+                        raise lost
                     raise RuntimeError(f"{task.get_name()} ended") from task.exception()
             log.info("stopped")
 
+    def _alive(self) -> str:
+        """One word for kopf's liveness probe.
+
+        Raises:
+            RuntimeError: The process should be started anew.
+        """
+        if problem := self.broken():
+            raise RuntimeError(problem)
+        return "running"
+
+    async def _mirror(self, reflector: Reflector) -> None:
+        """Watch once it is known who leads: what a new leader lists then needs no second look."""
+        await self.leadership.tried.wait()
+        await reflector.run()
+
+    async def _compare_policies(self) -> None:
+        await reconcile(self.policies, PolicyList(self.session), self.clock, self.observer)
+
+    async def _take_over(self) -> None:
+        """Wait until this process leads, then until it knows all that earlier leaders wrote."""
+        await self.leadership.acquired.wait()
+        since = self.leadership.since or 0.0
+        written = [each for each in self.reflectors if each.resource.name in WRITTEN]
+        for each in written:
+            each.list_since(since)
+        while any(each.listed_from < since for each in written):  # noqa: ASYNC110 - once, at the start
+            await asyncio.sleep(0.02)
+        self.ingestion.take_over()
+        await self.policies.refresh()
+
     async def _decide(self) -> None:
         await self.until_synced()
+        await self._take_over()
         shadow = await shadowing_evictions(self.session)
         if shadow:
             self.policies.notes["EvictionsShadowed"] = (
@@ -255,7 +333,6 @@ class Operator:
             group.create_task(self.loop.run())
             group.create_task(self.rebalancers.run())
             group.create_task(self.failures.run(self.policies.refresh))
-            group.create_task(reconcile(self.policies, PolicyList(self.session), self.clock, self.observer))
 
     def _login(self) -> kopf.ConnectionInfo:
         settings = self.session.configuration
@@ -276,10 +353,11 @@ async def run(settings: Settings) -> None:
 
     Raises:
         APIError: There is no usable configuration.
+        LeadershipLost: This process led, and could not renew its lease in time.
     """
     configure(settings.log_format, settings.log_level)
-    async with connected(settings.kubeconfig) as session:
-        await Operator(settings, session).run()
+    async with connected(settings.kubeconfig) as session, connected(settings.kubeconfig) as lease_session:
+        await Operator(settings, session, lease_session).run()
 
 
 def main(settings: Settings) -> None:

@@ -125,6 +125,12 @@ class Ingestion:
             self._queue.wake(now)
         self._woken()
 
+    def take_over(self) -> None:
+        """This process leads from now on: nominations are what the pods say, whatever was seen before."""
+        for pod in self.waiting.values():
+            self._nominations.remove(pod.uid)
+            self._take_over_nomination(pod)
+
     def requeue_all(self, now: float) -> None:
         """The profiles changed: look at every pod without a node again."""
         for pod in list(self.waiting.values()):

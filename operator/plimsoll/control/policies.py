@@ -25,7 +25,7 @@ from plimsoll.api.v1alpha1.field_errors import field_errors, summary
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.control.blaming import PluginFailures
-from plimsoll.control.ports import Clock, PolicyStatusWriter, Randomness
+from plimsoll.control.ports import Clock, PolicyStatusWriter, Randomness, Verdict
 from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, PluginSet, ProfileConfig, build_profile
 from plimsoll.framework import Cluster, ConfigurationError, Registry
@@ -309,7 +309,7 @@ class Policies:
         answer = await self._statuses.write_status(known.name, status)
         if answer.is_done:
             known.written = status
-        else:
+        elif answer.verdict is not Verdict.FENCED:  # a standby says nothing; ``refresh`` does when it leads
             self._observer.failed(f"status of policy {known.name}", answer.message)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
+from plimsoll.control.electing import Lease
 from plimsoll.model.pod import Pod
 from plimsoll.model.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -55,6 +56,7 @@ class Verdict(StrEnum):
     BUSY = "busy"  #: too many requests; later
     REFUSED = "refused"  #: invalid, or not allowed: trying again is useless
     UNKNOWN = "unknown"  #: no usable answer; it may have happened
+    FENCED = "fenced"  #: not sent: this process does not lead
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,20 @@ class Records(Protocol):
 
     async def list(self) -> tuple[Answer, Sequence[Mapping[str, Any]]]:
         """All records; GONE when the server does not know the resource."""
+
+
+class LeasePort(Protocol):
+    """The lease by which the leader is elected."""
+
+    @property
+    def reference(self) -> Mapping[str, str]:
+        """A reference to it, for events."""
+
+    async def read(self) -> tuple[Answer, Lease | None]:
+        """The lease; None with DONE when there is none."""
+
+    async def write(self, lease: Lease) -> tuple[Answer, Lease | None]:
+        """Create it, or replace the version that it names; as it was stored, when it was."""
 
 
 class PolicySource(Protocol):

@@ -103,6 +103,7 @@ class SchedulingLoop:
         self._observer = observer
         self._work = asyncio.Event()
         self._slots = asyncio.Semaphore(BINDINGS)
+        self._waits_since: float | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def gate(self, pod: PodInfo) -> Status | None:
@@ -144,6 +145,10 @@ class SchedulingLoop:
         """There may be something to do."""
         self._work.set()
 
+    def waited_s(self, now: float) -> float:
+        """Seconds that the loop has waited for bindings to end: the only wait in which pods wait with it."""
+        return 0.0 if self._waits_since is None else now - self._waits_since
+
     async def run(self) -> None:
         """Serve until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -154,7 +159,9 @@ class SchedulingLoop:
         turn = self._clock.monotonic()
         while True:
             # The slot first: nothing may happen between a pod's pop and the decision on it.
+            self._waits_since = self._clock.monotonic()
             await self._slots.acquire()
+            self._waits_since = None
             now = self._clock.monotonic()
             queued = self._queue.pop(now)
             if queued is None:

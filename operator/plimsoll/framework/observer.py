@@ -57,5 +57,11 @@ class Observer:
     def record_dropped(self, policy: str, why: str) -> None:
         """A record was not written, or was deleted by retention."""
 
+    def leadership_changed(self, name: str, *, is_leading: bool) -> None:
+        """This process became the leader by a lease, or stands by."""
+
+    def leader_seen(self, name: str, holder: str) -> None:
+        """A lease has a new holder, maybe this process; "" when nobody holds it."""
+
     def failed(self, where: str, problem: str) -> None:
         """Something of ours broke and was contained."""

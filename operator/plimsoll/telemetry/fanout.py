@@ -22,9 +22,9 @@ def told_to_all(observers: Sequence[Observer]) -> Observer:
         ]
 
         @functools.wraps(getattr(Observer, name))
-        def hook(_: Observer, *args: Any) -> None:
+        def hook(_: Observer, *args: Any, **named: Any) -> None:
             for each in hooks:
-                each(*args)
+                each(*args, **named)
 
         return hook
 

@@ -93,6 +93,14 @@ class LoggingObserver(Observer):
         """A record was dropped."""
         self._log.debug("record dropped", policy=policy, why=why)
 
+    def leadership_changed(self, name: str, *, is_leading: bool) -> None:
+        """Who we are."""
+        self._log.info("leading" if is_leading else "standing by", lease=name)
+
+    def leader_seen(self, name: str, holder: str) -> None:
+        """Who leads."""
+        self._log.info("leader", lease=name, holder=holder or "nobody")
+
     def failed(self, where: str, problem: str) -> None:
         """Something of ours broke."""
         self._log.error("contained failure", where=where, problem=problem)
