@@ -19,7 +19,8 @@ from typing import Any
 
 from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.limits import Ceiling, Limits
-from plimsoll.engine.plan import Circumstances, EvictionPlan, Rebalancing, plan, revalidate
+from plimsoll.engine.moves import Circumstances, EvictionPlan, Rebalancing
+from plimsoll.engine.plan import plan, revalidate
 from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
 from plimsoll.framework import Cluster, Registry
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry

@@ -292,6 +292,26 @@ async def test_a_policy_whose_moves_keep_coming_back_rests_and_says_so():
     assert [each["reason"] for each in refused] == ["EvictionBudget"]
 
 
+# -- the planner ---------------------------------------------------------------------------------------------
+
+
+async def test_descheduler_s_decisions_are_carried_out_where_the_policy_asks_for_them():
+    """Nobody proves the move and nobody holds the target; the outcome is told all the same."""
+    scene = Scene()
+
+    async with scene.running(a_policy(planner="Upstream")):
+        await scene.run()
+        held = dict(scene.nominations.by_node)
+        scene.gone(OLD)
+        replaced(scene, "bad")
+        await settled()
+
+    assert scene.evictor.evicted == ["web-1"]
+    assert held == {}
+    assert scene.record["spec"]["planner"] == "Upstream"
+    assert scene.phases == [["Planned", "Evicting", "Evicted", "Returned"]]
+
+
 # -- budgets by time of day ------------------------------------------------------------------------------
 
 

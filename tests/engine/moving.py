@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from engine.toys import ALL
-from plimsoll.engine.plan import Circumstances, Rebalancing, plan
+from plimsoll.engine.moves import Circumstances, Rebalancing
+from plimsoll.engine.plan import plan
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import NoArgs, Registry
 from plimsoll.framework.strategy import Candidate, Refusal, StrategyKind, Verdict

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.engine.plan import Circumstances, Move, Rebalancing, plan, replacement_of, revalidate
+from plimsoll.engine.moves import Circumstances, Move, Rebalancing, replacement_of
+from plimsoll.engine.plan import plan, revalidate
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry

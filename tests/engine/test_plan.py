@@ -16,7 +16,8 @@ from engine.moving import (
     targets,
 )
 from plimsoll.engine.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.engine.plan import Circumstances, Move, plan, replacement_of, revalidate
+from plimsoll.engine.moves import Circumstances, Move, replacement_of
+from plimsoll.engine.plan import plan, revalidate
 from plimsoll.framework.strategy import Candidate, Refusal, StrategyKind
 from plimsoll.model.decoding import convert
 from plimsoll.model.selector_text import parse_selector

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 
 from engine.rounds import NOW, UNLIMITED, USUAL, a_policy
 from plimsoll.engine.limits import Ceiling, Limits
-from plimsoll.engine.plan import Circumstances, plan
+from plimsoll.engine.moves import Circumstances
+from plimsoll.engine.plan import plan
 from plimsoll.framework.strategy_context import Measurements, Sample
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import some_cluster

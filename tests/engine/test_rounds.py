@@ -6,7 +6,8 @@ import pytest
 
 from engine.rounds import NOW, UNLIMITED, USUAL, a_policy, live
 from plimsoll.engine.limits import NO_CEILING, Limits
-from plimsoll.engine.plan import Circumstances, plan
+from plimsoll.engine.moves import Circumstances
+from plimsoll.engine.plan import plan
 from plimsoll.engine.upstream_cycle import StrategyProfile, UpstreamPolicy, upstream_cycle
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 

@@ -224,6 +224,27 @@ def test_small_owners_keep_their_pods(least, reason):
     assert refused({"minReplicas": least}, {}, others=[sibling]) == reason
 
 
+@pytest.mark.parametrize(
+    ("least", "sibling_ready", "exact", "reason"),
+    [
+        (2, "False", False, "LastReady"),
+        (2, "True", False, ""),
+        (1, "False", False, ""),  # the user allows the last one
+        (2, "False", True, ""),  # descheduler counts pods, ready or not
+    ],
+)
+def test_the_only_ready_pod_of_an_owner_stays(least, sibling_ready, exact, reason):
+    """Two replicas of which one serves: its eviction would leave none."""
+
+    def status(ready):
+        return {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}
+
+    sibling = a_pod("q", node="n2", owner="ReplicaSet/web", status=status(sibling_ready))
+    args = {"minReplicas": least}
+
+    assert refused(args, {"status": status("True")}, exact=exact, others=[sibling]) == reason
+
+
 def test_two_owners_have_no_minimum():
     """As upstream has it."""
     owners = [{"kind": "ReplicaSet", "name": name, "uid": name} for name in ("a", "b")]

@@ -14,10 +14,11 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.api.v1alpha1.selectors import LabelSelector as LabelSelectorSpec
 from plimsoll.control import timing
 from plimsoll.engine.limits import Ceiling, Limits
-from plimsoll.engine.plan import Rebalancing
+from plimsoll.engine.moves import Rebalancing
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scope import PolicyScope
 from plimsoll.framework import ConfigurationError
+from plimsoll.framework.strategy_context import Planner
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.decoding import convert
 from plimsoll.model.objects import ClusterObjects
@@ -77,6 +78,7 @@ def rebalancing_of(
         ),
         nodes=_selector(policy.spec.scope.node_selector, "spec.scope.nodeSelector"),
         targets=_targets(spec.evictor.node_selector),
+        planner=Planner(spec.planner),
     )
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from plimsoll.control.keeping import Record
 from plimsoll.engine.cycle import Nominations
-from plimsoll.engine.plan import Move, replacement_of
+from plimsoll.engine.moves import Move, replacement_of
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import Cluster, Pod, PodInfo
 from plimsoll.model.quantity import QuantityError

@@ -22,10 +22,11 @@ from plimsoll.api.v1alpha1.eviction import (
 from plimsoll.api.v1alpha1.eviction_naming import record_labels, record_name
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
-from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 from plimsoll.control.ports import Answer, Clock, Records, Verdict
-from plimsoll.engine.plan import Move
+from plimsoll.engine.moves import Move
 from plimsoll.framework.observer import Observer
+from plimsoll.framework.strategy_context import Planner
 
 #: Longest sentence in a record.
 REASON_LENGTH, MESSAGE_LENGTH = 1024, 4096
@@ -259,15 +260,14 @@ class RecordKeeper:
             policy=policy,
             strategy=move.strategy,
             mode=mode,
+            planner=PlannerName(move.planner),
             reason=move.reason[:REASON_LENGTH],
             from_node=move.source,
             target_node=move.target or None,
             gain=move.gain,
         )
         phase = Phase.PREDICTED if mode is Mode.DRY_RUN else Phase.PLANNED
-        message = f"expected on {move.target}" if move.target else "the pod has ended and needs no new place"
-        if move.is_forecast:
-            message += "; a forecast, another scheduler places it"
+        message = _expectation(move)
         status = EvictionStatus().entering(
             phase,
             datetime.fromtimestamp(now, UTC),
@@ -299,3 +299,16 @@ class RecordKeeper:
                 continue
             excess -= 1
             yield record
+
+
+def _expectation(move: Move) -> str:
+    """Where the replacement is expected, and who says so."""
+    if move.pod.pod.is_terminal:
+        return "the pod has ended and needs no new place"
+    if not move.target:
+        return "no feasible node is known for a replacement; nobody proved the move, as in descheduler"
+    if move.planner is Planner.UPSTREAM:
+        return f"expected on {move.target}; a forecast, nobody proved the move"
+    return f"expected on {move.target}" + (
+        "; a forecast, another scheduler places it" if move.is_forecast else ""
+    )

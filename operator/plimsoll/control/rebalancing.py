@@ -28,14 +28,8 @@ from plimsoll.control.verifying import Outcome, Verification
 from plimsoll.engine.cycle import Nominations
 from plimsoll.engine.limits import Ceiling, LimitLevel
 from plimsoll.engine.memory import Memory
-from plimsoll.engine.plan import (
-    Circumstances,
-    EvictionPlan,
-    Move,
-    Rebalancing,
-    plan,
-    revalidate,
-)
+from plimsoll.engine.moves import Circumstances, EvictionPlan, Move, Rebalancing
+from plimsoll.engine.planners import ask_again, make_plan
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import ConfigurationError, Pod, PodInfo
 from plimsoll.framework.observer import Observer
@@ -281,7 +275,7 @@ class Rebalancers:
         memory = memory_of(self.keeper.known.values(), started)
         rebalancing = _rested(self._configured(policy), memory, name)
         circumstances = self._circumstances(name, memory)
-        made = await self._computer.compute(lambda: plan(rebalancing, fork, circumstances))
+        made = await self._computer.compute(lambda: make_plan(rebalancing, fork, circumstances))
         self._observer.run_ended(name, made.considered, len(made.moves), made.refused_by_reason())
         for failure in made.failures:
             self._observer.plugin_failed(failure.plugin, failure.point, failure.problem)
@@ -315,7 +309,7 @@ class Rebalancers:
             try:
                 # Pods on their way out still take their room: a replacement that needs it would not find it.
                 rebalancing = self._configured(policy)
-                present = revalidate(
+                present = ask_again(
                     move, rebalancing, self._holds.claimed(), self._circumstances(name, memory, move)
                 )
             except Exception as exc:

@@ -46,4 +46,4 @@ async def _carry_on(
         sent = next((each.time for each in record.status.transitions if each.phase is Phase.EVICTING), None)
         owner = record.spec.owner
         known = verification.siblings(owner.uid, sent) if owner else frozenset[str]()
-        verification.expect(record, known, clock.monotonic())
+        verification.expect(record, known, clock.monotonic(), is_replaced=record.spec.target_node is not None)

@@ -12,7 +12,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import (
     SchedulingPolicyStatus,
     StrategyFailure,
 )
-from plimsoll.engine.plan import EvictionPlan
+from plimsoll.engine.moves import EvictionPlan
 
 #: Pods named as examples of one refusal, and characters of its sentence.
 EXAMPLES, SENTENCE = 5, 1024

@@ -11,7 +11,7 @@ from plimsoll.control.holding import Holds
 from plimsoll.control.keeping import Record, RecordKeeper
 from plimsoll.control.ports import Answer, Clock, Evictor, Note, Recorder, Verdict, pod_reference
 from plimsoll.control.verifying import Outcome, Verification
-from plimsoll.engine.plan import Move
+from plimsoll.engine.moves import Move
 from plimsoll.framework import Pod
 from plimsoll.state.cache import Cache
 
@@ -72,7 +72,7 @@ class MoveSender:
         self._sending[record.key] = []
         self._holds.hold(record, move)
         known = self._verification.siblings(owner.uid) if owner else frozenset[str]()
-        self._verification.expect(record, known, self._clock.monotonic())
+        self._verification.expect(record, known, self._clock.monotonic(), is_replaced=not pod.is_terminal)
         try:
             try:
                 answer = await self._ask(pod)

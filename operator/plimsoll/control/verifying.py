@@ -68,14 +68,21 @@ class Verification:
             or pod.metadata.creation_timestamp < before
         )
 
-    def expect(self, record: Record, known: frozenset[str], now: float) -> None:
-        """An eviction was accepted: wait for a pod of the owner that is not in ``known``."""
+    def expect(self, record: Record, known: frozenset[str], now: float, *, is_replaced: bool = True) -> None:
+        """An eviction was accepted: wait for a pod of the owner that is not in ``known``.
+
+        Args:
+            record: Of the move.
+            known: Uids of pods that replace nobody.
+            now: Seconds of the monotonic clock.
+            is_replaced: Whether a replacement is expected; pods that had ended get none.
+        """
         owner = record.spec.owner
-        if owner is None or record.spec.target_node is None:
+        if owner is None or not is_replaced:
             self.ended(
                 Outcome(
                     record,
-                    Phase.SETTLED if record.spec.target_node is None else Phase.FAILED,
+                    Phase.FAILED if is_replaced else Phase.SETTLED,
                     "NoReplacement",
                     "the pod has no controller that would replace it"
                     if owner is None

@@ -15,155 +15,37 @@ cluster as it will be. Same input, same plan. ``revalidate`` asks the same quest
 cluster, right before the eviction.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-
-import msgspec
+from collections.abc import Sequence
+from dataclasses import replace
 
 from plimsoll.engine.budgets import BudgetLedger
 from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.limits import NO_CEILING, LimitLevel, Limits, Tally, Workload
-from plimsoll.engine.memory import Memory
+from plimsoll.engine.moves import (
+    REPLACEMENT,
+    Circumstances,
+    EvictionPlan,
+    Move,
+    Rebalancing,
+    Refused,
+    replacement_of,
+    workload_of,
+)
+from plimsoll.engine.populations import Populations
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.runtime import calling
 from plimsoll.engine.strategy_run import run_strategy
 from plimsoll.framework import Cluster, PluginError, PodInfo
-from plimsoll.framework.strategy import Candidate, Evictor, Refusal, Strategy, StrategyKind, Verdict
+from plimsoll.framework.strategy import Candidate, Refusal, StrategyKind, Verdict
 from plimsoll.framework.strategy_context import (
-    Measurements,
     NodeClasses,
     OwnerCounts,
     Planner,
+    ReadyCounts,
     StrategyContext,
     UnplacedPods,
     considered_nodes,
 )
-from plimsoll.model.meta import ObjectMeta
-from plimsoll.model.pod import PodStatus
-from plimsoll.model.selectors import EVERYTHING, Selector
-
-REPLACEMENT = "replacement-of-"
-"""What the uids of pods begin with that are expected and not there yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rebalancing:
-    """What a policy asks for, in plain values.
-
-    Attributes:
-        strategies: In the policy's order; Deschedule strategies run before Balance ones all the same.
-        evictors: Who protects pods, in the order asked; put the policy's scope first.
-        profiles: Plugins by scheduler name: who places the replacements.
-        forecast: Stands in for schedulers that are not ours; None refuses their pods.
-        limits: Ceilings of one cycle.
-        nodes: Nodes under consideration, whose pods may go.
-        targets: Nodes that replacements may be expected on.
-        margin: Points by which the target's total must at least beat that of the pod's own node.
-    """
-
-    strategies: Sequence[Strategy]
-    evictors: Sequence[Evictor]
-    profiles: Mapping[str, Profile]
-    forecast: Profile | None = None
-    limits: Limits = field(default_factory=Limits)
-    nodes: Selector = EVERYTHING
-    targets: Selector = EVERYTHING
-    margin: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Circumstances:
-    """What surrounds the placed pods when a plan is made.
-
-    Attributes:
-        now: The time, with a time zone.
-        unplaced: Pods that hold no place, as pending and ended ones.
-        in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload uid.
-        measurements: Actual usage.
-        memory: What past moves teach.
-        recent: Evictions of the policy within the last minute.
-    """
-
-    now: datetime
-    unplaced: Iterable[PodInfo] = ()
-    in_flight: Mapping[str, int] = field(default_factory=dict)
-    measurements: Measurements = field(default_factory=Measurements)
-    memory: Memory = field(default_factory=Memory)
-    recent: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """One pod to be evicted, and where its replacement is expected.
-
-    Attributes:
-        pod: The pod as it was when the move was planned.
-        strategy: Who proposed it.
-        reason: Why, in one sentence.
-        source: The node that it runs on.
-        target: The node that the scheduler chooses; "" for a pod that ended and needs no place.
-        gain: Points by which the target's total beats the own node's; None when that is not feasible.
-        ties: How many nodes score as well as the target; the scheduler may take any of them.
-        is_forecast: Whether somebody else's scheduler places the replacement.
-        workload: Whose pod it is.
-        budget: The PodDisruptionBudget that covers it (``namespace/name``), or "".
-    """
-
-    pod: PodInfo
-    strategy: str
-    reason: str
-    source: str
-    target: str
-    gain: int | None
-    ties: int
-    is_forecast: bool
-    workload: Workload
-    budget: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A pod that a strategy wanted to move and that stays.
-
-    Attributes:
-        pod: The pod.
-        strategy: Who proposed it.
-        wanted: Why.
-        refusal: Why not.
-    """
-
-    pod: PodInfo
-    strategy: str
-    wanted: str
-    refusal: Refusal
-
-
-@dataclass(frozen=True, slots=True)
-class EvictionPlan:
-    """What to do, and why not more.
-
-    Attributes:
-        moves: In the order planned; each was proved with all before it made.
-        refused: Every other pod that a strategy wanted to move.
-        failures: Strategies that could not judge the cluster, and why.
-        classes: What utilisation strategies found, by strategy.
-    """
-
-    moves: tuple[Move, ...]
-    refused: tuple[Refused, ...]
-    failures: tuple[PluginError, ...] = ()
-    classes: tuple[tuple[str, NodeClasses], ...] = ()
-
-    @property
-    def considered(self) -> int:
-        """How many pods strategies wanted to move."""
-        return len({each.pod.uid for each in self.moves} | {each.pod.uid for each in self.refused})
-
-    def refused_by_reason(self) -> dict[str, int]:
-        """How many refusals there were, by machine reason, the most frequent first."""
-        return dict(Counter(each.refusal.reason for each in self.refused).most_common())
 
 
 def plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
@@ -219,34 +101,6 @@ def revalidate(
     return book.moves[0] if verdict is Verdict.ACCEPTED else book.refused[0].refusal
 
 
-def replacement_of(pod: PodInfo, cluster: Cluster, node: str = "") -> PodInfo:
-    """The pod that the owner will make in its place: the same template, a new identity, maybe a node."""
-    metadata = pod.pod.metadata
-    fresh = msgspec.structs.replace(
-        pod.pod,
-        metadata=ObjectMeta(
-            name=metadata.name,
-            namespace=metadata.namespace,
-            uid=f"{REPLACEMENT}{metadata.uid}",
-            labels=metadata.labels,
-            annotations=metadata.annotations,
-            owner_references=metadata.owner_references,
-        ),
-        spec=msgspec.structs.replace(pod.pod.spec, node_name=node),
-        status=PodStatus(phase="Pending"),
-    )
-    return cluster.templates.info(fresh)
-
-
-def workload_of(pod: PodInfo) -> Workload:
-    """The owner that keeps the number of such pods, or the pod itself."""
-    metadata = pod.pod.metadata
-    owner = metadata.controller or next(iter(metadata.owner_references), None)
-    if owner is None:
-        return Workload(pod.uid, f"pod {pod.key}")
-    return Workload(owner.uid, f"{owner.kind} {pod.namespace}/{owner.name}")
-
-
 class _Book:
     """The state of one plan: the fork with all moves made, what limits and budgets have left."""
 
@@ -254,17 +108,14 @@ class _Book:
         self.moves: list[Move] = []
         self.refused: list[Refused] = []
         self._rebalancing = rebalancing
-        cluster.index(OwnerCounts)  # counted here once, and kept up to date, instead of in every fork
+        for counts in (OwnerCounts, ReadyCounts):  # counted once and kept up to date, not in every fork
+            cluster.index(counts)
         self._fork = cluster.fork()
         self._moved: set[str] = set()
         self._schedulers: dict[int, Scheduler] = {}
-        self._namespaces: Counter[str] | None = None
         self._ledger = BudgetLedger(self._fork.objects.budgets.values())
         self._memory = circumstances.memory
         self._balancing = {each.name for each in rebalancing.strategies if each.kind is StrategyKind.BALANCE}
-        self._tally = Tally(
-            rebalancing.limits, self._population, circumstances.in_flight, circumstances.recent
-        )
         self.context = StrategyContext(
             cluster=self._fork,
             nodes=considered_nodes(self._fork, rebalancing.nodes),
@@ -273,6 +124,9 @@ class _Book:
             planner=Planner.PROVEN,
             unplaced=UnplacedPods(circumstances.unplaced),
             measurements=circumstances.measurements,
+        )
+        self._tally = Tally(
+            rebalancing.limits, Populations(self.context), circumstances.in_flight, circumstances.recent
         )
 
     def judge(self, candidate: Candidate, strategy: str) -> Verdict | None:
@@ -408,16 +262,3 @@ class _Book:
     def _is_target(self, name: str) -> bool:
         targets = self._rebalancing.targets
         return targets.is_empty or targets.matches(self._fork.nodes[self._fork.rows[name]].labels)
-
-    def _population(self, level: LimitLevel, key: str) -> int:
-        match level:
-            case LimitLevel.TOTAL | LimitLevel.MINUTE | LimitLevel.BUDGET:
-                return len(self._fork.pods)
-            case LimitLevel.NODE:
-                return len(self.context.pods(key))
-            case LimitLevel.NAMESPACE:
-                if self._namespaces is None:  # as the cycle begins: a plan moves pods, it makes none
-                    self._namespaces = Counter(pod.namespace for pod in self._fork.pods.values())
-                return self._namespaces[key]
-            case LimitLevel.WORKLOAD:
-                return self.context.replicas(key)

@@ -15,10 +15,12 @@ from enum import StrEnum
 
 import msgspec
 
-from plimsoll.engine.limits import NO_CEILING, LimitLevel, Limits, Tally, Workload
+from plimsoll.engine.limits import NO_CEILING, LimitLevel, Limits, Tally
+from plimsoll.engine.moves import workload_of
+from plimsoll.engine.populations import Populations
 from plimsoll.engine.strategy_run import run_strategy
 from plimsoll.framework import Cluster, PluginError, PodInfo
-from plimsoll.framework.strategy import Candidate, Evictor, Strategy, StrategyKind, Verdict
+from plimsoll.framework.strategy import Candidate, Evictor, Refusal, Strategy, StrategyKind, Verdict
 from plimsoll.framework.strategy_context import (
     Measurements,
     NodeClasses,
@@ -59,7 +61,7 @@ class UpstreamPolicy:
     Attributes:
         profiles: In order.
         nodes: Nodes whose pods are looked at.
-        limits: Ceilings of one cycle; there is none for workloads.
+        limits: Ceilings of one cycle; descheduler's own policies have none for workloads.
     """
 
     profiles: tuple[StrategyProfile, ...]
@@ -75,6 +77,17 @@ class UpstreamEviction:
     node: str
     profile: str
     strategy: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamRefusal:
+    """A pod that a strategy wanted to evict and that stays; descheduler only logs it."""
+
+    pod: PodInfo
+    strategy: str
+    wanted: str
+    refusal: Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +107,13 @@ class UpstreamOutcome:
         evictions: In the order made.
         classes: What utilisation strategies found, one entry for each run, with the strategy's name.
         failures: Strategies that ended with an error.
+        refused: Pods that evictors protect or that limits keep.
     """
 
     evictions: list[UpstreamEviction] = field(default_factory=list)
     classes: list[tuple[str, NodeClasses]] = field(default_factory=list)
     failures: list[StrategyFailure] = field(default_factory=list)
+    refused: list[UpstreamRefusal] = field(default_factory=list)
 
 
 def upstream_cycle(
@@ -110,6 +125,8 @@ def upstream_cycle(
     measurements: Measurements | None = None,
     mode: EvictionMode = EvictionMode.DELETE,
     refusing: Mapping[str, int] | None = None,
+    in_flight: Mapping[str, int] | None = None,
+    recent: int = 0,
 ) -> UpstreamOutcome:
     """Run one cycle; the cluster is only read.
 
@@ -121,6 +138,8 @@ def upstream_cycle(
         measurements: Actual usage.
         mode: What becomes of evicted pods.
         refusing: HTTP status by pod key: evictions that the API refuses.
+        in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload uid.
+        recent: Evictions of earlier cycles within the last minute.
     """
     outcome = UpstreamOutcome()
     fork = cluster.fork()
@@ -128,7 +147,10 @@ def upstream_cycle(
     if len(nodes) < 2:
         return outcome
     waiting = UnplacedPods(unplaced)
-    tally = Tally(policy.limits, lambda _level, _key: 0)
+    everything = StrategyContext(
+        cluster=fork, nodes=nodes, now=now, evictors=(), planner=Planner.UPSTREAM, unplaced=waiting
+    )
+    tally = Tally(policy.limits, Populations(everything), in_flight or {}, recent)
     for kind in StrategyKind:
         for profile in policy.profiles:
             context = StrategyContext(
@@ -166,22 +188,27 @@ class _Run:
             self.outcome.failures.append(StrategyFailure(self.profile, strategy.kind, exc))
         self.outcome.classes += [(strategy.name, found) for found in self.context.classes]
         self.context.classes.clear()
+        self.outcome.refused += [
+            UpstreamRefusal(each.pod, strategy.name, each.wanted, each.refusal)
+            for each in self.context.protected
+        ]
         self.context.protected.clear()
 
     def _judge(self, candidate: Candidate, strategy: str) -> Verdict | None:
         pod, node = candidate.pod, candidate.node
         if not pod.uid:
             return Verdict.REFUSED
-        workload = Workload(pod.uid, pod.key)
+        workload = workload_of(pod)
         reached = self.tally.reached(node, pod.namespace, workload)
         if reached is not None:
-            if reached.level is LimitLevel.TOTAL:
+            self.outcome.refused.append(UpstreamRefusal(pod, strategy, candidate.reason, reached.refusal))
+            if reached.level.ends_cycle:
                 return None
             return Verdict.NODE_CLOSED if reached.level is LimitLevel.NODE else Verdict.REFUSED
         if pod.key in self.refusing or not self._evict(pod):
             return Verdict.REFUSED
         self.tally.count(node, pod.namespace, workload)
-        self.outcome.evictions.append(UpstreamEviction(pod, node, self.profile, strategy))
+        self.outcome.evictions.append(UpstreamEviction(pod, node, self.profile, strategy, candidate.reason))
         return Verdict.ACCEPTED
 
     def _evict(self, pod: PodInfo) -> bool:

@@ -100,6 +100,26 @@ class OwnerCounts:
         return twin
 
 
+class ReadyCounts(OwnerCounts):
+    """Placed pods that are ready and stay, by owner uid: a pod index (see ``Cluster.index``)."""
+
+    def add(self, pod: PodInfo, row: int) -> None:
+        """A pod was placed, or changed."""
+        if is_serving(pod):
+            super().add(pod, row)
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        """A pod left, or will change."""
+        if is_serving(pod):
+            super().remove(pod, row)
+
+
+def is_serving(pod: PodInfo) -> bool:
+    """Whether the pod is ready and not on its way out."""
+    ready = pod.pod.condition("Ready")
+    return ready is not None and ready.status == "True" and not pod.is_terminating
+
+
 class PodsByTemplate:
     """Placed pods by namespace and template, by uid: a pod index (see ``Cluster.index``).
 
@@ -268,6 +288,10 @@ class StrategyContext:
     def replicas(self, owner_uid: str) -> int:
         """Pods, of any phase and anywhere, that name this owner."""
         return self.unplaced.owned_by(owner_uid) + self.cluster.index(OwnerCounts).of(owner_uid)
+
+    def ready_replicas(self, owner_uid: str) -> int:
+        """How many placed pods of an owner are ready and stay."""
+        return self.cluster.index(ReadyCounts).of(owner_uid)
 
     def is_evictable(self, pod: PodInfo, wanted: str = "") -> bool:
         """Whether no evictor protects the pod as such.

@@ -17,7 +17,8 @@ fits anywhere.
 Source: descheduler v0.36, ``pkg/framework/plugins/defaultevictor``.
 Differs: only under the Proven planner, where safety wins: the evict annotation counts when it says
 ``"true"`` and never admits mirror, static or terminating pods; the priority threshold stands by itself;
-the opt-outs of karpenter and cluster-autoscaler are honoured; node fit is left to the proof. Failed and
+the opt-outs of karpenter and cluster-autoscaler are honoured; where ``minReplicas`` is 2 or more the
+only ready pod of an owner stays; node fit is left to the proof. Failed and
 succeeded pods need no other node there.
 """
 
@@ -46,6 +47,7 @@ from plimsoll.framework import (
     parse_selector,
 )
 from plimsoll.framework.node_fit import fits_any_other_node
+from plimsoll.framework.strategy_context import is_serving
 
 EVICT = "descheduler.alpha.kubernetes.io/evict"
 MIRROR = "kubernetes.io/config.mirror"
@@ -409,6 +411,10 @@ class DefaultEvictor(Evictor):
                 return Refusal(
                     "MinReplicas",
                     f"{owners[0].kind} {owners[0].name} has {count} pods, fewer than minReplicas {least}",
+                )
+            if not context.is_exact and is_serving(pod) and context.ready_replicas(owners[0].uid) <= 1:
+                return Refusal(
+                    "LastReady", f"the pod is the only ready one of {owners[0].kind} {owners[0].name}"
                 )
         return None
 

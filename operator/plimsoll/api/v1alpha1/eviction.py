@@ -10,7 +10,7 @@ from pydantic import Field
 
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase, may_follow
 from plimsoll.api.v1alpha1.names import NamespaceName, ObjectName, PluginName, Uid
-from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 from plimsoll.api.v1alpha1.resource import Column, CustomResource, Definition, Resource
 from plimsoll.api.v1alpha1.rules import TransitionRule
 from plimsoll.api.v1alpha1.timestamps import Timestamp
@@ -52,11 +52,15 @@ class EvictionSpec(Resource):
     policy: ObjectName = Field(description="SchedulingPolicy that decided it.")
     strategy: PluginName = Field(description="Strategy that proposed it.")
     mode: Mode = Field(description="Mode it was decided in; a DryRun record is never carried out.")
+    planner: PlannerName = Field(
+        default=PlannerName.PROVEN,
+        description="Planner that decided it; the target of an Upstream move is a forecast.",
+    )
     reason: str = Field(min_length=1, max_length=1024, description="Why the pod is moved, in a sentence.")
     from_node: ObjectName = Field(description="Node that the pod runs on.")
     target_node: ObjectName | None = Field(
         default=None,
-        description="Node that the replacement is expected on; the plan proved that it fits there.",
+        description="Node that the replacement is expected on; left out when none is expected.",
     )
     gain: int | None = Field(
         default=None,

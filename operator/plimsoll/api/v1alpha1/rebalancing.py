@@ -21,6 +21,13 @@ class Mode(StrEnum):
     ENFORCE = "Enforce"
 
 
+class PlannerName(StrEnum):
+    """Who decides which candidates are moved."""
+
+    PROVEN = "Proven"
+    UPSTREAM = "Upstream"
+
+
 class StrategySpec(Resource):
     """One strategy: a source of candidates for moves."""
 
@@ -39,6 +46,11 @@ class RebalancingSpec(Resource):
     mode: Mode = Field(
         default=Mode.DRY_RUN,
         description="DryRun records what would be moved and evicts nothing; Enforce evicts.",
+    )
+    planner: PlannerName = Field(
+        default=PlannerName.PROVEN,
+        description="Proven moves a pod only where the scheduler's own code proves that its replacement "
+        "goes to a better node; Upstream evicts what descheduler would, without a proof.",
     )
     schedule: Schedule = Field(
         default=Schedule(interval_seconds=300), description="When it runs; every five minutes when left out."

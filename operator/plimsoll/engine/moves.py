@@ -1,0 +1,172 @@
+"""What planners take and give: the policy in plain values, the circumstances, moves, refusals."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import msgspec
+
+from plimsoll.engine.limits import Limits, Workload
+from plimsoll.engine.memory import Memory
+from plimsoll.engine.profile import Profile
+from plimsoll.framework import Cluster, PluginError, PodInfo
+from plimsoll.framework.strategy import Evictor, Refusal, Strategy
+from plimsoll.framework.strategy_context import Measurements, NodeClasses, Planner
+from plimsoll.model.meta import ObjectMeta
+from plimsoll.model.pod import PodStatus
+from plimsoll.model.selectors import EVERYTHING, Selector
+
+REPLACEMENT = "replacement-of-"
+"""What the uids of pods begin with that are expected and not there yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalancing:
+    """What a policy asks for, in plain values.
+
+    Attributes:
+        strategies: In the policy's order; Deschedule strategies run before Balance ones all the same.
+        evictors: Who protects pods, in the order asked; put the policy's scope first.
+        profiles: Plugins by scheduler name: who places the replacements.
+        forecast: Stands in for schedulers that are not ours; None refuses their pods.
+        limits: Ceilings of one cycle.
+        nodes: Nodes under consideration, whose pods may go.
+        targets: Nodes that replacements may be expected on.
+        margin: Points by which the target's total must at least beat that of the pod's own node.
+        planner: Who decides about candidates.
+    """
+
+    strategies: Sequence[Strategy]
+    evictors: Sequence[Evictor]
+    profiles: Mapping[str, Profile]
+    forecast: Profile | None = None
+    limits: Limits = field(default_factory=Limits)
+    nodes: Selector = EVERYTHING
+    targets: Selector = EVERYTHING
+    margin: int = 1
+    planner: Planner = Planner.PROVEN
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What surrounds the placed pods when a plan is made.
+
+    Attributes:
+        now: The time, with a time zone.
+        unplaced: Pods that hold no place, as pending and ended ones.
+        in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload uid.
+        measurements: Actual usage.
+        memory: What past moves teach.
+        recent: Evictions of the policy within the last minute.
+    """
+
+    now: datetime
+    unplaced: Iterable[PodInfo] = ()
+    in_flight: Mapping[str, int] = field(default_factory=dict)
+    measurements: Measurements = field(default_factory=Measurements)
+    memory: Memory = field(default_factory=Memory)
+    recent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One pod to be evicted, and where its replacement is expected.
+
+    Attributes:
+        pod: The pod as it was when the move was planned.
+        strategy: Who proposed it.
+        reason: Why, in one sentence.
+        source: The node that it runs on.
+        target: The node that the scheduler chooses; "" for a pod that ended and needs no place.
+        gain: Points by which the target's total beats the own node's; None when that is not feasible.
+        ties: How many nodes score as well as the target; the scheduler may take any of them.
+        is_forecast: Whether nothing vouches for the target: somebody else's scheduler places the
+            replacement, or nobody proved the place.
+        workload: Whose pod it is.
+        budget: The PodDisruptionBudget that covers it (``namespace/name``), or "".
+        planner: Who decided it.
+    """
+
+    pod: PodInfo
+    strategy: str
+    reason: str
+    source: str
+    target: str
+    gain: int | None
+    ties: int
+    is_forecast: bool
+    workload: Workload
+    budget: str = ""
+    planner: Planner = Planner.PROVEN
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A pod that a strategy wanted to move and that stays.
+
+    Attributes:
+        pod: The pod.
+        strategy: Who proposed it.
+        wanted: Why.
+        refusal: Why not.
+    """
+
+    pod: PodInfo
+    strategy: str
+    wanted: str
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionPlan:
+    """What to do, and why not more.
+
+    Attributes:
+        moves: In the order planned; each was proved with all before it made.
+        refused: Every other pod that a strategy wanted to move.
+        failures: Strategies that could not judge the cluster, and why.
+        classes: What utilisation strategies found, by strategy.
+    """
+
+    moves: tuple[Move, ...]
+    refused: tuple[Refused, ...]
+    failures: tuple[PluginError, ...] = ()
+    classes: tuple[tuple[str, NodeClasses], ...] = ()
+
+    @property
+    def considered(self) -> int:
+        """How many pods strategies wanted to move."""
+        return len({each.pod.uid for each in self.moves} | {each.pod.uid for each in self.refused})
+
+    def refused_by_reason(self) -> dict[str, int]:
+        """How many refusals there were, by machine reason, the most frequent first."""
+        return dict(Counter(each.refusal.reason for each in self.refused).most_common())
+
+
+def replacement_of(pod: PodInfo, cluster: Cluster, node: str = "") -> PodInfo:
+    """The pod that the owner will make in its place: the same template, a new identity, maybe a node."""
+    metadata = pod.pod.metadata
+    fresh = msgspec.structs.replace(
+        pod.pod,
+        metadata=ObjectMeta(
+            name=metadata.name,
+            namespace=metadata.namespace,
+            uid=f"{REPLACEMENT}{metadata.uid}",
+            labels=metadata.labels,
+            annotations=metadata.annotations,
+            owner_references=metadata.owner_references,
+        ),
+        spec=msgspec.structs.replace(pod.pod.spec, node_name=node),
+        status=PodStatus(phase="Pending"),
+    )
+    return cluster.templates.info(fresh)
+
+
+def workload_of(pod: PodInfo) -> Workload:
+    """The owner that keeps the number of such pods, or the pod itself."""
+    metadata = pod.pod.metadata
+    owner = metadata.controller or next(iter(metadata.owner_references), None)
+    if owner is None:
+        return Workload(pod.uid, f"pod {pod.key}")
+    return Workload(owner.uid, f"{owner.kind} {pod.namespace}/{owner.name}")

@@ -1,0 +1,24 @@
+"""The planners by name: who makes the plan of a policy, and who asks again right before an eviction."""
+
+from plimsoll.engine import plan as proven
+from plimsoll.engine.moves import Circumstances, EvictionPlan, Move, Rebalancing
+from plimsoll.engine.upstream_plan import still_stands, upstream_plan
+from plimsoll.framework import Cluster
+from plimsoll.framework.strategy import Refusal
+from plimsoll.framework.strategy_context import Planner
+
+
+def make_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
+    """Plan one cycle by the planner that the policy names; the cluster is only read."""
+    if rebalancing.planner is Planner.UPSTREAM:
+        return upstream_plan(rebalancing, cluster, circumstances)
+    return proven.plan(rebalancing, cluster, circumstances)
+
+
+def ask_again(
+    move: Move, rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances
+) -> Move | Refusal:
+    """Whether a planned move is still right, in the cluster as it is now."""
+    if rebalancing.planner is Planner.UPSTREAM:
+        return still_stands(move, cluster)
+    return proven.revalidate(move, rebalancing, cluster, circumstances)
