@@ -333,9 +333,9 @@ async def test_records_are_kept_to_their_number(scene: Scene, operator: Operator
     async def dropped() -> float:
         return operator.metric("plimsoll_rebalancer_dropped_records_total", policy=name, why="breaker")
 
-    assert status["counts"]["planned"] == 5
+    assert status["counts"]["planned"] == 4  # the fifth is the last ready one of its owner
     assert len(await scene.records()) == 2
-    assert await eventually(dropped) >= 3
+    assert await eventually(dropped) >= 2
 
 
 async def test_the_oldest_finished_records_make_room(scene: Scene) -> None:
