@@ -83,6 +83,23 @@ def test_only_what_changed_is_evaluated_again():
     assert room.asked == 1
 
 
+def test_points_that_leave_their_range_later_are_seen():
+    """What was added up before is not trusted with a node that changed; other nodes' points are no matter."""
+    cluster = a_cluster([a_node(name, cpu="4") for name in "ab"])
+    scheduler = a_scheduler(cluster, "Crowd")
+    outcomes = []
+    for number in range(3):
+        outcomes.append(scheduler.schedule(info(cluster, f"p{number}", cpu="1")))
+        cluster.place(info(cluster, f"p{number}", cpu="1"), "a")
+    cluster.place(info(cluster, "big", cpu="1"), "a")
+    cluster.set_node(a_node("c", cpu="4"))
+    outcomes.append(scheduler.schedule(info(cluster, "q", cpu="1")))
+
+    assert [each.node for each in outcomes] == ["a", "a", "", "b"]
+    assert [each.total for each in outcomes] == [100, 135, None, 100]
+    assert outcomes[2].message == 'running Score plugin "Crowd": returned 120; scores lie in 0..100'
+
+
 def test_ties_are_broken_by_the_handed_in_choice():
     """Same seed, same decision; the dice are not the engine's."""
     cluster = a_cluster([a_node(name) for name in "abc"])

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from plimsoll.framework import SUCCESS, NoArgs, NodeFilter, NodeScore, PluginArgs, Reads, unschedulable
+from plimsoll.framework import PODS, SUCCESS, NoArgs, NodeFilter, NodeScore, PluginArgs, Reads, unschedulable
 
 
 class Fifo:
@@ -82,4 +82,18 @@ class Breaks(NodeScore):
         return 0
 
 
-ALL = (Fifo, Binds, Room, Pool, Breaks)
+class Crowd:
+    """Sixty points a pod on the node: too many on the second."""
+
+    name: ClassVar = "Crowd"
+    args_model: ClassVar = NoArgs
+    reads: ClassVar = Reads.ROW
+
+    def __init__(self, args):
+        self.args = args
+
+    def score(self, state, pod, snapshot):
+        return (60 * snapshot.requested[:, PODS]).astype(np.int32)
+
+
+ALL = (Fifo, Binds, Room, Pool, Breaks, Crowd)

@@ -13,7 +13,8 @@ from enum import StrEnum
 import numpy as np
 
 from plimsoll.engine.kept_scores import ScoreTable
-from plimsoll.engine.lane import EXCLUDED, FEASIBLE, Lane
+from plimsoll.engine.kept_verdicts import EXCLUDED, FEASIBLE
+from plimsoll.engine.lane import Lane
 from plimsoll.engine.lane_cache import LaneCache
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.runtime import calling
@@ -370,13 +371,15 @@ class _LazyStatuses(Mapping[int, Status]):
     def __getitem__(self, row: int) -> Status:
         if row in self._overrides:
             return self._overrides[row]
-        if int(self._lane.failed[row]) < 0:
+        if int(self._lane.failed[row]) in (FEASIBLE, EXCLUDED):
             raise KeyError(row)
         return self._lane.status(row, self._pod)
 
     def __iter__(self) -> "Iterable[int]":  # type: ignore[override]  # a generator is an iterator
-        explicit = set(np.flatnonzero(self._lane.failed >= 0).tolist()) | set(self._overrides)
-        yield from sorted(explicit)
+        yield from sorted(self._explicit())
 
     def __len__(self) -> int:
-        return len(set(np.flatnonzero(self._lane.failed >= 0).tolist()) | set(self._overrides))
+        return len(self._explicit())
+
+    def _explicit(self) -> set[int]:
+        return set(self._lane.rows_refused_by_filters().tolist()) | set(self._overrides)

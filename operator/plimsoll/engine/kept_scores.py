@@ -61,23 +61,22 @@ class KeptScores:
 
     def __init__(self, profile: Profile, cluster: Cluster, shared: SharedColumns) -> None:
         self._profile = profile
+        self._stages = profile.stages
         self._cluster = cluster
         self._shared = shared
         self._raw: dict[str, IntArray] = {}
-        self._extremes: dict[str, tuple[int, int]] = {}
-        self._constant: dict[str, int] = {}
-        self._summands: list[str] = []
-        self._varying: list[ScorePlugin] = []
+        self._same: dict[str, int] = {}
+        self._base: int | IntArray = 0
+        self._summands: set[str] = set()
+        self._varying: list[tuple[ScorePlugin, int]] = []
         self._totals: IntArray | None = None
         self._settled: bool | None = None
-        self._far_pre_score: list[PreScorePlugin] = []
-        self._far_score: list[ScorePlugin] = []
         self._stale_rows: RowArray | None = None
 
     def forget(self) -> None:
         """Nothing that is kept holds any more."""
         self._raw.clear()
-        self._extremes.clear()
+        self._same.clear()
         self._totals = self._settled = self._stale_rows = None
 
     def note_stale(self, rows: RowArray) -> None:
@@ -88,16 +87,21 @@ class KeptScores:
         self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None = None
     ) -> tuple[RowArray, int]:
         """The rows with the highest total among ``rows`` (feasible ones), and that total."""
-        totals = self.totals(state, pod, rows, part)
-        highest = int(totals.max())
-        return rows[totals == highest], highest
+        totals = self._kept_totals(state, pod, rows, part)
+        if totals is None:
+            totals = self.score(state, pod, rows, part).totals
+        highest = totals[totals.argmax()]
+        ties = (totals == highest).nonzero()[0]
+        return ties if len(rows) == len(self._cluster) else rows[ties], int(highest)
 
     def totals(
         self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None = None
     ) -> IntArray:
         """The weighted scores of ``rows`` (feasible ones), shape (F,)."""
         totals = self._kept_totals(state, pod, rows, part)
-        return self.score(state, pod, rows, part).totals if totals is None else totals
+        if totals is None:
+            return self.score(state, pod, rows, part).totals
+        return totals.copy() if totals is self._totals else totals
 
     def score(
         self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None = None
@@ -107,7 +111,7 @@ class KeptScores:
         Raises:
             PluginError: A plugin raised, answered an error, or left 0..100.
         """
-        self._refresh_raw(state, pod, part)
+        self._renew(state, pod, part)
         snapshot = Snapshot(self._cluster)
         feasible = snapshot if len(rows) == len(snapshot) else snapshot.at(rows)
         unscored = self._pre_score(state, pod, feasible, self._profile.pre_score)
@@ -117,9 +121,7 @@ class KeptScores:
             if plugin.name in unscored:
                 continue
             if plugin.reads > Reads.ROW:
-                with calling(plugin.name, "score"):
-                    scores = plugin.score(state, pod, feasible)
-                    raw = checked(scores, len(feasible), plugin.name, "score")
+                raw = _asked(plugin, state, pod, feasible)
             else:
                 raw = self._raw_of(state, plugin, pod, snapshot)[rows]
             normal = self._normalized(state, plugin, pod, raw)
@@ -133,17 +135,17 @@ class KeptScores:
 
     def _pre_score(
         self, state: CycleState, pod: PodInfo, feasible: Snapshot, plugins: Iterable[PreScorePlugin]
-    ) -> frozenset[str]:
+    ) -> list[str]:
         """Run PreScore; the plugins that contribute nothing."""
-        unscored = set()
+        unscored = []
         for plugin in plugins:
             with calling(plugin.name, "preScore"):
                 status = plugin.pre_score(state, pod, feasible)
             if status.is_skip:
-                unscored.add(plugin.name)
+                unscored.append(plugin.name)
             elif not status.is_success:
                 raise PluginError(plugin.name, "preScore", status.message or status.code.value)
-        return frozenset(unscored)
+        return unscored
 
     def _raw_of(self, state: CycleState, plugin: ScorePlugin, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         """The kept raw scores of a plugin that looks no further than the node, shape (N,)."""
@@ -153,12 +155,14 @@ class KeptScores:
                 column = self._shared.signed(
                     plugin, "score", plugin.score, state=state, pod=pod, snapshot=snapshot
                 )
-                if column is not None:
-                    self._raw[plugin.name] = column.values
-                    self._extremes[plugin.name] = column.lowest, column.highest
-                    return column.values
-                scores = plugin.score(state, pod, snapshot)
-                known = checked(scores, len(snapshot), plugin.name, "score").copy()
+            if column is None:
+                known = _asked(plugin, state, pod, snapshot).copy()
+            else:
+                known = column.values
+                if column.lowest == column.highest:
+                    if column.points is None:
+                        column.points = int(self._normalized(state, plugin, pod, known[:1])[0])
+                    self._same[plugin.name] = column.points
             self._raw[plugin.name] = known
         return known
 
@@ -170,20 +174,26 @@ class KeptScores:
 
     # -- scoring from what is kept -------------------------------------------------------------------
 
-    def _refresh_raw(self, state: CycleState, pod: PodInfo, part: Snapshot | None) -> None:
+    def _renew(self, state: CycleState, pod: PodInfo, part: Snapshot | None) -> None:
         """Renew the kept raw scores and totals in the rows that changed since the last scoring."""
         rows, self._stale_rows = self._stale_rows, None
         if rows is None or not len(rows):
             return
         if part is None or part.rows is not rows:
             part = Snapshot(self._cluster).at(rows)
-        for plugin in self._profile.score:
+        base = self._base
+        totals = base if isinstance(base, int) else base[rows]
+        for plugin, weight in self._stages.near_score:
             known = self._raw.get(plugin.name)
-            if known is not None and plugin.reads is Reads.ROW:
-                with calling(plugin.name, "score"):
-                    known[rows] = checked(plugin.score(state, pod, part), len(rows), plugin.name, "score")
+            if known is None or plugin.reads is not Reads.ROW:
+                continue
+            scores = known[rows] = _asked(plugin, state, pod, part)
+            if plugin.name in self._summands:
+                totals = totals + (scores if weight == 1 else scores * weight)
+                if not _lie_in_range(scores):
+                    self._settled = False
         if self._totals is not None:
-            self._totals[rows] = self._summed(rows)
+            self._totals[rows] = totals
 
     def _kept_totals(
         self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None
@@ -191,68 +201,66 @@ class KeptScores:
         """Totals of ``rows`` from what is kept, or None when some points cannot be added up beforehand.
 
         Kept are the sums of the plugins that look no further than the node and do not normalise, or give
-        every node the same raw score. The others' normalised points are added for these rows.
+        every node the same raw score. The others' normalised points are added for these rows. The array
+        may be the kept one: do not change it.
         """
-        self._refresh_raw(state, pod, part)
+        self._renew(state, pod, part)
         if self._settled is None:
             self._settled = self._settle(state, pod, rows)
         if not self._settled or self._totals is None:
             return None
         whole = len(rows) == len(self._totals)
-        totals = self._totals.copy() if whole else self._totals[rows]
-        weights = self._profile.weights
-        for plugin in self._varying:
+        totals = self._totals if whole else self._totals[rows]
+        for plugin, weight in self._varying:
             raw = self._raw[plugin.name]
-            totals += self._normalized(state, plugin, pod, raw if whole else raw[rows]) * weights[plugin.name]
-        if self._far_score:
+            points = self._normalized(state, plugin, pod, raw if whole else raw[rows])
+            totals = totals + points * weight
+        if self._stages.far_score:
             feasible = Snapshot(self._cluster) if whole else Snapshot(self._cluster).at(rows)
-            unscored = self._pre_score(state, pod, feasible, self._far_pre_score)
-            for plugin in self._far_score:
+            unscored = self._pre_score(state, pod, feasible, self._stages.far_pre_score)
+            for plugin, weight in self._stages.far_score:
                 if plugin.name not in unscored:
-                    with calling(plugin.name, "score"):
-                        scores = plugin.score(state, pod, feasible)
-                        raw = checked(scores, len(feasible), plugin.name, "score")
-                    totals += self._normalized(state, plugin, pod, raw) * weights[plugin.name]
+                    raw = _asked(plugin, state, pod, feasible)
+                    totals = totals + self._normalized(state, plugin, pod, raw) * weight
         return totals
 
     def _settle(self, state: CycleState, pod: PodInfo, rows: RowArray) -> bool:
         """Compute what can be kept of the scores; whether totals can be."""
-        profile = self._profile
         snapshot = Snapshot(self._cluster)
-        near = [plugin for plugin in profile.pre_score if getattr(plugin, "reads", Reads.POD) <= Reads.ROW]
-        self._far_pre_score = [plugin for plugin in profile.pre_score if plugin not in near]
-        self._far_score = [plugin for plugin in profile.score if plugin.reads > Reads.ROW]
-        unscored = self._pre_score(state, pod, snapshot.at(rows), near)
-        self._constant.clear()
-        self._summands = []
+        unscored = self._pre_score(state, pod, snapshot.at(rows), self._stages.near_pre_score)
+        self._base = 0
+        self._summands.clear()
         self._varying = []
-        for plugin in profile.score:
-            if plugin.name in unscored or plugin.reads > Reads.ROW:
+        totals: int | IntArray = 0
+        for plugin, weight in self._stages.near_score:
+            if plugin.name in unscored:
                 continue
             raw = self._raw_of(state, plugin, pod, snapshot)
-            lowest, highest = self._extremes.get(plugin.name) or (raw.min(), raw.max())
-            if not _normalizes(plugin):
-                if lowest < MIN_SCORE or highest > MAX_SCORE:
-                    # Only a feasible node's points are an error; `score` looks at those alone.
-                    return False
-                self._summands.append(plugin.name)
-            elif plugin.reads is Reads.NODE and lowest == highest:
-                self._constant[plugin.name] = int(self._normalized(state, plugin, pod, raw[:1])[0])
+            if plugin.name in self._same:
+                self._base = self._base + self._same[plugin.name] * weight
+            elif _normalizes(plugin):
+                self._varying.append((plugin, weight))
+            elif not _lie_in_range(raw):
+                # Only a feasible node's points are an error; `score` looks at those alone.
+                return False
+            elif plugin.reads is Reads.ROW:
+                self._summands.add(plugin.name)
+                totals = totals + (raw if weight == 1 else raw * weight)
             else:
-                self._varying.append(plugin)
-        self._totals = self._summed(slice(None))
+                self._base = self._base + raw * weight
+        totals = totals + self._base
+        self._totals = np.full(len(snapshot), totals) if isinstance(totals, int) else totals
         return True
 
-    def _summed(self, rows: RowArray | slice) -> IntArray:
-        """Weighted totals of ``rows`` from kept raw scores and constants."""
-        weights = self._profile.weights
-        constant = sum(weights[name] * points for name, points in self._constant.items())
-        total: IntArray = np.full(
-            len(self._cluster) if isinstance(rows, slice) else len(rows), constant, dtype=np.int64
-        )
-        for name in self._summands:
-            total += self._raw[name][rows] * weights[name]
-        return total
+
+def _asked(plugin: ScorePlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    with calling(plugin.name, "score"):
+        scores = checked(plugin.score(state, pod, snapshot), len(snapshot), plugin.name, "score")
+    return scores.astype(np.int64, copy=False)
+
+
+def _lie_in_range(points: IntArray) -> bool:
+    return bool(points.min(initial=MIN_SCORE) >= MIN_SCORE and points.max(initial=MAX_SCORE) <= MAX_SCORE)
 
 
 def _normalizes(plugin: ScorePlugin) -> TypeGuard[NormalizingPlugin]:

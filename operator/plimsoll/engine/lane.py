@@ -1,10 +1,11 @@
 """A lane: the masks and scores of one pod template under one profile, kept between attempts.
 
 Pods of one template ask the same question again and again, and from one attempt to the next a handful
-of nodes changed. A lane therefore keeps, for each filter plugin, one code a node and, for each score
-plugin that looks at nothing but the node, one raw score a node; ``refresh`` evaluates the changed rows
-only. Plugins that look across the cluster are evaluated on all nodes after any change (their own
-counters make that cheap); see :class:`plimsoll.framework.Reads` and docs/adr/0003.
+of nodes changed. A lane therefore keeps, for each filter plugin, one code a node
+(:mod:`plimsoll.engine.kept_verdicts`) and, for each score plugin that looks at nothing but the node, one raw
+score a node (:mod:`plimsoll.engine.kept_scores`); ``refresh`` evaluates the changed rows only. Plugins that
+look across the cluster are evaluated on all nodes after any change (their own counters make that cheap);
+see :class:`plimsoll.framework.Reads` and docs/adr/0003.
 """
 
 from collections.abc import Mapping
@@ -12,8 +13,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from plimsoll.engine.kept_scores import KeptScores, ScoreTable
+from plimsoll.engine.kept_verdicts import EXCLUDED, FEASIBLE, KeptVerdicts, PositionArray
 from plimsoll.engine.profile import Profile
-from plimsoll.engine.runtime import calling, checked
+from plimsoll.engine.runtime import calling
 from plimsoll.engine.shared_columns import SharedColumns
 from plimsoll.framework import (
     SUCCESS,
@@ -26,7 +28,6 @@ from plimsoll.framework import (
     Narrowing,
     PluginError,
     PodInfo,
-    Reads,
     RowArray,
     Snapshot,
     Status,
@@ -34,17 +35,12 @@ from plimsoll.framework import (
 )
 from plimsoll.framework.status import count_reasons
 
-#: In ``failed``: no filter plugin refused the node, or PreFilter left it out.
-FEASIBLE, EXCLUDED = -1, -2
-
 
 class Lane:
     """What one profile knows about one template on one cluster.
 
     Attributes:
         state: The cycle state of the latest refresh; valid for the template's pods.
-        failed: Shape (N,): index of the first filter plugin that refused the node, FEASIBLE or EXCLUDED.
-        feasible: Rows of the feasible nodes, ascending.
         rejected: The status by which PreFilter refused the pod for all nodes; success when it did not.
         absent: The status of EXCLUDED nodes.
         narrowing: PreFilter plugins that named the nodes to look at.
@@ -54,12 +50,11 @@ class Lane:
     def __init__(self, profile: Profile, cluster: Cluster, shared: SharedColumns | None = None) -> None:
         self.profile = profile
         self.cluster = cluster
-        self._shared = shared or SharedColumns(cluster)
-        self._scores = KeptScores(profile, cluster, self._shared)
-        self._quiet: set[str] = set()
+        shared = shared or SharedColumns(cluster)
+        self._stages = profile.stages
+        self._verdicts = KeptVerdicts(profile, cluster, shared)
+        self._scores = KeptScores(profile, cluster, shared)
         self.state = CycleState()
-        self.failed: IntArray = np.empty(0, dtype=np.int64)
-        self.feasible: RowArray = np.empty(0, dtype=np.intp)
         self.rejected: Status = SUCCESS
         self.absent: Status = SUCCESS
         self.narrowing: frozenset[str] = frozenset()
@@ -67,22 +62,23 @@ class Lane:
         self._answers: dict[str, Status | Narrowing] = {}
         self._near_skipped: frozenset[str] | None = None
         self._far_skipped: list[str] = []
-        self._far_pre_filter = [
-            plugin for plugin in profile.pre_filter if getattr(plugin, "reads", Reads.POD) > Reads.ROW
-        ]
-        self._codes: dict[str, IntArray] = {}
-        self._first: IntArray = np.empty(0, dtype=np.int64)
-        self._is_near = False
         self._part: Snapshot | None = None
         self._tick = -1
+        self._node_tick = -1
         self._epoch = -1
         self._objects_version = -1
         self._diagnosis: Diagnosis | None = None
         self._refused: dict[Code, RowArray] = {}
-        self._individual = any(
-            getattr(plugin, "reads", Reads.POD) is Reads.POD
-            for plugin in (*profile.pre_filter, *profile.filter)
-        )
+
+    @property
+    def failed(self) -> PositionArray:
+        """Shape (N,): position of the first filter plugin that refused the node, FEASIBLE or EXCLUDED."""
+        return self._verdicts.failed
+
+    @property
+    def feasible(self) -> RowArray:
+        """Rows of the feasible nodes, ascending."""
+        return self._verdicts.feasible
 
     # -- filtering -----------------------------------------------------------------------------------
 
@@ -94,45 +90,44 @@ class Lane:
         """
         cluster = self.cluster
         rows = self._changed_rows()
-        if rows is not None and len(rows) == 0 and not self._individual:
+        if rows is not None and not len(rows) and not self._stages.individual:
             return
         self._diagnosis = None
         self._refused.clear()
         snapshot = Snapshot(cluster)
-        node_rows = None if rows is None else cluster.nodes_changed_since(rows, self._tick)
-        if rows is None or node_rows is None or len(node_rows):
+        part = node_part = None
+        if rows is not None:
+            part = snapshot.at(rows)
+            same = self._node_tick == cluster.node_tick
+            node_part = snapshot.at(rows[:0] if same else cluster.nodes_changed_since(rows, self._tick))
+        if part is None:
+            self._verdicts.forget()
+        if node_part is None or len(node_part):
             self._scores.forget()
-        else:
+            self._answers.clear()
+        elif rows is not None:
             self._scores.note_stale(rows)
         skipped_before = self.skipped
-        if rows is None or len(self.failed) != len(snapshot):
-            self._codes.clear()
-            self._quiet.clear()
-        if node_rows is None or len(node_rows):
-            self._answers.clear()
         allowed = self._pre_filter(pod, snapshot)
         if self.rejected.is_success:
-            joined = self.skipped != skipped_before
-            anew = joined or not self._codes
-            part = None if rows is None else snapshot.at(rows)
-            same_nodes = node_rows is not None and not len(node_rows)
-            for plugin in self.profile.filter:
-                if plugin.name in self.skipped:
-                    if joined:
-                        self._codes.pop(plugin.name, None)
-                        self._quiet.discard(plugin.name)
-                elif not (same_nodes and plugin.reads is Reads.NODE and plugin.name in self._codes):
-                    anew |= self._filter(plugin, pod, snapshot, part, node_rows)
+            joined = self.skipped is not skipped_before and self.skipped != skipped_before
+            if joined:
+                self._verdicts.leave_out(self.skipped)
+            self._verdicts.renew(
+                self.state,
+                pod,
+                skipped=self.skipped,
+                part=part,
+                node_part=node_part,
+                anew=joined,
+                allowed=allowed,
+            )
             self._part = part
-            self._combine(snapshot, None if anew else rows, allowed)
         else:
-            self._codes.clear()
-            self._quiet.clear()
-            self._is_near = False
-            self.failed = np.full(len(snapshot), EXCLUDED, dtype=np.int64)
-            self.feasible = np.empty(0, dtype=np.intp)
+            self._verdicts.exclude_all()
         # Building columns and indexes on the way may have added axes: read the marks last.
         self._tick = cluster.tick
+        self._node_tick = cluster.node_tick
         self._epoch = cluster.epoch
         self._objects_version = cluster.objects.version
 
@@ -149,10 +144,9 @@ class Lane:
         self._near_skipped = None
         allowed = self._pre_filter_all(pod, snapshot)
         if self.rejected.is_success and allowed is None:
-            far = {plugin.name for plugin in self._far_pre_filter}
-            self._near_skipped = self.skipped - far
+            self._near_skipped = self.skipped & self._stages.near_pre_filter
             self._far_skipped = [
-                plugin.name for plugin in self._far_pre_filter if plugin.name in self.skipped
+                plugin.name for plugin in self._stages.far_pre_filter if plugin.name in self.skipped
             ]
         return allowed
 
@@ -162,7 +156,7 @@ class Lane:
         The others' answers are kept, and all of them agreed or skipped.
         """
         skipped = []
-        for plugin in self._far_pre_filter:
+        for plugin in self._stages.far_pre_filter:
             with calling(plugin.name, "preFilter"):
                 answer = plugin.pre_filter(self.state, pod, snapshot)
             if isinstance(answer, Narrowing):
@@ -189,7 +183,7 @@ class Lane:
                     answer = plugin.pre_filter(self.state, pod, snapshot)
                 if not isinstance(answer, Narrowing):
                     answer = answer.by(plugin.name)
-                if getattr(plugin, "reads", Reads.POD) <= Reads.ROW:
+                if plugin.name in self._stages.near_pre_filter:
                     self._answers[plugin.name] = answer
             if isinstance(answer, Narrowing):
                 allowed = answer.nodes if allowed is None else allowed & answer.nodes
@@ -219,100 +213,6 @@ class Lane:
             self.absent = self.rejected
         return allowed
 
-    def _filter(
-        self,
-        plugin: FilterPlugin,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        part: Snapshot | None,
-        node_rows: RowArray | None,
-    ) -> bool:
-        """Renew one plugin's codes; whether those of a near plugin may have changed beyond ``part``."""
-        if plugin.reads > Reads.ROW:
-            with calling(plugin.name, "filter"):
-                codes = plugin.filter(self.state, pod, snapshot)
-                self._codes[plugin.name] = checked(codes, len(snapshot), plugin.name, "filter")
-            return False
-        known = self._codes.get(plugin.name)
-        if part is not None and plugin.reads is Reads.NODE:
-            part = None if node_rows is None else snapshot.at(node_rows)
-        with calling(plugin.name, "filter"):
-            if known is None or part is None:
-                column = self._shared.signed(
-                    plugin, "filter", plugin.filter, state=self.state, pod=pod, snapshot=snapshot
-                )
-                if column is not None:
-                    self._codes[plugin.name] = column.values
-                    if column.lowest == column.highest == 0:
-                        self._quiet.add(plugin.name)
-                    return True
-                codes = plugin.filter(self.state, pod, snapshot)
-                self._codes[plugin.name] = checked(codes, len(snapshot), plugin.name, "filter").copy()
-                return True
-            if len(part):
-                if not known.flags.writeable:
-                    known = self._codes[plugin.name] = known.copy()
-                    self._quiet.discard(plugin.name)
-                codes = plugin.filter(self.state, pod, part)
-                known[part.rows] = checked(codes, len(part), plugin.name, "filter")
-        return False
-
-    def _combine(self, snapshot: Snapshot, rows: RowArray | None, allowed: frozenset[str] | None) -> None:
-        """Find each node's first refusing plugin.
-
-        Args:
-            snapshot: All nodes.
-            rows: Where the codes of near plugins (that look no further than the node) have changed; None:
-                everywhere. Those of the others may have changed anywhere.
-            allowed: Names of the nodes that PreFilter left, None for all.
-        """
-        nobody = len(self.profile.filter)
-        patched = rows if self._is_near and allowed is None else None
-        if rows is None:
-            self._first = np.full(len(snapshot), nobody, dtype=np.int64)
-        else:
-            self._first[rows] = nobody
-        far = []
-        for position in range(nobody - 1, -1, -1):
-            plugin = self.profile.filter[position]
-            codes = self._codes.get(plugin.name)
-            if codes is None or plugin.name in self._quiet:
-                continue
-            if plugin.reads > Reads.ROW:
-                far.append((position, codes))
-            elif rows is None:
-                self._first[codes != 0] = position
-            else:
-                self._first[rows[codes[rows] != 0]] = position
-        self._is_near = allowed is None and not far
-        if patched is not None and self._is_near:
-            self._patch(patched, nobody)
-            return
-        first = self._first
-        for position, codes in far:
-            if codes.any():
-                first = np.where(codes != 0, np.minimum(first, position), first)
-        feasible = first == nobody
-        self.failed = np.where(feasible, FEASIBLE, first)
-        if allowed is not None:
-            excluded = np.ones(len(snapshot), dtype=np.bool_)
-            for name in allowed:
-                row = snapshot.row_of(name)
-                if row is not None:
-                    excluded[row] = False
-            self.failed[excluded] = EXCLUDED
-            feasible &= ~excluded
-        self.feasible = np.flatnonzero(feasible)
-
-    def _patch(self, rows: RowArray, nobody: int) -> None:
-        """Carry the first refusals of some rows over, when nothing else counts."""
-        first = self._first[rows]
-        failed = np.where(first == nobody, FEASIBLE, first)
-        moved = (failed == FEASIBLE) != (self.failed[rows] == FEASIBLE)
-        self.failed[rows] = failed
-        if moved.any():
-            self.feasible = np.flatnonzero(self.failed == FEASIBLE)
-
     # -- explaining ----------------------------------------------------------------------------------
 
     def status(self, row: int, pod: PodInfo) -> Status:
@@ -323,19 +223,20 @@ class Lane:
         if position == EXCLUDED:
             return self.absent
         plugin = self.profile.filter[position]
-        return self._refusal(plugin, int(self._codes[plugin.name][row]), pod)
+        return self._refusal(plugin, int(self._verdicts.codes(plugin.name)[row]), pod)
 
     def codes(self, plugin: str) -> IntArray:
         """The codes of a filter plugin that took part in the latest refresh, shape (N,)."""
-        return self._codes[plugin]
+        return self._verdicts.codes(plugin)
 
     def node_codes(self) -> dict[str, IntArray]:
         """The codes of the filter plugins that look at nodes only, by name, as far as they are known."""
-        return {
-            plugin.name: self._codes[plugin.name]
-            for plugin in self.profile.filter
-            if plugin.reads is Reads.NODE and plugin.name in self._codes
-        }
+        return self._verdicts.node_codes()
+
+    def rows_refused_by_filters(self) -> RowArray:
+        """Rows that a filter plugin refused, ascending."""
+        failed = self.failed
+        return np.flatnonzero((failed != FEASIBLE) & (failed != EXCLUDED))
 
     def rows_refused(self, code: Code, pod: PodInfo) -> RowArray:
         """Rows whose first refusal has that status code, ascending."""
@@ -347,7 +248,7 @@ class Lane:
             rows = np.flatnonzero(self.failed == position)
             if not len(rows):
                 continue
-            codes = self._codes[plugin.name][rows]
+            codes = self._verdicts.codes(plugin.name)[rows]
             wanted = [each for each in np.unique(codes) if self._refusal(plugin, int(each), pod).code is code]
             chosen[rows[np.isin(codes, wanted)]] = True
         self._refused[code] = np.flatnonzero(chosen)
@@ -384,7 +285,7 @@ class Lane:
             if not len(rows):
                 continue
             plugins.add(plugin.name)
-            codes, counts = np.unique(self._codes[plugin.name][rows], return_counts=True)
+            codes, counts = np.unique(self._verdicts.codes(plugin.name)[rows], return_counts=True)
             counted += [
                 (self._refusal(plugin, int(code), pod), int(count))
                 for code, count in zip(codes, counts, strict=True)

@@ -6,8 +6,10 @@ Source: kube-scheduler v1.36, ``apis/config/v1/default_plugins.go`` (merging) an
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, cast
 
+from plimsoll.engine.stages import Stages, stages_of
 from plimsoll.framework import (
     EXTENSION_POINTS,
     MAX_SCORE,
@@ -72,7 +74,7 @@ class ProfileConfig:
         return self.arg_paths.get(name, f"{self.path}.pluginConfig[{name}].args")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Profile:
     """Plugin instances by extension point, in calling order."""
 
@@ -90,6 +92,11 @@ class Profile:
     bind: tuple[BindPlugin, ...]
     post_bind: tuple[PostBindPlugin, ...]
     weights: Mapping[str, int]
+
+    @cached_property
+    def stages(self) -> Stages:
+        """The plugins of the stages that lanes run, by how far they look."""
+        return stages_of(self.pre_filter, self.filter, self.pre_score, self.score, self.weights)
 
     @property
     def plugin_names(self) -> frozenset[str]:

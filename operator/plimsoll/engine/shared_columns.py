@@ -33,19 +33,21 @@ def signature_of(plugin: object, template: PodTemplate) -> Hashable | None:
     return None if sign is None else cast("Hashable", sign(template))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Column:
-    """Codes or raw scores of all nodes, read-only.
+    """Codes or raw scores of all nodes.
 
     Attributes:
-        values: Shape (N,).
+        values: Shape (N,), read-only.
         lowest: The least of them.
         highest: The greatest.
+        points: Of raw scores that are all the same: the normalised points, once somebody knows them.
     """
 
     values: IntArray
     lowest: int
     highest: int
+    points: int | None = None
 
 
 class SharedColumns:
