@@ -4,7 +4,6 @@ import pytest
 
 from plimsoll.control.ingesting import Ingestion
 from plimsoll.engine.cycle import Nominations
-from plimsoll.framework import Status, unschedulable
 from plimsoll.model.event import (
     NodeAdded,
     NodeDeleted,
@@ -32,13 +31,10 @@ class Scene:
         self.nominations = Nominations()
         self.observer = RememberingObserver()
         self.served = {"ours"}
-        self.ingestion = Ingestion(self.cache, self.queue, self._gate, self.observer, self.nominations)
+        self.ingestion = Ingestion(self.cache, self.queue, self._serves, self.observer, self.nominations)
 
-    def _gate(self, pod):
-        if pod.pod.spec.scheduler_name not in self.served:
-            return None
-        gates = pod.pod.spec.scheduling_gates
-        return unschedulable("gated").by("SchedulingGates") if gates else Status()
+    def _serves(self, pod):
+        return pod.pod.spec.scheduler_name in self.served
 
     def tell(self, *events):
         """What the watches tell."""

@@ -69,7 +69,7 @@ class Stage:
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
         nominations = Nominations()
         self.loop.schedulers = {"s": Scheduler(self.profile, self.cache.cluster, nominations=nominations)}
-        self.ingestion = Ingestion(self.cache, self.queue, self.loop.gate, self.observer, nominations)
+        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, nominations)
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)
 
@@ -459,8 +459,8 @@ async def test_a_nomination_that_leads_nowhere_ends_here_and_there(stage):
     """Nobody of lower priority can be removed any more: the pod keeps no room from others."""
     one = await stage(nodes=1)
     await low_and_two_high(one)
-    await one.see(PodDeleted(our_pod("low", cpu="4", node="n0")))
-    await one.pods(our_pod("top", cpu="4", priority=20))
+    top = our_pod("top", cpu="4", priority=20)
+    await one.see(PodDeleted(our_pod("low", cpu="4", node="n0")), PodAdded(top))
     await one.clock.advance(10)
 
     assert one.binder.bound["default/top"] == "n0"

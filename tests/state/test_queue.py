@@ -1,35 +1,32 @@
-"""Who is next, who waits and who is woken; time is handed in."""
+"""Who is next, who waits, and who backs off how long; time is handed in."""
 
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+import pytest
 
-from plimsoll.model.pod_info import Templates
-from plimsoll.state.queue import FLUSH_AFTER_S, SchedulingQueue
-from plimsoll.testing.builders import a_pod
-
-REJECTED = frozenset({"NodeResourcesFit"})
-TEMPLATES = Templates()
-
-
-def waiting(name="pod", **options):
-    """A pod as the queue takes it."""
-    return TEMPLATES.info(a_pod(name, **options))
-
-
-def a_queue(*pods, now=0.0):
-    """A queue with the default order."""
-    queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
-    for pod in pods:
-        queue.set(pod, now)
-    return queue
+from plimsoll.framework import Status, unresolvable
+from plimsoll.model.objects import ClusterObjects
+from plimsoll.state.queue import FLUSH_AFTER_S, FLUSH_EVERY_S
+from plimsoll.state.waking import ask_directly
+from state.queueing import (
+    REJECTED,
+    BusyQueue,
+    Entries,
+    a_queue,
+    asleep,
+    node_added,
+    pod_gone,
+    popped,
+    uid_of,
+    waiting,
+)
 
 
-def popped(queue, now):
-    """The names of everybody who may be tried now, in order."""
-    names = []
-    while (queued := queue.pop(now)) is not None:
-        names.append(queued.pod.name)
-    return names
+def gated_on(queue, closed):
+    """Hold back pods of these names; the set may change."""
+
+    def gate(pod, first):
+        return unresolvable("closed").by("Gate") if pod.name in closed else Status()
+
+    queue.ask_with(gate, ask_directly, ClusterObjects())
 
 
 def test_higher_priority_goes_first_then_the_older():
@@ -41,39 +38,99 @@ def test_higher_priority_goes_first_then_the_older():
     assert popped(queue, 3.0) == ["urgent", "old", "young"]
 
 
+def test_an_active_pod_takes_the_place_of_its_new_state():
+    """Its priority was raised while it waited."""
+    queue = a_queue(waiting("first"), waiting("second"))
+
+    queue.set(waiting("second", priority=5), 1.0)
+
+    assert popped(queue, 1.0) == ["second", "first"]
+
+
 def test_unschedulable_pods_sleep_until_something_happens():
     """A rejected pod is not tried again by time alone before the flush."""
     queue = a_queue(waiting())
-    queue.pop(0.0)
-    queue.failed("uid-default-pod", 0.5, REJECTED)
+    asleep(queue, "pod", now=0.5)
 
     assert popped(queue, 60.0) == []
-    queue.wake(60.0)
+    assert queue.happened(node_added(), 60.0) == 1
     assert popped(queue, 60.0) == ["pod"]
 
 
 def test_back_off_doubles_up_to_ten_seconds():
     """1, 2, 4, 8, 10, 10 seconds after each rejected attempt, though woken at once."""
     queue = a_queue(waiting())
+    busy = BusyQueue(queue)
     now, pauses = 100.0, []
 
     for _ in range(6):
-        assert popped(queue, now) == ["pod"]
-        queue.failed("uid-default-pod", now, REJECTED)
-        queue.wake(now)
+        assert busy.popped(now) == ["pod"]
+        queue.failed(uid_of(), now, REJECTED)
+        queue.happened(node_added(), now)
         until = next(later for later in range(1, 60) if queue.next_due() <= now + later)
+        assert busy.popped(now + until - 1) == []
         pauses.append(until - 1)  # a second is over when the next one begins
         now += until
 
     assert pauses == [1, 2, 4, 8, 10, 10]
 
 
+@pytest.mark.parametrize(("failed_at", "ready_at"), [(100.0, 102.0), (100.9, 102.0), (101.0, 103.0)])
+def test_back_offs_end_with_whole_seconds(failed_at, ready_at):
+    """All pods whose back-off ends within one second come together when it is over."""
+    queue = a_queue(waiting())
+    queue.pop(failed_at)
+    queue.failed(uid_of(), failed_at, frozenset())
+
+    assert popped(queue, ready_at - 0.01) == []
+    assert popped(queue, ready_at) == ["pod"]
+
+
+def test_back_off_is_cut_short_while_nobody_is_active():
+    """The head of the rejected ones is tried; those that failed by an error sit theirs out."""
+    observer = Entries()
+    queue = a_queue(waiting("refused"), waiting("broken"), observer=observer)
+    queue.pop(0.0), queue.pop(0.0)
+    queue.failed(uid_of("refused"), 0.0, REJECTED)
+    queue.failed(uid_of("broken"), 0.0, frozenset())
+    queue.happened(node_added(), 0.0)
+
+    assert popped(queue, 0.0) == ["refused"]
+    assert observer.seen[-1] == ("active", "PopFromBackoffQ")
+    assert popped(queue, 2.0) == ["broken"]
+
+
+def test_errors_back_off_by_themselves():
+    """Errors in a row double; a rejection in between begins anew, and counts all rejections."""
+    queue = a_queue(waiting())
+    queued = queue.pop(0.0)
+    pauses = []
+    for rejected in (frozenset(), frozenset(), REJECTED, frozenset(), REJECTED):
+        queue.failed(uid_of(), 0.0, rejected)
+        pauses.append(queued.backoff_s())
+        queue.take(uid_of())
+
+    assert pauses == [1.0, 2.0, 1.0, 1.0, 2.0]
+
+
+def test_who_is_woken_by_our_own_failure_sits_out_the_back_off():
+    """Two pods that are refused again and again do not wake each other without a pause."""
+    queue = a_queue(waiting("one"), waiting("other"))
+    asleep(queue, "one", "other")
+
+    queue.happened(pod_gone("one"), 0.0, but=uid_of("one"), is_ours=True)
+
+    assert queue.depths() == {"active": 0, "backoff": 1, "unschedulable": 1, "gated": 0}
+    assert popped(queue, 1.0) == []
+    assert popped(queue, 2.0) == ["other"]
+
+
 def test_an_event_during_the_attempt_is_not_lost():
     """What happened between a pod's pop and its failure may be what it needed."""
     queue = a_queue(waiting())
     queue.pop(0.0)
-    queue.wake(0.1)
-    queue.failed("uid-default-pod", 0.2, REJECTED)
+    queue.happened(node_added(), 0.1)
+    queue.failed(uid_of(), 0.2, REJECTED)
 
     assert queue.depths()["unschedulable"] == 0
     assert popped(queue, 2.0) == ["pod"]
@@ -82,9 +139,8 @@ def test_an_event_during_the_attempt_is_not_lost():
 def test_our_own_condition_does_not_put_a_woken_pod_back_to_sleep():
     """The watch brings the condition that we wrote after the pod was woken: it stays woken."""
     queue = a_queue(waiting())
-    queue.pop(0.0)
-    queue.failed("uid-default-pod", 0.1, REJECTED)
-    queue.wake(0.2)
+    asleep(queue, "pod", now=0.1)
+    queue.happened(node_added(), 0.2)
 
     queue.set(waiting(status={"conditions": [{"type": "PodScheduled", "status": "False"}]}), 0.3)
 
@@ -95,8 +151,7 @@ def test_our_own_condition_does_not_put_a_woken_pod_back_to_sleep():
 def test_our_own_condition_wakes_nobody():
     """Otherwise each failure would cause the next attempt."""
     queue = a_queue(waiting())
-    queue.pop(0.0)
-    queue.failed("uid-default-pod", 0.1, REJECTED)
+    asleep(queue, "pod", now=0.1)
 
     queue.set(waiting(status={"conditions": [{"type": "PodScheduled", "status": "False"}]}), 0.3)
 
@@ -106,34 +161,76 @@ def test_our_own_condition_wakes_nobody():
 def test_a_changed_pod_is_tried_again():
     """Whoever changes what a pod asks for need not wait for the cluster."""
     queue = a_queue(waiting(cpu="64"))
-    queue.pop(0.0)
-    queue.failed("uid-default-pod", 0.1, REJECTED)
+    asleep(queue, "pod", now=0.1)
 
     queue.set(waiting(cpu="1"), 0.3)
 
     assert popped(queue, 5.0) == ["pod"]
 
 
+def test_a_pod_changed_in_flight_is_tried_as_it_is_now():
+    """Its failure was that of its former state."""
+    queue = a_queue(waiting(cpu="64"))
+    queue.pop(0.0)
+    queue.set(waiting(cpu="1"), 0.1)
+    queue.failed(uid_of(), 0.2, REJECTED)
+
+    queued = queue.pop(5.0)
+
+    assert queued.pod.requests["cpu"] == 1000
+
+
 def test_a_gated_pod_waits_for_its_gate():
-    """Neither events nor the flush release it."""
-    queue = a_queue()
-    queue.set(waiting(), 0.0, gated_by="SchedulingGates")
+    """The flush does not release it; a change of the pod has the gate asked again."""
+    closed, queue = {"pod"}, a_queue()
+    gated_on(queue, closed)
+    queue.set(waiting(), 0.0)
 
-    queue.wake(1.0)
-
+    assert queue.depths()["gated"] == 1
     assert popped(queue, FLUSH_AFTER_S + 60) == []
-    queue.set(waiting(), 400.0)
-    assert popped(queue, 400.0) == ["pod"]
+    closed.clear()
+    queue.set(waiting(labels={"gate": "open"}), 400.0)
+    queued = queue.pop(400.0)
+    assert queued.pod.name == "pod"
+    assert queued.first_seen == 400.0  # time behind the gate is nobody's delay
+
+
+def test_the_gate_is_asked_when_a_pod_is_woken():
+    """It was open at first; the woken pod stays behind it until it opens again."""
+    closed, queue = set(), a_queue(waiting())
+    gated_on(queue, closed)
+    asleep(queue, "pod")
+    closed.add("pod")
+
+    queue.happened(node_added(), 1.0)
+
+    assert queue.depths() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}
+    closed.clear()
+    queue.happened(node_added(), 2.0)
+    assert popped(queue, 5.0) == ["pod"]
+
+
+def test_the_gate_is_not_asked_when_the_back_off_is_over():
+    """It agreed when the back-off began."""
+    closed, queue = set(), a_queue(waiting())
+    gated_on(queue, closed)
+    queue.pop(0.0)
+    queue.failed(uid_of(), 0.0, frozenset())
+    closed.add("pod")
+
+    assert popped(queue, 2.0) == ["pod"]
 
 
 def test_sleepers_are_tried_after_five_minutes():
-    """Whatever was overlooked is made up for."""
-    queue = a_queue(waiting())
-    queue.pop(0.0)
-    queue.failed("uid-default-pod", 0.0, REJECTED)
+    """Whatever was overlooked is made up for, at the next round of the flush."""
+    observer = Entries()
+    queue = a_queue(waiting(), observer=observer)
+    asleep(queue, "pod")
 
     assert popped(queue, FLUSH_AFTER_S) == []
-    assert popped(queue, FLUSH_AFTER_S + 1) == ["pod"]
+    assert queue.next_due() == FLUSH_AFTER_S + FLUSH_EVERY_S
+    assert popped(queue, FLUSH_AFTER_S + FLUSH_EVERY_S) == ["pod"]
+    assert observer.seen[-1] == ("active", "UnschedulableTimeout")
 
 
 def test_a_pod_removed_in_flight_does_not_come_back():
@@ -141,93 +238,63 @@ def test_a_pod_removed_in_flight_does_not_come_back():
     queue = a_queue(waiting())
     queue.pop(0.0)
 
-    queue.remove("uid-default-pod")
-    queue.failed("uid-default-pod", 1.0, frozenset())
+    queue.remove(uid_of())
+    queue.failed(uid_of(), 1.0, frozenset())
 
-    assert "uid-default-pod" not in queue
-
-
-NAMES = st.sampled_from(["a", "b", "c", "d"])
+    assert uid_of() not in queue
 
 
-class QueueMachine(RuleBasedStateMachine):
-    """Any order of watch events, attempts and time: every pod is in one place, and none is lost."""
+def test_plugins_activate_pods():
+    """From back-off and unschedulable at once; one in flight is remembered; a gate holds all the same."""
+    closed, queue = set(), a_queue(waiting("slept"), waiting("broken"), waiting("flying"), waiting("gated"))
+    gated_on(queue, closed)
+    asleep(queue, "slept")
+    queue.pop(0.0)
+    queue.failed(uid_of("broken"), 0.0, frozenset())
+    queue.pop(0.0)
+    asleep(queue, "gated")
+    closed.add("gated")
 
-    def __init__(self):
-        super().__init__()
-        self.queue = a_queue()
-        self.now = 0.0
-        self.flying: list[str] = []
-        self.known: set[str] = set()
+    queue.activate([uid_of(name) for name in ("slept", "broken", "flying", "gated", "unknown")], 0.5)
 
-    @rule(name=NAMES, cpu=st.sampled_from(["1", "2"]), gated=st.booleans())
-    def seen(self, name, cpu, gated):
-        """The watch tells of a pod."""
-        self.queue.set(waiting(name, cpu=cpu), self.now, "SchedulingGates" if gated else "")
-        self.known.add(f"uid-default-{name}")
-
-    @rule(name=NAMES)
-    def gone(self, name):
-        """The watch tells that a pod is gone."""
-        self.queue.remove(f"uid-default-{name}")
-        self.known.discard(f"uid-default-{name}")
-
-    @rule(seconds=st.floats(0, 400))
-    def time_passes(self, seconds):
-        """Nothing else happens."""
-        self.now += seconds
-
-    @rule()
-    def something_happens(self):
-        """An event that may help."""
-        self.queue.wake(self.now)
-
-    @rule()
-    def attempt(self):
-        """The loop takes the next pod."""
-        queued = self.queue.pop(self.now)
-        if queued is not None:
-            self.flying.append(queued.pod.uid)
-
-    @rule(rejected=st.booleans())
-    def fail(self, rejected):
-        """An attempt fails."""
-        if self.flying:
-            self.queue.failed(self.flying.pop(0), self.now, REJECTED if rejected else frozenset())
-
-    @rule()
-    def bind(self):
-        """An attempt succeeds."""
-        if self.flying:
-            uid = self.flying.pop(0)
-            self.queue.bound(uid)
-            if uid not in self.queue:
-                self.known.discard(uid)
-
-    @invariant()
-    def everybody_is_somewhere(self):
-        """Nobody is lost, nobody is in two places."""
-        self.queue.validate()
-        assert self.known == {queued.pod.uid for queued in self.queue}
-
-
-TestQueueMachine = QueueMachine.TestCase
+    assert popped(queue, 0.5) == ["slept", "broken"]
+    queue.failed(uid_of("flying"), 0.5, REJECTED)
+    assert queue.depths() == {"active": 0, "backoff": 1, "unschedulable": 0, "gated": 1}
 
 
 def test_a_pod_is_taken_along_wherever_it_waits():
     """From the active queue, back-off and unschedulable; not from behind a gate, and not twice."""
-    queue = a_queue(waiting("slept"), waiting("backs-off"))
+    closed, queue = {"gated"}, a_queue(waiting("slept"), waiting("backs-off"))
+    gated_on(queue, closed)
     for name, rejected in (("slept", REJECTED), ("backs-off", frozenset())):
         queue.pop(0.0)
-        queue.failed(f"uid-default-{name}", 0.0, rejected)
+        queue.failed(uid_of(name), 0.0, rejected)
     queue.set(waiting("active"), 0.0)
-    queue.set(waiting("gated"), 0.0, gated_by="SchedulingGates")
+    queue.set(waiting("gated"), 0.0)
 
-    taken = [
-        queue.take(f"uid-default-{name}") for name in ("slept", "backs-off", "active", "gated", "active")
-    ]
+    taken = [queue.take(uid_of(name)) for name in ("slept", "backs-off", "active", "gated", "active")]
 
     assert [each and each.pod.name for each in taken] == ["slept", "backs-off", "active", None, None]
     assert [each.attempts for each in taken if each] == [2, 2, 1]
     assert queue.pop(100.0) is None
     queue.validate()
+
+
+def test_entries_are_told_with_their_reason():
+    """The queues and events of kube-scheduler's queue_incoming_pods_total."""
+    observer = Entries()
+    queue = a_queue(waiting(), observer=observer)
+    asleep(queue, "pod")
+    queue.happened(pod_gone(), 0.0)
+    queue.pop(2.0)
+    queue.failed(uid_of(), 2.0, frozenset())
+    queue.activate([uid_of()], 2.5)
+
+    assert observer.seen == [
+        ("active", "UnschedulablePodAdd"),
+        ("unschedulable", "ScheduleAttemptFailure"),
+        ("backoff", "AssignedPodDelete"),
+        ("active", "BackoffComplete"),
+        ("backoff", "ScheduleAttemptFailure"),
+        ("active", "ForceActivate"),
+    ]

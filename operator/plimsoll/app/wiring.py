@@ -108,7 +108,7 @@ class Operator:
         nominations = Nominations()
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
         self.order = QueueOrder(PrioritySort(NoArgs()), self.observer)
-        self.queue = SchedulingQueue(self.order.key)
+        self.queue = SchedulingQueue(self.order.key, self.observer)
         self.recorder = EventRecorder(session, self.clock, f"plimsoll-{socket.gethostname()}")
         # Dice of its own: what is measured must not change what is decided.
         self.meter = Meter(self.clock, SeededRandomness(settings.seed), self.observer)
@@ -134,7 +134,7 @@ class Operator:
             meter=self.meter,
             observer=self.observer,
         )
-        self.ingestion = Ingestion(self.cache, self.queue, self.loop.gate, self.observer, nominations)
+        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, nominations)
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)
         self.rebalancers = Rebalancers(

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from plimsoll.engine.cycle import Nominations
-from plimsoll.framework import Pod, PodInfo, Status
+from plimsoll.framework import ActionType, Change, EventResource, Node, Pod, PodInfo
 from plimsoll.framework.observer import Observer
 from plimsoll.model.event import (
     ClusterEvent,
@@ -44,7 +44,8 @@ from plimsoll.model.workload import (
     StatefulSet,
 )
 from plimsoll.state.cache import Cache
-from plimsoll.state.queue import SchedulingQueue
+from plimsoll.state.changes import node_changes, pod_changes
+from plimsoll.state.queue import SchedulingQueue, room_freed
 
 #: The shelf of ClusterObjects that each kind lies on.
 SHELVES: Mapping[type, str] = {
@@ -67,8 +68,8 @@ SHELVES: Mapping[type, str] = {
 #: Kinds whose status changes all the time and is read by no scheduling decision.
 _SPEC_ONLY = (ReplicationController, ReplicaSet, StatefulSet, Service)
 
-#: Whether a pod is served here: None when not, else the status of its PreEnqueue.
-Gate = Callable[[PodInfo], Status | None]
+#: Whether a pod is for one of the profiles that are served.
+Serves = Callable[[PodInfo], bool]
 
 
 class Ingestion:
@@ -77,7 +78,7 @@ class Ingestion:
     Args:
         cache: The cluster.
         queue: The waiting pods.
-        gate: Says which pods are ours.
+        serves: Says which pods are ours.
         observer: Told of objects that are left out.
         nominations: Forgotten with the pods that they are of; those of earlier processes are taken over.
     """
@@ -86,13 +87,13 @@ class Ingestion:
         self,
         cache: Cache,
         queue: SchedulingQueue,
-        gate: Gate,
+        serves: Serves,
         observer: Observer,
         nominations: Nominations | None = None,
     ) -> None:
         self._cache = cache
         self._queue = queue
-        self._gate = gate
+        self._serves = serves
         self._observer = observer
         self._nominations = Nominations() if nominations is None else nominations
         self._listeners: list[Callable[[ClusterEvent], None]] = []
@@ -109,11 +110,13 @@ class Ingestion:
         self._woken = woken
 
     def apply(self, events: list[ClusterEvent], now: float) -> None:
-        """Apply a batch; ``now`` in seconds that never go back."""
-        wake = False
+        """Apply a batch; ``now`` in seconds that never go back.
+
+        Each event is applied, and wakes whom it may help, before the next one is looked at.
+        """
         for event in events:
             try:
-                wake |= self._apply(event, now)
+                self._apply(event, now)
             except Exception as exc:  # noqa: BLE001 - whatever one object holds, the others go on
                 self._observer.object_skipped(type(event).__name__, _name_of(event), _sentence(exc))
             for listener in self._listeners:
@@ -121,8 +124,6 @@ class Ingestion:
                     listener(event)
                 except Exception as exc:  # noqa: BLE001 - likewise
                     self._observer.failed(f"listening to {_name_of(event)}", repr(exc))
-        if wake:
-            self._queue.wake(now)
         self._woken()
 
     def take_over(self) -> None:
@@ -142,48 +143,83 @@ class Ingestion:
 
     # ------------------------------------------------------------------------------------------------
 
-    def _apply(self, event: ClusterEvent, now: float) -> bool:
-        """Apply one event; whether it may help a pod that waits."""
+    def _apply(self, event: ClusterEvent, now: float) -> None:
         match event:
             case PodAdded(pod):
-                helps = self._set_pod(pod, now)
+                self._set_pod(pod, now)
                 self._take_over_nomination(pod)
-                return helps
-            case PodUpdated(_, pod):
-                return self._set_pod(pod, now)
+            case PodUpdated(old, pod):
+                self._set_pod(pod, now)
+                self._forgo_nomination(old, pod, now)
             case PodDeleted(pod):
                 self._nominations.remove(pod.uid)
-                self._queue.remove(pod.uid)
-                self.waiting.pop(pod.uid, None)
-                return self._cache.remove_pod(pod.uid) is not None
+                self._forgo_nomination(pod, None, now)
+                self._drop(pod, now)
             case NodeAdded(node) | NodeUpdated(_, node):
-                return self._cache.set_node(node)
+                self._set_node(node, now)
             case NodeDeleted(node):
                 self._cache.remove_node(node.name)
-                return True
+                self._happened(EventResource.NODE, ActionType.DELETE, node, None, now)
             case ObjectAdded(new):
-                return self._shelve(None, new)
+                self._shelve(None, new, now)
             case ObjectUpdated(old, new):
-                return self._shelve(old, new)
+                self._shelve(old, new, now)
             case ObjectDeleted(old):
-                return self._shelve(old, None)
+                self._shelve(old, None, now)
             case Synced(kind):
                 self.synced.add(kind)
-                return False
 
-    def _set_pod(self, pod: Pod, now: float) -> bool:
+    def _happened(self, resource: str, action: ActionType, old: Any, new: Any, now: float) -> None:
+        """Wake whom a change may help; it was applied already."""
+        self._queue.happened(Change(resource, action, old, new, self._cache.cluster.objects), now)
+
+    # -- nodes ---------------------------------------------------------------------------------------
+
+    def _set_node(self, node: Node, now: float) -> None:
+        cluster = self._cache.cluster
+        row = cluster.rows.get(node.name)
+        old = None if row is None else cluster.nodes[row]
+        self._cache.set_node(node)
+        if old is None:
+            self._happened(EventResource.NODE, ActionType.ADD, None, node, now)
+            return
+        for bit in node_changes(old, node):
+            self._happened(EventResource.NODE, bit, old, node, now)
+
+    # -- pods ----------------------------------------------------------------------------------------
+
+    def _set_pod(self, pod: Pod, now: float) -> None:
         if pod.is_terminal or pod.node_name:
             self._nominations.remove(pod.uid)
         if pod.is_terminal:
+            self._drop(pod, now)
+        elif pod.node_name:
             self._queue.remove(pod.uid)
             self.waiting.pop(pod.uid, None)
-            return self._cache.remove_pod(pod.uid) is not None
-        if pod.node_name:
-            self._queue.remove(pod.uid)
-            self.waiting.pop(pod.uid, None)
-            return self._cache.set_placed(self._cache.info(pod), pod.node_name)
-        self.waiting[pod.uid] = pod
-        return self._set_waiting(pod, now)
+            self._set_placed(self._cache.info(pod), now)
+        else:
+            self.waiting[pod.uid] = pod
+            self._set_waiting(pod, now)
+
+    def _drop(self, pod: Pod, now: float) -> None:
+        """A pod is gone, or has ended: its room is free."""
+        self._queue.remove(pod.uid)
+        self.waiting.pop(pod.uid, None)
+        placed = self._cache.remove_pod(pod.uid)
+        if placed is not None:
+            self._queue.happened(room_freed(placed, self._cache.cluster.objects), now)
+
+    def _set_placed(self, info: PodInfo, now: float) -> None:
+        """The watch shows a pod on a node: it came there just now, or it changed."""
+        uid = info.uid
+        known = "" if uid in self._cache.assumed else self._cache.node_of(uid)
+        old = self._cache.cluster.pods.get(uid) if known == info.pod.node_name else None
+        self._cache.set_placed(info, info.pod.node_name)
+        if old is None:
+            self._happened(EventResource.ASSIGNED_POD, ActionType.ADD, None, info, now)
+            return
+        for bit in pod_changes(old, info):
+            self._happened(EventResource.ASSIGNED_POD, bit, old, info, now)
 
     def _take_over_nomination(self, pod: Pod) -> None:
         """A pod seen for the first time says where room was made for it, maybe by an earlier process."""
@@ -191,25 +227,37 @@ class Ingestion:
         if node and pod.uid in self._queue:
             self._nominations.add(self._cache.info(pod), node)
 
-    def _set_waiting(self, pod: Pod, now: float) -> bool:
+    def _forgo_nomination(self, old: Pod, new: Pod | None, now: float) -> None:
+        """A pod that waited for a node's room waits no longer, or for another's: others may have it."""
+        node = old.nominated_node_name
+        if not node or old.node_name or old.is_terminal:
+            return
+        if new is not None and (new.node_name or new.nominated_node_name == node):
+            return
+        freed = room_freed(self._cache.info(old), self._cache.cluster.objects)
+        self._queue.happened(freed, now, but=old.uid, at_most=old.priority)
+
+    def _set_waiting(self, pod: Pod, now: float) -> None:
+        info = self._cache.info(pod)
         if self._cache.node_of(pod.uid):
             # Assumed, and the watch lags behind. Should the binding fail, the pod is tried as it is now.
             if pod.uid in self._queue:
-                self._queue.set(self._cache.info(pod), now)
-            return False
-        info = self._cache.info(pod)
-        status = None if pod.is_terminating else self._gate(info)
-        if status is None:
+                self._queue.set(info, now)
+        elif pod.is_terminating or not self._serves(info):
             self._queue.remove(pod.uid)
         else:
-            self._queue.set(info, now, "" if status.is_success else status.plugin or status.message)
-        return False
+            is_new = pod.uid not in self._queue
+            self._queue.set(info, now)
+            if is_new:
+                self._happened(EventResource.UNSCHEDULABLE_POD, ActionType.ADD, None, info, now)
 
-    def _shelve(self, old: Any, new: Any) -> bool:
+    # -- everything else -----------------------------------------------------------------------------
+
+    def _shelve(self, old: Any, new: Any, now: float) -> None:
         subject = new if new is not None else old
         shelf = SHELVES.get(type(subject))
         if shelf is None:
-            return False
+            return
         objects = self._cache.cluster.objects
         meta = subject.metadata
         key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
@@ -219,11 +267,12 @@ class Ingestion:
         else:
             stock[key] = new
         if isinstance(subject, PodDisruptionBudget):
-            return False  # read when a plan is made, kept by no lane
+            return  # read when a plan is made, kept by no lane
         if old is not None and new is not None and _reads_the_same(old, new):
-            return False
+            return
         objects.version += 1
-        return True
+        action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE
+        self._happened(type(subject).__name__, action, old, new, now)
 
 
 def _reads_the_same(old: Any, new: Any) -> bool:

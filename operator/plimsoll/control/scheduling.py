@@ -11,6 +11,7 @@ from typing import Any
 
 from plimsoll.control.binding import Attempt, BindingCycle
 from plimsoll.control.claiming import ClaimBinder
+from plimsoll.control.enqueueing import Enqueueing
 from plimsoll.control.explaining import Explanations, nominated_to
 from plimsoll.control.metering import Meter
 from plimsoll.control.ports import (
@@ -26,22 +27,21 @@ from plimsoll.control.ports import (
 )
 from plimsoll.control.preempting import Preemption
 from plimsoll.engine.cycle import Decision, Outcome, Scheduler
-from plimsoll.engine.runtime import calling
 from plimsoll.framework import (
     Code,
     Diagnosis,
     Nomination,
-    PluginError,
     PodInfo,
+    PodsToActivate,
     Snapshot,
     Status,
     VolumesPort,
-    error,
 )
 from plimsoll.framework.observer import Observer
 from plimsoll.model.event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.state.cache import Cache
-from plimsoll.state.queue import QueuedPod, SchedulingQueue
+from plimsoll.state.queue import SchedulingQueue, room_freed
+from plimsoll.state.queued_pod import QueuedPod
 
 #: Bindings in flight at once.
 BINDINGS = 100
@@ -64,9 +64,6 @@ class SchedulingLoop:
         clock: Time.
         meter: Counts and times the calls of plugins.
         observer: Told of attempts and bindings.
-
-    Attributes:
-        schedulers: Scheduler by scheduler name; replaced as a whole when policies change.
     """
 
     def __init__(
@@ -83,7 +80,8 @@ class SchedulingLoop:
         meter: Meter,
         observer: Observer,
     ) -> None:
-        self.schedulers: Mapping[str, Scheduler] = {}
+        self._schedulers: Mapping[str, Scheduler] = {}
+        self._enqueueing = Enqueueing(queue, cache.cluster.objects, clock, observer)
         self.on_placed: list[Callable[[PodInfo, str], None]] = []
         self._cache = cache
         self._queue = queue
@@ -106,21 +104,19 @@ class SchedulingLoop:
         self._waits_since: float | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def gate(self, pod: PodInfo) -> Status | None:
-        """Whether the pod is served here; None when not, else what its PreEnqueue plugins say."""
-        scheduler = self.schedulers.get(pod.pod.spec.scheduler_name)
-        if scheduler is None:
-            return None
-        for plugin in scheduler.profile.pre_enqueue:
-            try:
-                with calling(plugin.name, "preEnqueue"):
-                    status = plugin.pre_enqueue(pod).by(plugin.name)
-            except PluginError as exc:
-                self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
-                return error(str(exc)).by(exc.plugin)
-            if not status.is_success:
-                return status
-        return Status()
+    @property
+    def schedulers(self) -> Mapping[str, Scheduler]:
+        """Scheduler by scheduler name; set as a whole when policies change."""
+        return self._schedulers
+
+    @schedulers.setter
+    def schedulers(self, schedulers: Mapping[str, Scheduler]) -> None:
+        self._schedulers = schedulers
+        self._enqueueing.serve(schedulers)
+
+    def serves(self, pod: PodInfo) -> bool:
+        """Whether the pod is for us to place."""
+        return self._enqueueing.serves(pod)
 
     def observe(self, event: ClusterEvent) -> None:
         """A pod that is gone is not bound any more; of one with a node nothing is kept."""
@@ -197,8 +193,11 @@ class SchedulingLoop:
         except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
             uid = queued.pod.uid
             self._observer.failed("scheduling", f"{queued.pod.key}: {exc!r}")
+            node = self._cache.assumed.get(uid, "")
             self._cache.forget(uid)
             self._queue.failed(uid, self._clock.monotonic(), frozenset())
+            if node:
+                self._free(queued.pod, node)
             return False
 
     def _attempt(self, queued: QueuedPod) -> bool:
@@ -229,7 +228,10 @@ class SchedulingLoop:
         scheduler.nominations.remove(pod.uid)
         attempt = Attempt(pod, decision.node, scheduler.profile, scheduler.state_of(pod), began)
         attempt.state.write(VolumesPort(Snapshot(self._cache.cluster), self._volumes))
+        attempt.state.write(PodsToActivate())
         status = self._binding.begin(attempt)
+        if status.is_success or status.code is Code.WAIT:
+            self._activate(attempt)
         if status.code is Code.WAIT:
             # Waiting takes no slot: any number of pods may wait for one that needs it.
             self._beside(self._bind_when_permitted(queued, attempt))
@@ -237,6 +239,7 @@ class SchedulingLoop:
         if not status.is_success:
             self._unbound(queued, attempt, status)
             return False
+        self._queue.settled(pod.uid)
         self._beside(self._bind(queued, attempt)).add_done_callback(lambda _: self._slots.release())
         return True
 
@@ -299,6 +302,7 @@ class SchedulingLoop:
         if not status.is_success:
             self._unbound(queued, attempt, status)
             return
+        self._queue.settled(queued.pod.uid)
         async with self._slots:
             await self._bind(queued, attempt)
 
@@ -315,6 +319,7 @@ class SchedulingLoop:
             self._unbound(queued, attempt, status)
             return
         self._queue.bound(pod.uid)
+        self._activate(attempt)
         self._explanations.forget(pod.uid)
         now = self._clock.monotonic()
         self._observer.attempt_ended(name, Outcome.SCHEDULED.value, now - attempt.began)
@@ -331,11 +336,30 @@ class SchedulingLoop:
         for listener in self.on_placed:
             listener(pod, node)
 
-    def _undo(self, attempt: Attempt, plugins: frozenset[str] = frozenset()) -> None:
-        """Give back what was reserved and assumed; the pod is tried again."""
+    def _activate(self, attempt: Attempt) -> None:
+        """Have the pods tried that plugins want tried, now that this one has come so far."""
+        wanted = attempt.state.read(PodsToActivate).uids
+        if wanted:
+            self._queue.activate(wanted, self._clock.monotonic())
+            wanted.clear()
+            self._work.set()
+
+    def _undo(self, attempt: Attempt, status: Status | None = None) -> None:
+        """Give back what was reserved and assumed; the pod is tried again, and others may have its room."""
+        uid = attempt.pod.uid
         self._binding.undo(attempt)
-        self._cache.forget(attempt.pod.uid)
-        self._queue.failed(attempt.pod.uid, self._clock.monotonic(), plugins)
+        self._cache.forget(uid)
+        rejected = frozenset((status.plugin,)) if status is not None and status.is_rejected else frozenset()
+        is_pending = status is not None and status.code is Code.PENDING
+        by, on = (frozenset(), rejected) if is_pending else (rejected, frozenset())
+        self._queue.failed(uid, self._clock.monotonic(), by, on)
+        # If a plugin does not want this pod to have the room, it is free for the others only.
+        self._free(attempt.pod, attempt.node, but=uid if rejected else "")
+
+    def _free(self, pod: PodInfo, node: str, but: str = "") -> None:
+        """The room that a pod was about to take is free: for all that wait, but one."""
+        freed = room_freed(pod, self._cache.cluster.objects, node)
+        self._queue.happened(freed, self._clock.monotonic(), but=but, is_ours=True)
         self._work.set()
 
     def _unbound(self, queued: QueuedPod, attempt: Attempt, status: Status) -> None:
@@ -348,18 +372,14 @@ class SchedulingLoop:
         verdict = answer.verdict if answer is not None and not answer.is_done else None
         if verdict is not None:
             self._observer.binding_failed(name, verdict.value, status.message)
-        rejected_by = frozenset({status.plugin}) if status.is_rejected else frozenset()
-        self._undo(attempt, rejected_by)
-        # The room it held is free again: for others, if a plugin does not want this pod to have it.
-        self._queue.wake(self._clock.monotonic(), but=uid if status.is_rejected else "")
-        self._work.set()
+        self._undo(attempt, status)
         if not is_ours or verdict in (Verdict.CONFLICT, Verdict.GONE):
             return
         pod = queued.pod.pod
         if attempt.nominated:
             pod = nominated_to(pod, attempt.node)
         if status.is_rejected:
-            refused = Diagnosis(1, dict.fromkeys(status.reasons, 1), rejected_by)
+            refused = Diagnosis(1, dict.fromkeys(status.reasons, 1), frozenset((status.plugin,)))
             self._explanations.explain(pod, "Unschedulable", str(refused), "")
         else:
             said = answer.message if verdict is not None and answer is not None else status.message

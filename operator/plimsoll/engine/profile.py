@@ -99,16 +99,24 @@ class Profile:
         return stages_of(self.pre_filter, self.filter, self.pre_score, self.score, self.weights)
 
     @property
-    def plugin_names(self) -> frozenset[str]:
-        """Every plugin that takes part at some point."""
+    def plugins(self) -> tuple[Plugin, ...]:
+        """Every plugin that takes part at some point, once."""
         points = [
             getattr(self, each.name)
             for each in fields(self)
             if each.name not in ("scheduler_name", "weights")
         ]
-        return frozenset(
-            plugin.name for point in points for plugin in (point if isinstance(point, tuple) else (point,))
-        )
+        found = {
+            plugin.name: plugin
+            for point in points
+            for plugin in (point if isinstance(point, tuple) else (point,))
+        }
+        return tuple(found.values())
+
+    @property
+    def plugin_names(self) -> frozenset[str]:
+        """The names of these."""
+        return frozenset(plugin.name for plugin in self.plugins)
 
 
 def build_profile(config: ProfileConfig, registry: Registry, defaults: Sequence[Enabled]) -> Profile:

@@ -82,7 +82,7 @@ from plimsoll.framework.strategy_context import (
 from plimsoll.framework.victims import Found, KeptVictims, victims_by_trial
 from plimsoll.framework.volume_binder import VolumeBinder, VolumeChoices, VolumesPort
 from plimsoll.framework.waiting import WaitingPod, WaitingPods, WaitingPodsPort
-from plimsoll.model.cluster import Cluster
+from plimsoll.model.cluster import Cluster, allocatable_of
 from plimsoll.model.columns import BoolArray, CountColumns, IdArray, IntArray, PodIndex, RowArray, columns_of
 from plimsoll.model.domain_sums import DomainSums
 from plimsoll.model.node import Node, Taint
@@ -126,6 +126,7 @@ from plimsoll.model.selectors import (
 )
 from plimsoll.model.snapshot import ABSENT, CPU, MEMORY, PODS, STORAGE, Snapshot
 from plimsoll.model.storage import (
+    CSIDriver,
     CSINode,
     CSIStorageCapacity,
     PersistentVolume,
@@ -142,6 +143,8 @@ from plimsoll.model.taints import (
 )
 from plimsoll.model.term_counts import TermCounts
 from plimsoll.model.volume_claims import (
+    DRIVER_OF_PLUGIN,
+    MIGRATED_PLUGINS,
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
     Attachable,
@@ -163,11 +166,13 @@ from plimsoll.model.workload import PodDisruptionBudget, ReplicaSet, StatefulSet
 __all__ = [
     "ABSENT",
     "CPU",
+    "DRIVER_OF_PLUGIN",
     "EVERYTHING",
     "EXTENSION_POINTS",
     "HARD_EFFECTS",
     "MAX_SCORE",
     "MEMORY",
+    "MIGRATED_PLUGINS",
     "MIN_SCORE",
     "NAME_FIELD",
     "NO_SCHEDULE",
@@ -186,6 +191,7 @@ __all__ = [
     "Binder",
     "BinderPort",
     "BoolArray",
+    "CSIDriver",
     "CSINode",
     "CSIStorageCapacity",
     "Candidate",
@@ -297,6 +303,7 @@ __all__ = [
     "WaitingPodsPort",
     "WhatIf",
     "all_feasible",
+    "allocatable_of",
     "attachable",
     "attachable_inline",
     "by_taints",

@@ -21,6 +21,15 @@ class Observer:
     def object_skipped(self, resource: str, name: str, problem: str) -> None:
         """An object cannot be read; it is as if it did not exist."""
 
+    def pod_queued(self, queue: str, event: str) -> None:
+        """A pod entered a queue: active, backoff, unschedulable or gated; ``event`` brought it there."""
+
+    def event_handled(self, event: str, seconds: float) -> None:
+        """A change of the cluster was applied, and whom it may help was woken."""
+
+    def hint_asked(self, plugin: str, event: str, hint: str, seconds: float) -> None:
+        """A plugin was asked whether a change may help a pod: Queue, QueueSkip or Error."""
+
     def cycle_ended(self, seconds: float) -> None:
         """A scheduling cycle has found a node."""
 

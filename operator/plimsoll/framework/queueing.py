@@ -107,6 +107,11 @@ class QueueingHint(Enum):
     SKIP = "QueueSkip"  #: it cannot help the pod
     QUEUE = "Queue"  #: the pod may fit now
 
+    @classmethod
+    def of(cls, helps: bool) -> "QueueingHint":
+        """QUEUE if it may help."""
+        return cls.QUEUE if helps else cls.SKIP
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:

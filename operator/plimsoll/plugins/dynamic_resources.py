@@ -18,6 +18,8 @@ from pydantic import Field
 from plimsoll.framework import (
     SKIP,
     CycleState,
+    EnqueueExtensions,
+    EventWithHint,
     FilterPlugin,
     IntArray,
     Nomination,
@@ -54,7 +56,7 @@ class _Asked:
     """PreFilter had its turn."""
 
 
-class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, NormalizingPlugin):
+class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, NormalizingPlugin, EnqueueExtensions):
     """Let pods without claims pass, and refuse the others by name."""
 
     name: ClassVar = "DynamicResources"
@@ -98,3 +100,7 @@ class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, Normaliz
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         """0 stays 0, shape (F,)."""
         return scores
+
+    def events_to_register(self) -> tuple[EventWithHint, ...]:
+        """Nothing makes it serve a pod that it refused."""
+        return ()

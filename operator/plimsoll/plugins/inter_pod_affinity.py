@@ -38,6 +38,8 @@ from plimsoll.framework import (
     SUCCESS,
     ClusterObjects,
     CycleState,
+    EnqueueExtensions,
+    EventWithHint,
     FilterPlugin,
     IntArray,
     NormalizingPlugin,
@@ -58,6 +60,7 @@ from plimsoll.framework import (
     unresolvable,
     unschedulable,
 )
+from plimsoll.plugins.hints import inter_pod_affinity as hints
 
 AFFINITY_UNMET = unresolvable("node(s) didn't match pod affinity rules")
 ANTI_AFFINITY_UNMET = unschedulable("node(s) didn't match pod anti-affinity rules")
@@ -105,7 +108,7 @@ class Points:
     by_key: dict[str, IntArray]
 
 
-class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlugin):
+class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlugin, EnqueueExtensions):
     """Near some pods, far from others."""
 
     name: ClassVar = "InterPodAffinity"
@@ -199,6 +202,10 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, Normalizin
                 return -term.weight
             case TermKind.REQUIRED_ANTI_AFFINITY:
                 return 0
+
+    def events_to_register(self) -> tuple[EventWithHint, ...]:
+        """What may bring the pod nearer, or farther."""
+        return hints.events()
 
 
 def _add_points(by_key: dict[str, IntArray], key: str, counts: IntArray, weight: int) -> None:

@@ -26,7 +26,12 @@ from plimsoll.framework import (
     NAME_FIELD,
     SKIP,
     SUCCESS,
+    ActionType,
+    Change,
     CycleState,
+    EnqueueExtensions,
+    EventResource,
+    EventWithHint,
     FilterPlugin,
     IntArray,
     Narrowing,
@@ -42,6 +47,7 @@ from plimsoll.framework import (
     PreferredSchedulingTerm,
     PreFilterPlugin,
     PreScorePlugin,
+    QueueingHint,
     Reads,
     Snapshot,
     Status,
@@ -127,7 +133,7 @@ class NodeAffinityArgs(PluginArgs):
     )
 
 
-class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlugin):
+class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlugin, EnqueueExtensions):
     """Refuse nodes the pod does not select, and prefer those it would like."""
 
     name: ClassVar = "NodeAffinity"
@@ -200,6 +206,22 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlu
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         """The share of the best node's weights, shape (F,)."""
         return scores * MAX_SCORE // max(int(scores.max(initial=0)), 1)
+
+    # -- waking --------------------------------------------------------------------------------------
+
+    def events_to_register(self) -> tuple[EventWithHint, ...]:
+        """Nodes that match now."""
+        node = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+        return (EventWithHint(EventResource.NODE, node, self._after_node, by_template=True),)
+
+    def _after_node(self, pod: PodInfo, change: Change) -> QueueingHint:
+        """The node matches now, and did not match the pod's own part before."""
+        new, old = change.new, change.old
+        if self._enforced is not None and not self._enforced.matches(new.labels, new.name):
+            return QueueingHint.SKIP
+        own = pod.template.memo("NodeAffinity.required", lambda: _matcher(pod))
+        before = old is not None and own.matches(old.labels, old.name)
+        return QueueingHint.of(own.matches(new.labels, new.name) and not before)
 
 
 def _required(pod: PodInfo) -> NodeSelector | None:

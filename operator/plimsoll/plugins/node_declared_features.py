@@ -19,12 +19,18 @@ import numpy as np
 from plimsoll.framework import (
     SKIP,
     SUCCESS,
+    ActionType,
+    Change,
     CycleState,
+    EnqueueExtensions,
+    EventResource,
+    EventWithHint,
     FilterPlugin,
     IntArray,
     NoArgs,
     PodInfo,
     PreFilterPlugin,
+    QueueingHint,
     Reads,
     Snapshot,
     Status,
@@ -36,7 +42,7 @@ RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
 
 
-class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
+class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     """Refuse nodes that lack a feature the pod needs."""
 
     name: ClassVar = "NodeDeclaredFeatures"
@@ -59,6 +65,21 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
         """The only refusal there is."""
         return unresolvable(LACKING)
+
+    def events_to_register(self) -> tuple[EventWithHint, ...]:
+        """Nodes that declare other features, and a pod that needs others."""
+        node = ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE
+        return (
+            EventWithHint(EventResource.NODE, node),
+            EventWithHint(
+                EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE, _after_update, by_template=True
+            ),
+        )
+
+
+def _after_update(pod: PodInfo, change: Change) -> QueueingHint:
+    """What the pod needs has changed."""
+    return QueueingHint.of(_needed(change.old) != _needed(change.new))
 
 
 def _needed(pod: PodInfo) -> frozenset[str]:

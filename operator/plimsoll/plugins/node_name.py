@@ -12,7 +12,11 @@ from typing import ClassVar
 import numpy as np
 
 from plimsoll.framework import (
+    ActionType,
     CycleState,
+    EnqueueExtensions,
+    EventResource,
+    EventWithHint,
     FilterPlugin,
     IntArray,
     NoArgs,
@@ -27,7 +31,7 @@ from plimsoll.framework import (
 OTHER_NODE = "node(s) didn't match the requested node name"
 
 
-class NodeName(FilterPlugin):
+class NodeName(FilterPlugin, EnqueueExtensions):
     """Refuse every node but the one that the pod names."""
 
     name: ClassVar = "NodeName"
@@ -49,3 +53,7 @@ class NodeName(FilterPlugin):
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
         """The only refusal there is."""
         return unresolvable(OTHER_NODE)
+
+    def events_to_register(self) -> tuple[EventWithHint, ...]:
+        """New nodes."""
+        return (EventWithHint(EventResource.NODE, ActionType.ADD),)

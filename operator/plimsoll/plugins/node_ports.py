@@ -19,16 +19,22 @@ import numpy as np
 from plimsoll.framework import (
     SKIP,
     SUCCESS,
+    ActionType,
+    Change,
     Cluster,
     Container,
     CountColumns,
     CycleState,
+    EnqueueExtensions,
+    EventResource,
+    EventWithHint,
     FilterPlugin,
     IntArray,
     NoArgs,
     PodIndex,
     PodInfo,
     PreFilterPlugin,
+    QueueingHint,
     Reads,
     SimulatedPods,
     Snapshot,
@@ -93,7 +99,7 @@ class SimulatedPorts:
         return SimulatedPorts(dict(self.used))
 
 
-class NodePorts(PreFilterPlugin, SimulatedPods, FilterPlugin):
+class NodePorts(PreFilterPlugin, SimulatedPods, FilterPlugin, EnqueueExtensions):
     """Refuse nodes on which a wanted host port is in use."""
 
     name: ClassVar = "NodePorts"
@@ -148,6 +154,20 @@ class NodePorts(PreFilterPlugin, SimulatedPods, FilterPlugin):
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
         """The only refusal there is."""
         return unschedulable(TAKEN)
+
+    # -- waking --------------------------------------------------------------------------------------
+
+    def events_to_register(self) -> tuple[EventWithHint, ...]:
+        """New nodes, and pods that held a wanted port."""
+        return (
+            EventWithHint(EventResource.NODE, ActionType.ADD),
+            EventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, _after_pod, by_template=True),
+        )
+
+
+def _after_pod(pod: PodInfo, change: Change) -> QueueingHint:
+    """The pod that left held a port that this one wants."""
+    return QueueingHint.of(_conflicts(host_ports(pod), frozenset(host_ports(change.old))))
 
 
 def host_ports(pod: PodInfo) -> tuple[HostPort, ...]:

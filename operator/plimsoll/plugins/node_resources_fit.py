@@ -33,20 +33,27 @@ from plimsoll.framework import (
     MAX_SCORE,
     PODS,
     SUCCESS,
+    ActionType,
     BoolArray,
+    Change,
     Code,
     CycleState,
+    EnqueueExtensions,
+    EventResource,
+    EventWithHint,
     FilterPlugin,
     IntArray,
     PluginArgs,
     PodInfo,
     PodTemplate,
     PreFilterPlugin,
+    QueueingHint,
     Reads,
     ScorePlugin,
     Snapshot,
     Status,
     all_feasible,
+    allocatable_of,
     columns_of,
     is_extended,
     is_scalar,
@@ -188,7 +195,7 @@ class _Scored:
     weights: tuple[int, ...]
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtensions):
     """Refuse nodes without room, and score the others by what is requested of them."""
 
     name: ClassVar = "NodeResourcesFit"
@@ -208,10 +215,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
         """List what is wanted."""
-        requests = pod.template.requests
-        scalar = sorted(name for name in requests if name not in NATIVE and not self._is_ignored(name))
-        wanted = ((name, requests.get(name, 0)) for name in (*NATIVE, *scalar))
-        resources = tuple((name, amount) for name, amount in wanted if amount > 0)
+        requests, resources = pod.template.requests, self._wanted(pod)
         least = np.array([*(requests.get(name, 0) or ANY for name in NATIVE), 1], dtype=np.int64)
         others = tuple(
             (position, name, amount)
@@ -220,6 +224,12 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
         )
         state.write(_Wanted(resources, least, others))
         return SUCCESS
+
+    def _wanted(self, pod: PodInfo) -> tuple[tuple[str, int], ...]:
+        requests = pod.template.requests
+        scalar = sorted(name for name in requests if name not in NATIVE and not self._is_ignored(name))
+        wanted = ((name, requests.get(name, 0)) for name in (*NATIVE, *scalar))
+        return tuple((name, amount) for name, amount in wanted if amount > 0)
 
     def _is_ignored(self, name: str) -> bool:
         if not is_extended(name):
@@ -320,6 +330,37 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
             utilization = np.clip(np.where(taken > capacity, 100, utilization), 0, 100)
             points = np.where(capacity > 0, np.asarray(self._shape)[utilization], 0)
         return points
+
+    # -- waking --------------------------------------------------------------------------------------
+
+    def events_to_register(self) -> tuple[EventWithHint, ...]:
+        """Pods that left or shrank, and nodes that offer more."""
+        node = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
+        scale_down = ActionType.UPDATE_POD_SCALE_DOWN
+        return (
+            EventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE),
+            EventWithHint(EventResource.ASSIGNED_POD, scale_down, self._after_scale_down, by_template=True),
+            EventWithHint(EventResource.UNSCHEDULABLE_POD, scale_down),
+            EventWithHint(EventResource.NODE, node, self._after_node, by_template=True),
+        )
+
+    def _after_scale_down(self, pod: PodInfo, change: Change) -> QueueingHint:
+        """It gave back some of what this pod wants."""
+        old, new = change.old.requests, change.new.requests
+        return QueueingHint.of(any(new.get(name, 0) < old.get(name, 0) for name, _ in self._wanted(pod)))
+
+    def _after_node(self, pod: PodInfo, change: Change) -> QueueingHint:
+        """The pod fits the node when it is empty, and the node offers more of something than before."""
+        wanted = self._wanted(pod)
+        new = change.memo("allocatable", lambda: allocatable_of(change.new))
+        if new.get("pods", 0) < 1 or any(amount > new.get(name, 0) for name, amount in wanted):
+            return QueueingHint.SKIP
+        if change.old is None:
+            return QueueingHint.QUEUE
+        old = change.memo("allocatable before", lambda: allocatable_of(change.old))
+        return QueueingHint.of(
+            any(new.get(name, 0) > old.get(name, 0) for name in ("pods", *(name for name, _ in wanted)))
+        )
 
 
 def _taken(scored: _Scored, snapshot: Snapshot) -> IntArray:

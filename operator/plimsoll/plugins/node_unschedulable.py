@@ -15,12 +15,18 @@ import numpy as np
 
 from plimsoll.framework import (
     UNSCHEDULABLE_TAINT,
+    ActionType,
+    Change,
     CycleState,
+    EnqueueExtensions,
+    EventResource,
+    EventWithHint,
     FilterPlugin,
     IntArray,
     NoArgs,
     PodInfo,
     PodTemplate,
+    QueueingHint,
     Reads,
     Snapshot,
     Status,
@@ -32,7 +38,7 @@ from plimsoll.framework import (
 CORDONED = "node(s) were unschedulable"
 
 
-class NodeUnschedulable(FilterPlugin):
+class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
     """Refuse cordoned nodes."""
 
     name: ClassVar = "NodeUnschedulable"
@@ -55,3 +61,26 @@ class NodeUnschedulable(FilterPlugin):
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
         """The only refusal there is."""
         return unresolvable(CORDONED)
+
+    def events_to_register(self) -> tuple[EventWithHint, ...]:
+        """Nodes that are not cordoned (any more), and a toleration for those that are."""
+        node = ActionType.ADD | ActionType.UPDATE_NODE_TAINT
+        tolerates_now = ActionType.UPDATE_POD_TOLERATION
+        return (
+            EventWithHint(EventResource.NODE, node, _after_node, by_template=True),
+            EventWithHint(
+                EventResource.UNSCHEDULABLE_POD, tolerates_now, _after_toleration, by_template=True
+            ),
+        )
+
+
+def _after_node(pod: PodInfo, change: Change) -> QueueingHint:
+    """A node that takes pods, and took none before."""
+    was_open = change.old is not None and not change.old.spec.unschedulable
+    return QueueingHint.SKIP if was_open or change.new.spec.unschedulable else QueueingHint.QUEUE
+
+
+def _after_toleration(pod: PodInfo, change: Change) -> QueueingHint:
+    """The pod tolerates cordoned nodes now."""
+    tolerations = change.new.pod.spec.tolerations
+    return QueueingHint.of(any(tolerates(each, UNSCHEDULABLE_TAINT) for each in tolerations))

@@ -18,20 +18,28 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from plimsoll.framework import (
+    DRIVER_OF_PLUGIN,
     SKIP,
     SUCCESS,
+    ActionType,
     Attachable,
+    Change,
     ClusterObjects,
     CSINode,
     CycleState,
+    EnqueueExtensions,
+    EventResource,
+    EventWithHint,
     FilterPlugin,
     IntArray,
     NoArgs,
     PodInfo,
     PreFilterPlugin,
+    QueueingHint,
     Reads,
     Snapshot,
     Status,
+    Volume,
     VolumeUsers,
     all_feasible,
     attachable,
@@ -54,7 +62,7 @@ class Problem:
     status: Status
 
 
-class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
+class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     """Respect what drivers can attach."""
 
     name: ClassVar = "NodeVolumeLimits"
@@ -127,6 +135,65 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
         """Too many, or the claim's problem."""
         return TOO_MANY if code == 1 else state.read(Problem).status
+
+    # -- waking --------------------------------------------------------------------------------------
+
+    def events_to_register(self) -> tuple[EventWithHint, ...]:
+        """Higher limits, pods and attachments that left, and the pod's own claims."""
+        claim = EventResource.PERSISTENT_VOLUME_CLAIM
+        detached = EventResource.VOLUME_ATTACHMENT
+        return (
+            EventWithHint(EventResource.CSI_NODE, ActionType.ADD),
+            EventWithHint(EventResource.CSI_NODE, ActionType.UPDATE, _after_limits, by_template=True),
+            EventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, _after_pod, by_template=True),
+            EventWithHint(claim, ActionType.ADD, _after_claim, by_template=True),
+            EventWithHint(detached, ActionType.DELETE, _after_attachment, by_template=True),
+        )
+
+
+def _after_limits(pod: PodInfo, change: Change) -> QueueingHint:
+    """Some driver's limit rose."""
+
+    def limits(node: CSINode) -> dict[str, int]:
+        return {each.name: (each.allocatable and each.allocatable.count) or 0 for each in node.spec.drivers}
+
+    old = limits(change.old)
+    return QueueingHint.of(any(limit > old.get(name, 0) for name, limit in limits(change.new).items()))
+
+
+def _after_pod(pod: PodInfo, change: Change) -> QueueingHint:
+    """The pod that left its node had a volume that a driver attaches."""
+    spec = change.old.pod.spec
+    return QueueingHint.of(
+        bool(spec.node_name)
+        and any(
+            each.persistent_volume_claim is not None or each.ephemeral is not None or _inline_plugin(each)
+            for each in spec.volumes
+        )
+    )
+
+
+def _after_claim(pod: PodInfo, change: Change) -> QueueingHint:
+    """It is a claim of the pod."""
+    claim = change.new.metadata
+    names = {claim_name(pod.pod, each) for each in pod.pod.spec.volumes}
+    return QueueingHint.of(claim.namespace == pod.namespace and claim.name in names)
+
+
+def _after_attachment(pod: PodInfo, change: Change) -> QueueingHint:
+    """What was detached may make room for a claim of the pod, or for a disk of that driver."""
+    driver = change.old.spec.attacher
+    return QueueingHint.of(
+        any(
+            each.persistent_volume_claim is not None
+            or DRIVER_OF_PLUGIN.get(_inline_plugin(each) or "") == driver
+            for each in pod.pod.spec.volumes
+        )
+    )
+
+
+def _inline_plugin(volume: Volume) -> str | None:
+    return in_tree_plugin(volume.gce_persistent_disk, volume.aws_elastic_block_store)
 
 
 def _limits(objects: ClusterObjects) -> dict[str, dict[str, int]]:

@@ -42,6 +42,8 @@ from plimsoll.framework import (
     ClusterObjects,
     CycleState,
     DomainSums,
+    EnqueueExtensions,
+    EventWithHint,
     FilterPlugin,
     IntArray,
     NodeMatcher,
@@ -74,6 +76,7 @@ from plimsoll.framework import (
     unresolvable,
     unschedulable,
 )
+from plimsoll.plugins.hints.pod_topology_spread import SpreadHints
 
 SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
 LABEL_MISSING = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
@@ -236,7 +239,9 @@ class SoftState:
     ignored: BoolArray | None
 
 
-class PodTopologySpread(PreFilterPlugin, SimulatedPods, FilterPlugin, PreScorePlugin, NormalizingPlugin):
+class PodTopologySpread(
+    PreFilterPlugin, SimulatedPods, FilterPlugin, PreScorePlugin, NormalizingPlugin, EnqueueExtensions
+):
     """Spread the pods of a selector evenly."""
 
     name: ClassVar = "PodTopologySpread"
@@ -378,6 +383,10 @@ class PodTopologySpread(PreFilterPlugin, SimulatedPods, FilterPlugin, PreScorePl
         if ignored is not None:
             normal[ignored] = 0
         return normal
+
+    def events_to_register(self) -> tuple[EventWithHint, ...]:
+        """What may even out the domains."""
+        return SpreadHints(lambda template, objects: self._constraints(template, objects).hard).events()
 
     # -- constraints ---------------------------------------------------------------------------------
 

@@ -9,10 +9,21 @@ Differs: not at all.
 
 from typing import ClassVar
 
-from plimsoll.framework import SUCCESS, NoArgs, PodInfo, PreEnqueuePlugin, Status, unresolvable
+from plimsoll.framework import (
+    SUCCESS,
+    ActionType,
+    EnqueueExtensions,
+    EventResource,
+    EventWithHint,
+    NoArgs,
+    PodInfo,
+    PreEnqueuePlugin,
+    Status,
+    unresolvable,
+)
 
 
-class SchedulingGates(PreEnqueuePlugin):
+class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
     """Hold back pods with scheduling gates."""
 
     name: ClassVar = "SchedulingGates"
@@ -27,3 +38,8 @@ class SchedulingGates(PreEnqueuePlugin):
         if not gates:
             return SUCCESS
         return unresolvable(f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]")
+
+    def events_to_register(self) -> tuple[EventWithHint, ...]:
+        """The last gate of the pod is gone."""
+        gone = ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+        return (EventWithHint(EventResource.UNSCHEDULABLE_POD, gone),)

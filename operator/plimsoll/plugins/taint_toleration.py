@@ -22,13 +22,20 @@ import numpy as np
 from plimsoll.framework import (
     MAX_SCORE,
     PREFER_NO_SCHEDULE,
+    ActionType,
+    Change,
     CycleState,
+    EnqueueExtensions,
+    EventResource,
+    EventWithHint,
     FilterPlugin,
     IntArray,
     NoArgs,
+    Node,
     NormalizingPlugin,
     PodInfo,
     PodTemplate,
+    QueueingHint,
     Reads,
     Snapshot,
     Status,
@@ -36,12 +43,13 @@ from plimsoll.framework import (
     tolerated_nodes,
     tolerates,
     unresolvable,
+    untolerated,
 )
 
 UNTOLERATED = "node(s) had untolerated taint(s)"
 
 
-class TaintToleration(FilterPlugin, NormalizingPlugin):
+class TaintToleration(FilterPlugin, NormalizingPlugin, EnqueueExtensions):
     """Refuse hard taints that are not tolerated, and count the soft ones against a node."""
 
     name: ClassVar = "TaintToleration"
@@ -78,3 +86,22 @@ class TaintToleration(FilterPlugin, NormalizingPlugin):
         """Turn counts round: the most tainted node gets the least, shape (F,)."""
         most = scores.max(initial=0)
         return MAX_SCORE - scores * MAX_SCORE // max(int(most), 1)
+
+    # -- waking --------------------------------------------------------------------------------------
+
+    def events_to_register(self) -> tuple[EventWithHint, ...]:
+        """Nodes whose hard taints are tolerated now, and tolerations."""
+        node = ActionType.ADD | ActionType.UPDATE_NODE_TAINT
+        return (
+            EventWithHint(EventResource.NODE, node, _after_node, by_template=True),
+            EventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_TOLERATION),
+        )
+
+
+def _after_node(pod: PodInfo, change: Change) -> QueueingHint:
+    """The pod tolerates the node now, and did not before."""
+
+    def tolerated(node: Node) -> bool:
+        return untolerated(node.spec.taints, pod.pod.spec.tolerations) is None
+
+    return QueueingHint.of(tolerated(change.new) and not (change.old and tolerated(change.old)))

@@ -34,6 +34,8 @@ from plimsoll.framework import (
     ClusterObjects,
     CSIStorageCapacity,
     CycleState,
+    EnqueueExtensions,
+    EventWithHint,
     FilterPlugin,
     IntArray,
     NodeSelector,
@@ -74,6 +76,7 @@ from plimsoll.framework import (
     unresolvable,
     volume_class,
 )
+from plimsoll.plugins.hints import volume_binding as hints
 
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 #: Refusals by bit, in the order in which they are listed.
@@ -127,7 +130,7 @@ class Booked:
     choices: VolumeChoices
 
 
-class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin):
+class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin, EnqueueExtensions):
     """Find volumes for the pod's claims, book them, and bind them before the pod."""
 
     name: ClassVar = "VolumeBinding"
@@ -218,6 +221,10 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin)
             else choice.candidates[choice.volumes[0]].name
             for choice in choices
         }
+
+    def events_to_register(self) -> tuple[EventWithHint, ...]:
+        """What may bring volumes."""
+        return hints.events()
 
 
 # -- claims ------------------------------------------------------------------------------------------

@@ -18,12 +18,18 @@ from typing import ClassVar
 from plimsoll.framework import (
     SKIP,
     SUCCESS,
+    ActionType,
+    Change,
     CycleState,
+    EnqueueExtensions,
+    EventResource,
+    EventWithHint,
     FilterPlugin,
     IntArray,
     NoArgs,
     PodInfo,
     PreFilterPlugin,
+    QueueingHint,
     Reads,
     SimulatedPods,
     Snapshot,
@@ -58,7 +64,7 @@ class ClaimsInUse:
         return ClaimsInUse(self.claims, self.conflicts)
 
 
-class VolumeRestrictions(PreFilterPlugin, SimulatedPods, FilterPlugin):
+class VolumeRestrictions(PreFilterPlugin, SimulatedPods, FilterPlugin, EnqueueExtensions):
     """Keep apart pods that cannot share a volume."""
 
     name: ClassVar = "VolumeRestrictions"
@@ -128,6 +134,34 @@ class VolumeRestrictions(PreFilterPlugin, SimulatedPods, FilterPlugin):
         in_use = state.read(ClaimsInUse)
         in_use.conflicts -= sum(name in in_use.claims for name in mounted_claims(removed))
         return SUCCESS
+
+    # -- waking --------------------------------------------------------------------------------------
+
+    def events_to_register(self) -> tuple[EventWithHint, ...]:
+        """Pods that gave up a shared volume, new nodes, and the pod's own claims."""
+        claim = EventResource.PERSISTENT_VOLUME_CLAIM
+        return (
+            EventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, _after_pod, by_template=True),
+            EventWithHint(EventResource.NODE, ActionType.ADD),
+            EventWithHint(claim, ActionType.ADD, _after_claim, by_template=True),
+        )
+
+
+def _after_pod(pod: PodInfo, change: Change) -> QueueingHint:
+    """The pod that left shared a claim or a disk with this one."""
+    other: PodInfo = change.old
+    if other.namespace != pod.namespace:
+        return QueueingHint.SKIP
+    shares = not set(mounted_claims(pod)).isdisjoint(mounted_claims(other))
+    return QueueingHint.of(
+        shares or any(_conflict(disk, its) for disk in _disks(pod) for its in _disks(other))
+    )
+
+
+def _after_claim(pod: PodInfo, change: Change) -> QueueingHint:
+    """It is a claim of the pod."""
+    claim = change.new.metadata
+    return QueueingHint.of(claim.namespace == pod.namespace and claim.name in mounted_claims(pod))
 
 
 def _disks(pod: PodInfo) -> list[Volume]:

@@ -21,17 +21,24 @@ from plimsoll.framework import (
     SKIP,
     SUCCESS,
     WAIT_FOR_FIRST_CONSUMER,
+    ActionType,
     BoolArray,
+    Change,
     ClusterObjects,
     CycleState,
+    EnqueueExtensions,
+    EventResource,
+    EventWithHint,
     FilterPlugin,
     IntArray,
     NoArgs,
     PodInfo,
     PreFilterPlugin,
+    QueueingHint,
     Reads,
     Snapshot,
     Status,
+    StorageClass,
     all_feasible,
     claim_class,
     claim_not_found,
@@ -55,7 +62,7 @@ class VolumeTopology:
     wanted: tuple[tuple[str, frozenset[str]], ...]
 
 
-class VolumeZone(PreFilterPlugin, FilterPlugin):
+class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     """Follow the volumes."""
 
     name: ClassVar = "VolumeZone"
@@ -98,6 +105,39 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
         """The zone."""
         return CONFLICT
+
+    # -- waking --------------------------------------------------------------------------------------
+
+    def events_to_register(self) -> tuple[EventWithHint, ...]:
+        """Nodes and volumes elsewhere, and the pod's own claims."""
+        either = ActionType.ADD | ActionType.UPDATE
+        claim, volume = EventResource.PERSISTENT_VOLUME_CLAIM, EventResource.PERSISTENT_VOLUME
+        return (
+            EventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
+            EventWithHint(claim, either, _after_claim, by_template=True),
+            EventWithHint(volume, either, _after_volume, by_template=True),
+            EventWithHint(EventResource.STORAGE_CLASS, ActionType.ADD, _after_class, by_template=True),
+        )
+
+
+def _after_claim(pod: PodInfo, change: Change) -> QueueingHint:
+    """It is a claim of the pod."""
+    claim = change.new.metadata
+    return QueueingHint.of(claim.namespace == pod.namespace and claim.name in mounted_claims(pod))
+
+
+def _after_volume(pod: PodInfo, change: Change) -> QueueingHint:
+    """A new volume, or one in another zone."""
+    if change.old is None:
+        return QueueingHint.QUEUE
+    old, new = change.old.metadata.labels, change.new.metadata.labels
+    return QueueingHint.of(any(old.get(key) != new.get(key) for key in TOPOLOGY_LABELS))
+
+
+def _after_class(pod: PodInfo, change: Change) -> QueueingHint:
+    """Claims of the class wait for their first consumer."""
+    found: StorageClass = change.new
+    return QueueingHint.of(found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER)
 
 
 def _has_value(snapshot: Snapshot, key: str, values: frozenset[str]) -> BoolArray:

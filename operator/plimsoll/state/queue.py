@@ -3,121 +3,48 @@
 ::
 
     add ──▶ active ──pop──▶ in flight ──bound──▶ done
-              ▲                │
-              │ back-off over  │ failed
-            back-off ◀─────────┤    an error, or something happened meanwhile
-              ▲                ▼
-              └──wake── unschedulable     nothing will change until something happens
+     │        ▲  ▲             │
+     │        │  │ over        │ failed
+     │        │ back-off ◀─────┤    an error, or something happened meanwhile that may help
+     │        │      ▲         ▼
+     │ opened └──────┴─ unschedulable     until something happens that may help
+     ▼        │
+    gated ────┘
 
 Order: the profile's queue sort (priority, then age). Back-off doubles from 1 s to 10 s with each attempt
-that ended unschedulable; an event that may help moves waiting pods, and after five minutes they are
-tried anyway. An event between a pod's pop and its failure is not lost: the pod goes to back-off instead
-of waiting for the next one.
+that ended unschedulable; while nobody else is active it is cut short. What may help is what the plugins
+that rejected the pod have registered (:mod:`plimsoll.framework.queueing`); after five minutes it is tried
+anyway. PreEnqueue plugins are asked whenever a pod is about to become active or to back off.
 
 No clock: every call says what time it is, in seconds that never go back.
-Source: kube-scheduler v1.36, ``backend/queue/scheduling_queue.go``. Differs: any event wakes; the
-queueing hints of each plugin come with the scheduling loop's own issue.
+Source: kube-scheduler v1.36, ``backend/queue/scheduling_queue.go``. Differs: who is woken because an
+attempt of ours failed sits out its back-off, or two pods that are refused again and again would wake each
+other without a pause; an update of a waiting pod that no decision reads is no event.
 """
 
-import heapq
-import itertools
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from plimsoll.framework import PodInfo
+import msgspec
 
-INITIAL_BACKOFF_S, MAX_BACKOFF_S = 1.0, 10.0
+from plimsoll.framework import SUCCESS, ActionType, Change, ClusterObjects, EventResource, PodInfo, Status
+from plimsoll.framework.observer import Observer
+from plimsoll.state.changes import waiting_changes
+from plimsoll.state.in_flight import Happened, InFlight
+from plimsoll.state.pod_heap import PodHeap
+from plimsoll.state.queued_pod import QueuedPod
+from plimsoll.state.sleepers import Sleepers, rejection_of
+from plimsoll.state.waking import Ask, QueueingHints, Waking, Worth, ask_directly
 
-#: Unschedulable pods are tried again after this many seconds, whatever happened.
-FLUSH_AFTER_S = 300.0
+#: Unschedulable pods are tried again after this many seconds, whatever happened; looked for this often.
+FLUSH_AFTER_S, FLUSH_EVERY_S = 300.0, 30.0
 
 #: What orders the active queue: lower goes first.
 SortKey = Callable[[PodInfo, float], Any]
 
-
-@dataclass(slots=True)
-class QueuedPod:
-    """A waiting pod and its history.
-
-    Attributes:
-        pod: The latest state of it.
-        timestamp: When it entered the queue, or its last attempt ended.
-        first_seen: When it first entered the queue.
-        attempts: How often it was popped.
-        unschedulable_count: Attempts that some plugin rejected; never reset.
-        error_count: Attempts in a row that ended with an error.
-        rejected_by: Plugins that rejected the last attempt.
-        gated_by: Why it may not enter the active queue, "" when it may.
-    """
-
-    pod: PodInfo
-    timestamp: float
-    first_seen: float
-    attempts: int = 0
-    unschedulable_count: int = 0
-    error_count: int = 0
-    rejected_by: frozenset[str] = frozenset()
-    gated_by: str = ""
-    _serial: int = field(default=0, repr=False)
-
-    def backoff_s(self) -> float:
-        """Seconds to stay away from the active queue after the last attempt."""
-        count = self.error_count or self.unschedulable_count
-        return 0.0 if not count else min(INITIAL_BACKOFF_S * 2.0 ** min(count - 1, 10), MAX_BACKOFF_S)
-
-    def ready_at(self) -> float:
-        """When the back-off is over."""
-        return self.timestamp + self.backoff_s()
-
-
-class _Heap:
-    """A heap of pods by key, from which any pod can be taken out."""
-
-    def __init__(self) -> None:
-        self._entries: list[tuple[Any, int, str]] = []
-        self._live: dict[str, tuple[int, QueuedPod]] = {}
-        self._tickets = itertools.count()
-
-    def __len__(self) -> int:
-        return len(self._live)
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._live
-
-    def push(self, key: Any, queued: QueuedPod) -> None:
-        ticket = next(self._tickets)
-        self._live[queued.pod.uid] = (ticket, queued)
-        heapq.heappush(self._entries, (key, ticket, queued.pod.uid))
-
-    def peek(self) -> tuple[Any, QueuedPod] | None:
-        while self._entries:
-            key, ticket, uid = self._entries[0]
-            live = self._live.get(uid)
-            if live is not None and live[0] == ticket:
-                return key, live[1]
-            heapq.heappop(self._entries)
-        return None
-
-    def pop(self) -> QueuedPod | None:
-        top = self.peek()
-        if top is None:
-            return None
-        heapq.heappop(self._entries)
-        del self._live[top[1].pod.uid]
-        return top[1]
-
-    def take(self, uid: str) -> QueuedPod | None:
-        live = self._live.pop(uid, None)
-        return live[1] if live else None
-
-    def find(self, uid: str) -> QueuedPod | None:
-        live = self._live.get(uid)
-        return live[1] if live else None
-
-    def __iter__(self) -> Iterator[QueuedPod]:
-        return (queued for _, queued in self._live.values())
+#: What the PreEnqueue plugins say of a pod; asked first is the one that holds it now, "" when none does.
+Gate = Callable[[PodInfo, str], Status]
 
 
 class SchedulingQueue:
@@ -125,28 +52,59 @@ class SchedulingQueue:
 
     Args:
         sort_key: The profile's queue sort.
+        observer: Told of pods that enter a queue.
     """
 
-    def __init__(self, sort_key: SortKey) -> None:
+    def __init__(self, sort_key: SortKey, observer: Observer | None = None) -> None:
         self._sort_key = sort_key
-        self._active = _Heap()
-        self._backoff = _Heap()
-        self._unschedulable: dict[str, QueuedPod] = {}
-        self._gated: dict[str, QueuedPod] = {}
-        self._in_flight: dict[str, QueuedPod] = {}
-        self._events = 0
+        self._observer = observer or Observer()
+        self._gate: Gate = lambda _pod, _first: SUCCESS
+        self._objects = ClusterObjects()
+        self._active = PodHeap()
+        self._backoff = PodHeap()  #: rejected pods; cut short while nobody is active
+        self._patient = PodHeap()  #: pods that failed by an error, or were woken by our own failures
+        self._unschedulable = Sleepers()
+        self._gated = Sleepers()
+        self._in_flight = InFlight()
+        self._waking = Waking(ask_directly)
+        self._flushed = -math.inf
+
+    # -- what serves the pods ------------------------------------------------------------------------
+
+    def ask_with(self, gate: Gate, ask: Ask, objects: ClusterObjects) -> None:
+        """Ask PreEnqueue plugins and hints through these; hints see the objects."""
+        self._gate, self._waking.ask, self._objects = gate, ask, objects
+
+    def use(self, hints: Mapping[str, QueueingHints], changed: Collection[str], now: float) -> None:
+        """The profiles are these; what pods of the changed ones were refused for may be over.
+
+        Args:
+            hints: By scheduler name. Pods of other names are woken by every event.
+            changed: Scheduler names whose profile is another one than before.
+            now: Seconds.
+        """
+        self._waking.use(hints)
+        for sleepers in (self._unschedulable, self._gated):
+            for queued in [each for each in sleepers if each.pod.pod.spec.scheduler_name in changed]:
+                sleepers.take(queued.pod.uid)
+                self._enter(queued, now, "ProfileChange")
 
     def resort(self) -> None:
-        """The order has changed: sort what is active anew."""
-        active, self._active = self._active, _Heap()
+        """The order has changed: sort what is active, or backs off, anew."""
+        active, self._active = self._active, PodHeap()
         for queued in active:
             self._active.push(self._sort_key(queued.pod, queued.timestamp), queued)
+        backoff, self._backoff = self._backoff, PodHeap()
+        for queued in backoff:
+            self._back_off(queued)
+
+    # -- reading -------------------------------------------------------------------------------------
 
     def depths(self) -> dict[str, int]:
         """Pods by queue: active, backoff, unschedulable, gated."""
         return {
             "active": len(self._active),
-            "backoff": len(self._backoff),
+            "backoff": len(self._backoff) + len(self._patient),
             "unschedulable": len(self._unschedulable),
             "gated": len(self._gated),
         }
@@ -154,71 +112,134 @@ class SchedulingQueue:
     def __contains__(self, uid: str) -> bool:
         return any(
             uid in place
-            for place in (self._active, self._backoff, self._unschedulable, self._gated, self._in_flight)
+            for place in (
+                self._active,
+                self._backoff,
+                self._patient,
+                self._unschedulable,
+                self._gated,
+                self._in_flight,
+            )
         )
 
     def __iter__(self) -> Iterator[QueuedPod]:
         """Every pod that waits, in no particular order."""
         yield from self._active
         yield from self._backoff
-        yield from self._unschedulable.values()
-        yield from self._gated.values()
-        yield from self._in_flight.values()
+        yield from self._patient
+        yield from self._unschedulable
+        yield from self._gated
+        yield from self._in_flight
 
     # -- what the watch tells ------------------------------------------------------------------------
 
-    def set(self, pod: PodInfo, now: float, gated_by: str = "") -> None:
+    def set(self, pod: PodInfo, now: float) -> None:
         """A pod without a node was added or changed.
 
-        A change of an unschedulable pod may help it, so it is tried again; of one in flight, its next
-        attempt sees the new state. A change that no decision reads (such as our own condition) leaves the
-        pod where it waits.
+        A change of an unschedulable pod wakes it if a plugin that rejected it says so; a gated one is asked
+        about again. Of one in flight, the next attempt sees the new state.
         """
         uid = pod.uid
-        flying = self._in_flight.get(uid)
+        flying = self._in_flight.find(uid)
         if flying is not None:
-            if flying.pod.template is not pod.template:
-                flying._serial = -1  # noqa: SLF001 - its own bookkeeping
+            for change in self._own_changes(flying.pod, pod) if self._in_flight.is_recording else ():
+                self._in_flight.record(Happened(change, only=uid))
             flying.pod = pod
             return
-        known = self._find(uid)
-        if known is not None and known.pod.template is pod.template and known.gated_by == gated_by:
-            known.pod = pod
+        for heap in (self._active, self._backoff, self._patient):
+            queued = heap.find(uid)
+            if queued is not None:
+                queued.pod = pod
+                if heap is self._active:
+                    heap.push(self._sort_key(pod, queued.timestamp), queued)
+                elif heap is self._backoff:
+                    self._back_off(queued)
+                return
+        queued = self._unschedulable.find(uid) or self._gated.find(uid)
+        if queued is None:
+            self._enter(QueuedPod(pod, now, now), now, "UnschedulablePodAdd")
             return
-        queued = self.remove(uid) or QueuedPod(pod, now, now)
+        changes = self._own_changes(queued.pod, pod)
+        why = rejection_of(queued)
         queued.pod = pod
-        queued.gated_by = gated_by
-        if gated_by:
-            self._gated[uid] = queued
-        else:
-            self._enter(queued, now)
+        if queued.gated_by:
+            self._gated.add(queued)
+            if changes:
+                self._gated.take(uid)
+                self._enter(queued, now, changes[0].label)
+            return
+        self._unschedulable.add(queued)
+        for change in changes:
+            worth = self._waking.of_pod(why, pod, change)
+            if worth is not Worth.NOTHING:
+                self._unschedulable.take(uid)
+                self._enter(queued, now, change.label, worth)
+                return
 
-    def _find(self, uid: str) -> QueuedPod | None:
-        return (
-            self._active.find(uid)
-            or self._backoff.find(uid)
-            or self._unschedulable.get(uid)
-            or self._gated.get(uid)
-        )
+    def _own_changes(self, old: PodInfo, new: PodInfo) -> list[Change]:
+        return [
+            Change(EventResource.UNSCHEDULABLE_POD, bit, old, new, self._objects)
+            for bit in waiting_changes(old, new)
+        ]
 
     def remove(self, uid: str) -> QueuedPod | None:
         """A pod is gone, or has a node: it waits no longer."""
+        landed = self._in_flight.land(uid)
         return (
             self._active.take(uid)
             or self._backoff.take(uid)
-            or self._unschedulable.pop(uid, None)
-            or self._gated.pop(uid, None)
-            or self._in_flight.pop(uid, None)
+            or self._patient.take(uid)
+            or self._unschedulable.take(uid)
+            or self._gated.take(uid)
+            or (landed[0] if landed else None)
         )
 
-    def wake(self, now: float, but: str = "") -> int:
-        """Something happened that may help: unschedulable pods, but one, are tried again; how many."""
-        self._events += 1
-        moved = [queued for uid, queued in self._unschedulable.items() if uid != but]
-        self._unschedulable = {uid: queued for uid, queued in self._unschedulable.items() if uid == but}
-        for queued in moved:
-            self._enter(queued, now)
-        return len(moved)
+    def happened(
+        self,
+        change: Change,
+        now: float,
+        *,
+        but: str = "",
+        at_most: int | None = None,
+        is_ours: bool = False,
+    ) -> int:
+        """Something happened in the cluster: whom it may help is tried again; how many.
+
+        Args:
+            change: What; it has been applied already.
+            now: Seconds.
+            but: Uid of a pod that it does not concern.
+            at_most: Only pods of this priority or less are concerned.
+            is_ours: It is the end of an attempt of ours, not news from outside: back-offs are sat out.
+        """
+        event = Happened(change, but=but, at_most=at_most, is_ours=is_ours)
+        if self._in_flight.is_recording and self._waking.means(change):
+            self._in_flight.record(event)
+        count = 0
+        for sleepers in (self._unschedulable, self._gated):
+            for why in self._waking.concerned(sleepers, change):
+                woken = list(self._waking.of_group(why, sleepers.group(why), change))
+                for queued, worth in woken:
+                    if event.concerns(queued):
+                        sleepers.take(queued.pod.uid)
+                        self._enter(queued, now, change.label, worth, is_patient=is_ours)
+                        count += 1
+        return count
+
+    def activate(self, uids: Collection[str], now: float) -> None:
+        """A plugin wants these pods tried at once; what is not here, or is gated, stays as it is."""
+        for uid in uids:
+            if uid in self._in_flight:
+                self._in_flight.record(Happened(None, only=uid))
+                continue
+            queued = (
+                self._unschedulable.take(uid)
+                or self._backoff.take(uid)
+                or self._patient.take(uid)
+                or self._gated.take(uid)
+            )
+            if queued is not None:
+                self._enter(queued, now, "ForceActivate", Worth.IMMEDIATELY)
 
     # -- the loop ------------------------------------------------------------------------------------
 
@@ -226,79 +247,171 @@ class SchedulingQueue:
         """The next pod to try, None when all must wait; the pod is in flight until reported."""
         self._flush(now)
         queued = self._active.pop()
-        return None if queued is None else self._fly(queued)
+        if queued is None:
+            queued = self._backoff.pop()
+            if queued is None:
+                return None
+            self._put(queued, "active", "PopFromBackoffQ")
+        return self._launched(queued)
 
     def take(self, uid: str) -> QueuedPod | None:
         """Pop this very pod wherever it waits, unless it is gated: it goes along with one just popped."""
-        queued = self._active.take(uid) or self._backoff.take(uid) or self._unschedulable.pop(uid, None)
-        return None if queued is None else self._fly(queued)
+        queued = (
+            self._active.take(uid)
+            or self._backoff.take(uid)
+            or self._patient.take(uid)
+            or self._unschedulable.take(uid)
+        )
+        return None if queued is None else self._launched(queued)
 
-    def _fly(self, queued: QueuedPod) -> QueuedPod:
+    def _launched(self, queued: QueuedPod) -> QueuedPod:
         queued.attempts += 1
-        queued._serial = self._events  # noqa: SLF001 - its own bookkeeping
-        self._in_flight[queued.pod.uid] = queued
+        self._in_flight.launch(queued)
         return queued
 
     def next_due(self) -> float | None:
         """When a pod comes out of back-off or is flushed; None when no pod waits for time to pass."""
-        due = []
-        top = self._backoff.peek()
-        if top is not None:
-            due.append(math.floor(top[0]) + 1.0)
-        if self._unschedulable:
-            due.append(min(queued.timestamp for queued in self._unschedulable.values()) + FLUSH_AFTER_S)
+        tops = (self._backoff.peek(), self._patient.peek())
+        due = [top[1].ready_second() + 1.0 for top in tops if top is not None]
+        oldest = self._unschedulable.oldest
+        if oldest is not None:
+            due.append((math.floor((oldest.timestamp + FLUSH_AFTER_S) / FLUSH_EVERY_S) + 1) * FLUSH_EVERY_S)
         return min(due) if due else None
+
+    def settled(self, uid: str) -> None:
+        """The pod will be bound, but for failures: what happens from now on cannot change the decision."""
+        self._in_flight.settle(uid)
 
     def bound(self, uid: str) -> None:
         """The attempt succeeded: the pod is no longer the queue's."""
-        self._in_flight.pop(uid, None)
+        self._in_flight.land(uid)
 
-    def failed(self, uid: str, now: float, rejected_by: frozenset[str]) -> None:
+    def failed(
+        self,
+        uid: str,
+        now: float,
+        rejected_by: frozenset[str],
+        pending_on: frozenset[str] = frozenset(),
+    ) -> None:
         """The attempt failed; with no plugin that rejected it, it was an error.
 
         A pod that was removed meanwhile is not put back.
+
+        Args:
+            uid: The pod, which is in flight.
+            now: Seconds.
+            rejected_by: Plugins that rejected it.
+            pending_on: Plugins that rejected it with PENDING.
         """
-        queued = self._in_flight.pop(uid, None)
-        if queued is None:
+        landed = self._in_flight.land(uid)
+        if landed is None:
             return
-        queued.timestamp = now
-        queued.rejected_by = rejected_by
-        if rejected_by:
-            queued.unschedulable_count += 1
-            queued.error_count = 0
+        queued, events = landed
+        queued.note_failure(now, rejected_by, pending_on)
+        is_error = not rejected_by and not pending_on
+        if is_error or events is None:
+            self._enter(queued, now, "ScheduleAttemptFailure", is_patient=True)
+            return
+        worth, is_patient = self._replayed(queued, events)
+        if worth is Worth.NOTHING:
+            self._unschedulable.add(queued)
+            self._put(queued, "unschedulable", "ScheduleAttemptFailure")
         else:
-            queued.error_count += 1
-        if rejected_by and queued._serial == self._events:  # noqa: SLF001 - its own bookkeeping
-            self._unschedulable[uid] = queued
-        else:
-            self._enter(queued, now)
+            self._enter(queued, now, "ScheduleAttemptFailure", worth, is_patient=is_patient)
+
+    def _replayed(self, queued: QueuedPod, events: list[Happened]) -> tuple[Worth, bool]:
+        """What the events of its flight are worth to a pod, and whether only our own ones are."""
+        why = rejection_of(queued)
+        best, is_patient = Worth.NOTHING, True
+        for event in events:
+            worth = Worth.AFTER_BACKOFF
+            if event.change is not None:
+                worth = self._waking.of_pod(why, queued.pod, event.change)
+            if worth is Worth.NOTHING:
+                continue
+            best = max(best, worth)
+            is_patient &= event.is_ours
+            if best is Worth.IMMEDIATELY or not (why.pending_on or is_patient):
+                break
+        return best, is_patient
 
     # ------------------------------------------------------------------------------------------------
 
-    def _enter(self, queued: QueuedPod, now: float) -> None:
-        ready = queued.ready_at()
-        if math.floor(ready) >= math.floor(now) and ready > queued.timestamp:
-            self._backoff.push(ready, queued)
+    def _enter(
+        self,
+        queued: QueuedPod,
+        now: float,
+        event: str,
+        worth: Worth = Worth.AFTER_BACKOFF,
+        *,
+        is_patient: bool = False,
+    ) -> None:
+        """To the active queue, or into back-off while it lasts; behind a gate if PreEnqueue says so."""
+        status = self._gate(queued.pod, queued.gated_by)
+        if not status.is_success:
+            queued.gated_by = status.plugin or status.message or status.code.value
+            self._gated.add(queued)
+            self._put(queued, "gated", event)
+            return
+        if queued.gated_by and not queued.attempts:
+            queued.first_seen = now
+        queued.gated_by = ""
+        if worth is Worth.IMMEDIATELY or not queued.is_backing_off(now):
+            self._activate(queued, event)
+            return
+        if is_patient:
+            self._patient.push(queued.ready_second(), queued)
         else:
-            self._active.push(self._sort_key(queued.pod, queued.timestamp), queued)
+            self._back_off(queued)
+        self._put(queued, "backoff", event)
+
+    def _activate(self, queued: QueuedPod, event: str) -> None:
+        self._active.push(self._sort_key(queued.pod, queued.timestamp), queued)
+        self._put(queued, "active", event)
+
+    def _back_off(self, queued: QueuedPod) -> None:
+        key = self._sort_key(queued.pod, queued.timestamp)
+        self._backoff.push((queued.ready_second(), key), queued)
+
+    def _put(self, queued: QueuedPod, queue: str, event: str) -> None:
+        queued.event = event
+        self._observer.pod_queued(queue, event)
 
     def _flush(self, now: float) -> None:
-        while (top := self._backoff.peek()) is not None and math.floor(top[0]) < math.floor(now):
-            queued = self._backoff.pop()
-            if queued is not None:
-                self._active.push(self._sort_key(queued.pod, queued.timestamp), queued)
-        overdue = [
-            uid for uid, queued in self._unschedulable.items() if now - queued.timestamp > FLUSH_AFTER_S
-        ]
-        for uid in overdue:
-            queued = self._unschedulable.pop(uid)
-            self._enter(queued, now)
+        second = math.floor(now)
+        for heap in (self._backoff, self._patient):
+            while (top := heap.peek()) is not None and top[1].ready_second() < second:
+                heap.take(top[1].pod.uid)
+                self._activate(top[1], "BackoffComplete")
+        tick = math.floor(now / FLUSH_EVERY_S)
+        if tick <= self._flushed:
+            return
+        self._flushed = tick
+        while (oldest := self._unschedulable.oldest) is not None and now - oldest.timestamp > FLUSH_AFTER_S:
+            self._unschedulable.take(oldest.pod.uid)
+            self._enter(oldest, now, "UnschedulableTimeout")
 
     def validate(self) -> None:
         """Check that every pod is in one place only.
 
         Raises:
-            AssertionError: One is in two.
+            AssertionError: One is in two, or in a group where it does not belong.
         """
         uids = [queued.pod.uid for queued in self]
         assert len(uids) == len(set(uids))
+        self._unschedulable.validate()
+        self._gated.validate()
+
+
+def room_freed(pod: PodInfo, objects: ClusterObjects, node: str = "") -> Change:
+    """A pod's room, or the room that it was promised, is free: an AssignedPodDelete.
+
+    Args:
+        pod: The pod.
+        objects: What hints see.
+        node: Where it was assumed, which the pod itself does not say.
+    """
+    if node:
+        on_node = msgspec.structs.replace(pod.pod, spec=msgspec.structs.replace(pod.pod.spec, node_name=node))
+        pod = PodInfo(on_node, pod.template)
+    return Change(EventResource.ASSIGNED_POD, ActionType.DELETE, pod, None, objects)

@@ -1,0 +1,68 @@
+"""What an update changed, as far as plugins can register for it.
+
+Source: kube-scheduler v1.36, ``framework/events.go`` (PodSchedulingPropertiesChange,
+NodeSchedulingPropertiesChange).
+"""
+
+from plimsoll.framework import ActionType, Node, PodInfo
+
+
+def node_changes(old: Node, new: Node) -> tuple[ActionType, ...]:
+    """The bits of a node's update; none: nothing happened that helps a pod."""
+    conditions = {each.type: each.status for each in old.status.conditions}
+    checks = (
+        (ActionType.UPDATE_NODE_ALLOCATABLE, old.status.allocatable != new.status.allocatable),
+        (ActionType.UPDATE_NODE_LABEL, old.labels != new.labels),
+        (
+            ActionType.UPDATE_NODE_TAINT,
+            old.spec.taints != new.spec.taints or (old.spec.unschedulable and not new.spec.unschedulable),
+        ),
+        (
+            ActionType.UPDATE_NODE_CONDITION,
+            conditions != {each.type: each.status for each in new.status.conditions},
+        ),
+        (ActionType.UPDATE_NODE_ANNOTATION, old.metadata.annotations != new.metadata.annotations),
+        (
+            ActionType.UPDATE_NODE_DECLARED_FEATURE,
+            old.status.declared_features != new.status.declared_features,
+        ),
+    )
+    return tuple(bit for bit, changed in checks if changed)
+
+
+def pod_changes(old: PodInfo, new: PodInfo) -> tuple[ActionType, ...]:
+    """The bits of a pod's update; at least the one for anything else."""
+    before, after = old.pod, new.pod
+    bits = []
+    if old.template is not new.template:
+        gates_gone = before.spec.scheduling_gates and not after.spec.scheduling_gates
+        checks = (
+            (ActionType.UPDATE_POD_LABEL, old.labels != new.labels),
+            (ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, gates_gone),
+            (
+                ActionType.UPDATE_POD_TOLERATION,
+                len(before.spec.tolerations) != len(after.spec.tolerations),
+            ),
+        )
+        bits += [bit for bit, changed in checks if changed]
+    if old.requests is not new.requests and any(
+        new.requests.get(name, 0) < amount for name, amount in old.requests.items()
+    ):
+        bits.append(ActionType.UPDATE_POD_SCALE_DOWN)
+    if before.status.resource_claim_statuses != after.status.resource_claim_statuses:
+        bits.append(ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    return tuple(bits) or (ActionType.UPDATE_POD_OTHER,)
+
+
+def waiting_changes(old: PodInfo, new: PodInfo) -> tuple[ActionType, ...]:
+    """The bits of the update of a pod without a node; none for what no decision reads, such as a condition.
+
+    Upstream raises the general update even then. A plugin that is woken by everything would be woken by the
+    condition that tells of its own refusal, for ever.
+    """
+    bits = pod_changes(old, new)
+    if bits != (ActionType.UPDATE_POD_OTHER,) or old.template is not new.template:
+        return bits
+    before, after = old.pod.metadata, new.pod.metadata
+    same = before.annotations == after.annotations and before.owner_references == after.owner_references
+    return () if same else bits

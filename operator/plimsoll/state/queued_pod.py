@@ -1,0 +1,63 @@
+"""A waiting pod, its history, and how long it backs off.
+
+Source: kube-scheduler v1.36, ``framework/types.go`` (QueuedPodInfo), ``backend/queue/backoff_queue.go``.
+"""
+
+import math
+from dataclasses import dataclass
+
+from plimsoll.framework import PodInfo
+
+INITIAL_BACKOFF_S, MAX_BACKOFF_S = 1.0, 10.0
+
+
+@dataclass(slots=True)
+class QueuedPod:
+    """A waiting pod and its history.
+
+    Attributes:
+        pod: The latest state of it.
+        timestamp: When it entered the queue, or its last attempt ended.
+        first_seen: When it could first be tried: on entering the queue, or when its first gate opened.
+        attempts: How often it was popped.
+        unschedulable_count: Attempts that some plugin rejected; never reset.
+        error_count: Attempts in a row that ended with an error.
+        rejected_by: Plugins that rejected the last attempt.
+        pending_on: Plugins that rejected it until somebody outside acts: their events skip the back-off.
+        gated_by: The plugin that keeps it from being tried at all, "" when none does.
+        event: What brought it to where it waits, as metrics name it.
+    """
+
+    pod: PodInfo
+    timestamp: float
+    first_seen: float
+    attempts: int = 0
+    unschedulable_count: int = 0
+    error_count: int = 0
+    rejected_by: frozenset[str] = frozenset()
+    pending_on: frozenset[str] = frozenset()
+    gated_by: str = ""
+    event: str = ""
+
+    def note_failure(self, now: float, rejected_by: frozenset[str], pending_on: frozenset[str]) -> None:
+        """An attempt failed; when no plugin rejected it, by an error."""
+        self.timestamp = now
+        self.rejected_by, self.pending_on = rejected_by, pending_on
+        if rejected_by or pending_on:
+            self.unschedulable_count += 1
+            self.error_count = 0
+        else:
+            self.error_count += 1
+
+    def backoff_s(self) -> float:
+        """Seconds to stay away from the active queue after the last attempt."""
+        count = self.error_count or self.unschedulable_count
+        return 0.0 if not count else min(INITIAL_BACKOFF_S * 2.0 ** min(count - 1, 10), MAX_BACKOFF_S)
+
+    def ready_second(self) -> int:
+        """The last whole second of the back-off: the pod is ready once it is over."""
+        return math.floor(self.timestamp + self.backoff_s())
+
+    def is_backing_off(self, now: float) -> bool:
+        """Whether the back-off after the last attempt lasts."""
+        return self.backoff_s() > 0 and self.ready_second() >= math.floor(now)
