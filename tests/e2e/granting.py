@@ -1,7 +1,7 @@
 """A door to an API server that lets through what a role grants, refuses the rest, and makes trouble if asked.
 
-Trouble comes as ``busy`` (429), ``broken`` (500), ``silent`` (the connection is cut before the request is
-passed on) and ``deaf`` (it is cut after: what was asked has happened, and nobody knows).
+Trouble comes as ``busy`` (429), ``broken`` (500), ``conflict`` (409), ``silent`` (the connection is cut, the
+request is not passed on) and ``deaf`` (it is cut after: what was asked has happened, and nobody knows).
 """
 
 from __future__ import annotations
@@ -78,6 +78,8 @@ class Door:
                 return _status(429, "TooManyRequests", "the server has received too many requests")
             case "broken":
                 return _status(500, "InternalError", "etcdserver: request timed out")
+            case "conflict":
+                return _status(409, "Conflict", "the object has been modified; please apply your changes")
             case "silent" if request.transport is not None:
                 request.transport.abort()
                 return web.Response()

@@ -8,6 +8,7 @@ import pytest
 
 from deploy.manifests import grants
 from e2e.conftest import define
+from e2e.ganging import a_gang, until_phase
 from e2e.granting import door, kubeconfig_for
 from e2e.polling import eventually
 from e2e.scene import POLICIES, Scene
@@ -61,6 +62,8 @@ async def test_the_enforcing_role_is_enough_and_no_more(
         await scene.pod("high", cpu="700m", priorityClassName="high")
         await scene.until_bound("high")
         await claims_that_wait(scene)
+        await a_gang(scene, "gang", 2, cpu="10m")
+        await until_phase(scene, "gang", "Running")
 
         assert operator.terminate() == 0
     assert entrance.refused == set()

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
+from plimsoll.model.pod_group import PodGroup
 from plimsoll.model.storage import (
     CSIDriver,
     CSINode,
@@ -48,6 +49,7 @@ WATCHED = (
     WatchedResource("replicasets", "/apis/apps/v1/replicasets", ReplicaSet),
     WatchedResource("statefulsets", "/apis/apps/v1/statefulsets", StatefulSet),
     WatchedResource("poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", PodDisruptionBudget),
+    WatchedResource("podgroups", "/apis/plimsoll.dev/v1alpha1/podgroups", PodGroup),
     WatchedResource("priorityclasses", "/apis/scheduling.k8s.io/v1/priorityclasses", PriorityClass),
     WatchedResource("persistentvolumes", "/api/v1/persistentvolumes", PersistentVolume),
     WatchedResource("persistentvolumeclaims", "/api/v1/persistentvolumeclaims", PersistentVolumeClaim),

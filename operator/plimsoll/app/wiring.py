@@ -19,6 +19,7 @@ from plimsoll.adapters.binding import PodBinder
 from plimsoll.adapters.claiming import VolumePatcher
 from plimsoll.adapters.discovering import shadowing_evictions
 from plimsoll.adapters.evicting import PodEvictor
+from plimsoll.adapters.groups import PodGroupStatusPatcher
 from plimsoll.adapters.listing import PolicyList
 from plimsoll.adapters.patching import PodStatusPatcher, PolicyStatusPatcher
 from plimsoll.adapters.preempting import PodPreemptor
@@ -34,6 +35,7 @@ from plimsoll.app.serving import serving
 from plimsoll.app.settings import Settings
 from plimsoll.control.blaming import PluginFailures
 from plimsoll.control.fencing import Fence
+from plimsoll.control.group_reporting import GroupReports
 from plimsoll.control.ingesting import Ingestion
 from plimsoll.control.keeping import RecordKeeper
 from plimsoll.control.leading import LeadershipLost
@@ -53,6 +55,7 @@ from plimsoll.model.event import ClusterEvent
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.state.cache import Cache
+from plimsoll.state.groups import Groups
 from plimsoll.state.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
@@ -121,6 +124,8 @@ class Operator:
             recorder=self.recorder,
             observer=self.observer,
         )
+        groups = Groups()
+        self.group_reports = GroupReports(groups, PodGroupStatusPatcher(session), self.clock, self.observer)
         statuses = RetriedStatuses(PolicyStatusPatcher(session), self.clock)
         self.loop = SchedulingLoop(
             self.cache,
@@ -133,8 +138,11 @@ class Operator:
             clock=self.clock,
             meter=self.meter,
             observer=self.observer,
+            groups=groups,
         )
         self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, nominations)
+        self.ingestion.before_event(groups.observe)
+        self.loop.gangs.changed = self.group_reports.touch
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)
         self.rebalancers = Rebalancers(
@@ -331,6 +339,7 @@ class Operator:
             await self.policies.refresh()
         async with asyncio.TaskGroup() as group:
             group.create_task(self.loop.run())
+            group.create_task(self.group_reports.run())
             group.create_task(self.rebalancers.run())
             group.create_task(self.failures.run(self.policies.refresh))
 

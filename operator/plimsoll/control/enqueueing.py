@@ -4,7 +4,7 @@ The queue asks through here; a plugin that breaks is named and counted, and harm
 gate that raises holds its pod, a hint that raises wakes it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from plimsoll.control.ports import Clock
 from plimsoll.engine.cycle import Scheduler
@@ -34,6 +34,9 @@ class Enqueueing:
         objects: What hints see besides the pod and the change.
         clock: Measures hints.
         observer: Told of plugins that break, and of hints.
+
+    Attributes:
+        hold: Asked of a pod that no plugin holds back.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class Enqueueing:
         self._observer = observer
         self._schedulers: Mapping[str, Scheduler] = {}
         self._hints: dict[str, QueueingHints] = {}
+        self.hold: Callable[[PodInfo], Status] = lambda _: SUCCESS
         queue.ask_with(self.gate, self.ask, objects)
 
     def serve(self, schedulers: Mapping[str, Scheduler]) -> None:
@@ -70,7 +74,7 @@ class Enqueueing:
             status = self._ask_gate(plugin, pod)
             if not status.is_success:
                 return status
-        return SUCCESS
+        return self.hold(pod)
 
     def _ask_gate(self, plugin: PreEnqueuePlugin, pod: PodInfo) -> Status:
         try:

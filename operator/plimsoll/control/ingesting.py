@@ -97,6 +97,7 @@ class Ingestion:
         self._observer = observer
         self._nominations = Nominations() if nominations is None else nominations
         self._listeners: list[Callable[[ClusterEvent], None]] = []
+        self._first: list[Callable[[ClusterEvent], None]] = []
         self._woken: Callable[[], None] = lambda: None
         self.synced: set[str] = set()
         self.waiting: dict[str, Pod] = {}
@@ -104,6 +105,10 @@ class Ingestion:
     def on_event(self, listener: Callable[[ClusterEvent], None]) -> None:
         """Tell ``listener`` each event after it was applied."""
         self._listeners.append(listener)
+
+    def before_event(self, listener: Callable[[ClusterEvent], None]) -> None:
+        """Tell ``listener`` each event before it is applied; it must not fail."""
+        self._first.append(listener)
 
     def on_work(self, woken: Callable[[], None]) -> None:
         """Call ``woken`` after a batch that may have put pods into the active queue."""
@@ -115,6 +120,8 @@ class Ingestion:
         Each event is applied, and wakes whom it may help, before the next one is looked at.
         """
         for event in events:
+            for listener in self._first:
+                listener(event)
             try:
                 self._apply(event, now)
             except Exception as exc:  # noqa: BLE001 - whatever one object holds, the others go on

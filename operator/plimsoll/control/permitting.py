@@ -89,6 +89,10 @@ class Permits:
         held = self._held[pod.uid] = HeldPod(pod, node, cut)
         return held
 
+    def drop(self, uid: str) -> None:
+        """The pod will not bind, and nobody asks for the verdict."""
+        self._held.pop(uid, None)
+
     async def verdict(self, held: HeldPod) -> Status:
         """Wait until the pod may go or must not; it waits no longer afterwards."""
         waited = 0.0

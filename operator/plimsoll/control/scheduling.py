@@ -13,6 +13,7 @@ from plimsoll.control.binding import Attempt, BindingCycle
 from plimsoll.control.claiming import ClaimBinder
 from plimsoll.control.enqueueing import Enqueueing
 from plimsoll.control.explaining import Explanations, nominated_to
+from plimsoll.control.gangs import Gangs, Hands
 from plimsoll.control.metering import Meter
 from plimsoll.control.ports import (
     Binder,
@@ -29,6 +30,7 @@ from plimsoll.control.preempting import Preemption
 from plimsoll.engine.cycle import Decision, Outcome, Scheduler
 from plimsoll.framework import (
     Code,
+    CycleState,
     Diagnosis,
     Nomination,
     PodInfo,
@@ -40,6 +42,7 @@ from plimsoll.framework import (
 from plimsoll.framework.observer import Observer
 from plimsoll.model.event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.state.cache import Cache
+from plimsoll.state.groups import Groups
 from plimsoll.state.queue import SchedulingQueue, room_freed
 from plimsoll.state.queued_pod import QueuedPod
 
@@ -64,6 +67,10 @@ class SchedulingLoop:
         clock: Time.
         meter: Counts and times the calls of plugins.
         observer: Told of attempts and bindings.
+        groups: Which pods start together; they must be told every event before this loop is.
+
+    Attributes:
+        gangs: Decides on pods that start together.
     """
 
     def __init__(
@@ -79,6 +86,7 @@ class SchedulingLoop:
         clock: Clock,
         meter: Meter,
         observer: Observer,
+        groups: Groups | None = None,
     ) -> None:
         self._schedulers: Mapping[str, Scheduler] = {}
         self._enqueueing = Enqueueing(queue, cache.cluster.objects, clock, observer)
@@ -99,6 +107,26 @@ class SchedulingLoop:
         self._clock = clock
         self._meter = meter
         self._observer = observer
+        self.gangs = Gangs(
+            Groups() if groups is None else groups,
+            cache,
+            queue,
+            binding=self._binding,
+            hands=Hands(
+                begun=self._begun,
+                bind=self._bind_in_turn,
+                undo=self._undo,
+                unbound=self._unbound,
+                make_room=lambda *what: self._beside(self._preempt(*what)),
+                explain=self._explanations.explain,
+                beside=self._beside,
+                wake=self.wake,
+            ),
+            recorder=recorder,
+            clock=clock,
+            observer=observer,
+        )
+        self._enqueueing.hold = self.gangs.gate
         self._work = asyncio.Event()
         self._slots = asyncio.Semaphore(BINDINGS)
         self._waits_since: float | None = None
@@ -120,6 +148,7 @@ class SchedulingLoop:
 
     def observe(self, event: ClusterEvent) -> None:
         """A pod that is gone is not bound any more; of one with a node nothing is kept."""
+        self.gangs.observe(event)
         match event:
             case PodDeleted(pod):
                 is_over = True
@@ -208,6 +237,8 @@ class SchedulingLoop:
         if scheduler is None or pod.is_terminating or self._cache.node_of(pod.uid):
             self._queue.remove(pod.uid)
             return False
+        if self.gangs.attempt(queued, self.schedulers):
+            return False
         began = self._clock.monotonic()
         try:
             decision = scheduler.schedule(pod)
@@ -224,14 +255,7 @@ class SchedulingLoop:
             self._reject(queued, scheduler, decision, ended)
             return False
         self._observer.cycle_ended(ended - began)
-        self._cache.assume(pod, decision.node)
-        scheduler.nominations.remove(pod.uid)
-        attempt = Attempt(pod, decision.node, scheduler.profile, scheduler.state_of(pod), began)
-        attempt.state.write(VolumesPort(Snapshot(self._cache.cluster), self._volumes))
-        attempt.state.write(PodsToActivate())
-        status = self._binding.begin(attempt)
-        if status.is_success or status.code is Code.WAIT:
-            self._activate(attempt)
+        attempt, status = self._begun(queued, scheduler, decision.node, scheduler.state_of(pod), began)
         if status.code is Code.WAIT:
             # Waiting takes no slot: any number of pods may wait for one that needs it.
             self._beside(self._bind_when_permitted(queued, attempt))
@@ -242,6 +266,20 @@ class SchedulingLoop:
         self._queue.settled(pod.uid)
         self._beside(self._bind(queued, attempt)).add_done_callback(lambda _: self._slots.release())
         return True
+
+    def _begun(
+        self, queued: QueuedPod, scheduler: Scheduler, node: str, state: CycleState, began: float
+    ) -> tuple[Attempt, Status]:
+        """Assume a pod on its node and begin its binding cycle."""
+        self._cache.assume(queued.pod, node)
+        scheduler.nominations.remove(queued.pod.uid)
+        attempt = Attempt(queued.pod, node, scheduler.profile, state, began)
+        attempt.state.write(VolumesPort(Snapshot(self._cache.cluster), self._volumes))
+        attempt.state.write(PodsToActivate())
+        status = self._binding.begin(attempt)
+        if status.is_success or status.code is Code.WAIT:
+            self._activate(attempt)
+        return attempt, status
 
     def _reject(self, queued: QueuedPod, scheduler: Scheduler, decision: Decision, now: float) -> None:
         unschedulable = decision.outcome is Outcome.UNSCHEDULABLE and decision.diagnosis is not None
@@ -306,6 +344,9 @@ class SchedulingLoop:
         async with self._slots:
             await self._bind(queued, attempt)
 
+    def _bind_in_turn(self, queued: QueuedPod, attempt: Attempt) -> None:
+        self._beside(self._bind_when_permitted(queued, attempt))
+
     async def _bind(self, queued: QueuedPod, attempt: Attempt) -> None:
         pod, node = attempt.pod, attempt.node
         name = attempt.profile.scheduler_name
@@ -317,6 +358,7 @@ class SchedulingLoop:
             raise
         if not status.is_success:
             self._unbound(queued, attempt, status)
+            self.gangs.not_bound(pod, node, self.schedulers.get(name))
             return
         self._queue.bound(pod.uid)
         self._activate(attempt)

@@ -169,6 +169,10 @@ class Scheduler:
         self._choose = choose
         self._lanes = LaneCache(profile, cluster)
 
+    def on(self, cluster: Cluster, profile: Profile) -> "Scheduler":
+        """The same choices with another profile on another cluster, such as a fork of this one."""
+        return Scheduler(profile, cluster, self._choose, self.nominations)
+
     def schedule(self, pod: PodInfo) -> Decision:
         """Try to place a pod; never raises for what a plugin does."""
         try:

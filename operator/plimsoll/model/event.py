@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
+from plimsoll.model.pod_group import PodGroup
 from plimsoll.model.storage import (
     CSIDriver,
     CSINode,
@@ -38,6 +39,7 @@ ClusterObject: TypeAlias = (
     | Deployment
     | StatefulSet
     | PodDisruptionBudget
+    | PodGroup
     | PersistentVolume
     | PersistentVolumeClaim
     | StorageClass

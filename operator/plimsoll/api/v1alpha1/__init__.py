@@ -1,9 +1,10 @@
-"""``plimsoll.dev/v1alpha1``: SchedulingPolicy and Eviction, the single source of ``crds/*.yaml``."""
+"""``plimsoll.dev/v1alpha1``: SchedulingPolicy, Eviction, PodGroup; the source of ``crds/*.yaml``."""
 
 from plimsoll.api.v1alpha1.eviction import Eviction
+from plimsoll.api.v1alpha1.pod_group import PodGroup
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 
-KINDS = (SchedulingPolicy, Eviction)
+KINDS = (SchedulingPolicy, Eviction, PodGroup)
 """Every kind of the group, in the order in which they are documented."""
 
-__all__ = ["KINDS", "Eviction", "SchedulingPolicy"]
+__all__ = ["KINDS", "Eviction", "PodGroup", "SchedulingPolicy"]

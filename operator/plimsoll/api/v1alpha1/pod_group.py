@@ -1,0 +1,100 @@
+"""PodGroup: pods that start together or not at all; compatible in shape with scheduler-plugins' own.
+
+Source: scheduler-plugins, ``scheduling.x-k8s.io/v1alpha1`` PodGroup (docs/adr, "Gangs").
+"""
+
+from enum import StrEnum
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from plimsoll.api.v1alpha1.conditions import Conditions
+from plimsoll.api.v1alpha1.quantities import Amounts
+from plimsoll.api.v1alpha1.resource import Column, CustomResource, Definition, Resource
+from plimsoll.api.v1alpha1.timestamps import Timestamp
+
+SCHEDULED = "Scheduled"
+"""Whether minMember members have, or had, a node; otherwise the message says what is missing."""
+
+
+class GroupPhase(StrEnum):
+    """How far a PodGroup has come."""
+
+    PENDING = "Pending"
+    PRE_SCHEDULING = "PreScheduling"
+    SCHEDULING = "Scheduling"
+    SCHEDULED = "Scheduled"
+    RUNNING = "Running"
+    UNKNOWN = "Unknown"
+    FINISHED = "Finished"
+    FAILED = "Failed"
+
+
+class PodGroupSpec(Resource):
+    """What makes a start."""
+
+    min_member: int = Field(
+        default=1, ge=1, le=2**31 - 1, description="Pods that must get a node together; fewer never start."
+    )
+    min_resources: Amounts | None = Field(
+        default=None,
+        description="Resources that must be free in the cluster before a start is tried; left out, "
+        "nothing is asked beforehand.",
+    )
+    schedule_timeout_seconds: int | None = Field(
+        default=None,
+        ge=1,
+        le=86_400,
+        description="Seconds that a start may take from the decision to the last binding: members wait so "
+        "long for one another, and room is held so long for those whose binding failed. Left out, 60.",
+    )
+
+
+class PodGroupStatus(Resource):
+    """How far it has come; written by the operator alone."""
+
+    phase: GroupPhase | None = Field(default=None, description="How far the group has come.")
+    occupied_by: str | None = Field(
+        default=None, max_length=4096, description="Owner of its pods, as namespace/name."
+    )
+    scheduled: int | None = Field(default=None, ge=0, description="Members with a node that have not ended.")
+    running: int | None = Field(default=None, ge=0, description="Members that run.")
+    succeeded: int | None = Field(default=None, ge=0, description="Members that ended well.")
+    failed: int | None = Field(default=None, ge=0, description="Members that ended badly.")
+    schedule_start_time: Timestamp | None = Field(
+        default=None, description="When the group was decided to start."
+    )
+    conditions: Conditions = Field(
+        default=(),
+        description="Scheduled: minMember members have a node; otherwise the message says how many fit and "
+        "what is missing.",
+    )
+
+
+class PodGroup(CustomResource):
+    """A gang: pods in its namespace that name it by a label start together or not at all."""
+
+    definition: ClassVar = Definition(
+        kind="PodGroup",
+        plural="podgroups",
+        short_name="plpg",
+        scope="Namespaced",
+        columns=(
+            Column("Phase", ".status.phase", description="How far the group has come."),
+            Column("MinMember", ".spec.minMember", "integer", "Pods that must get a node together."),
+            Column("Scheduled", ".status.scheduled", "integer", "Members with a node."),
+            Column("Running", ".status.running", "integer", "Members that run."),
+            Column("Succeeded", ".status.succeeded", "integer", "Members that ended well."),
+            Column("Failed", ".status.failed", "integer", "Members that ended badly."),
+            Column("Age", ".metadata.creationTimestamp", "date"),
+            Column("OccupiedBy", ".status.occupiedBy", description="Owner of its pods.", priority=1),
+            Column("Message", '.status.conditions[?(@.type=="Scheduled")].message', priority=1),
+        ),
+        selectable_fields=(".status.phase",),
+    )
+
+    kind: Literal["PodGroup"] = "PodGroup"
+    spec: PodGroupSpec = Field(description="What makes a start.")
+    status: PodGroupStatus | None = Field(
+        default=None, description="How far it has come; written by the operator alone."
+    )

@@ -1,0 +1,175 @@
+"""Places for several pods at once, proved on a fork: all that are needed, or none is taken.
+
+The pods go through the ordinary cycle one after the other, each seeing those before it as placed, on a
+copy of the cluster that is thrown away. Nothing is assumed here: the caller takes the placements of a
+decision that is feasible, all of them in one turn, so that two gangs never hold half of what they need.
+
+Order: priority, then the largest first (a small pod finds a gap behind a large one, not the other way
+round), then as given. Greedy: a gang that only fits in some other order is told that it does not fit.
+Source: KEP 4671 (kube-scheduler v1.36, pod-group cycle). Differs: nothing is reserved on the way, and a gang
+preempts as a whole only when the whole fits afterwards.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from plimsoll.engine.cycle import Decision, Outcome, Scheduler
+from plimsoll.framework import Cluster, CycleState, PodInfo
+
+#: Different reasons that a message tells in full.
+TOLD = 3
+
+#: Says why a pod may not be placed on this cluster whatever room there is; "" when it may.
+Admission = Callable[[PodInfo, Cluster], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One member's place.
+
+    Attributes:
+        decision: Scheduled, or unschedulable with victims that have to leave first.
+        node: Where it goes.
+        state: What the plugins learned; the member's own.
+    """
+
+    decision: Decision
+    node: str
+    state: CycleState
+
+    @property
+    def victims(self) -> tuple[PodInfo, ...]:
+        """Pods that have to leave the node first."""
+        nomination = self.decision.nomination
+        return () if nomination is None or self.decision.outcome is Outcome.SCHEDULED else nomination.victims
+
+
+@dataclass(frozen=True, slots=True)
+class GangDecision:
+    """What a joint attempt came to.
+
+    Attributes:
+        placements: Members that fit, together.
+        refused: Those that do not, when these have their places.
+        needed: How many must fit.
+    """
+
+    placements: tuple[Placement, ...]
+    refused: tuple[Decision, ...]
+    needed: int
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether enough fit together."""
+        return len(self.placements) >= self.needed
+
+    @property
+    def plugins(self) -> frozenset[str]:
+        """Who refused members; empty when something went wrong, which only time may mend."""
+        if any(each.outcome is Outcome.ERROR or each.diagnosis is None for each in self.refused):
+            return frozenset()
+        return frozenset(
+            name for each in self.refused if each.diagnosis is not None for name in each.diagnosis.plugins
+        )
+
+    def message(self, placed: int) -> str:
+        """How many fit and what the others lack.
+
+        Args:
+            placed: Members that have a node already.
+        """
+        fitting = placed + len(self.placements)
+        total = fitting + len(self.refused)
+        counts = Counter(each.message for each in self.refused).most_common()
+        lacking = [f"{count} lack a node: {text}" for text, count in counts[:TOLD]]
+        if len(counts) > TOLD:
+            lacking.append(f"{len(counts) - TOLD} further reasons")
+        return f"{fitting} of {total} members fit, {placed + self.needed} must; {'; '.join(lacking)}"
+
+
+def place_together(
+    members: Iterable[tuple[PodInfo, Scheduler]],
+    cluster: Cluster,
+    needed: int,
+    *,
+    is_preempting: bool = False,
+    admitted: Admission = lambda _, __: "",
+) -> GangDecision:
+    """Find places for all members at once; the cluster is only read.
+
+    Args:
+        members: Pods with the schedulers that serve them.
+        cluster: As it is.
+        needed: How many must fit.
+        is_preempting: Whether members that fit nowhere may name victims, none of them a member.
+        admitted: Asked of each member on the fork, before it is placed.
+    """
+    fork = cluster.fork()
+    ordered = _largest_first(list(members))
+    ours = {pod.uid for pod, _ in ordered}
+    twins: dict[int, Scheduler] = {}
+    placements: list[Placement] = []
+    refused: list[Decision] = []
+    for tried, (pod, scheduler) in enumerate(ordered):
+        if is_preempting and len(placements) + len(ordered) - tried < needed:
+            break  # looking for victims costs, and none would be taken
+        twin = twins.get(id(scheduler))
+        if twin is None:
+            profile = scheduler.profile if is_preempting else replace(scheduler.profile, post_filter=())
+            twin = twins[id(scheduler)] = scheduler.on(fork, profile)
+        obstacle = admitted(pod, fork)
+        if obstacle:
+            refused.append(Decision(pod, Outcome.UNSCHEDULABLE, message=obstacle))
+            continue
+        decision = twin.schedule(pod)
+        nomination = decision.nomination
+        if decision.outcome is Outcome.SCHEDULED:
+            node = decision.node
+        elif (
+            nomination is not None
+            and nomination.status.is_success
+            and nomination.node
+            and not any(victim.uid in ours for victim in nomination.victims)
+        ):
+            node = nomination.node
+            for victim in nomination.victims:
+                fork.displace(victim.uid)
+        else:
+            refused.append(decision)
+            continue
+        placements.append(Placement(decision, node, twin.state_of(pod)))
+        fork.place(pod, node)
+    return GangDecision(tuple(placements), tuple(refused), needed)
+
+
+def _largest_first(members: Sequence[tuple[PodInfo, Scheduler]]) -> list[tuple[PodInfo, Scheduler]]:
+    def size(pod: PodInfo) -> tuple[int, int, int]:
+        return (-pod.priority, -pod.requests.get("cpu", 0), -pod.requests.get("memory", 0))
+
+    return sorted(members, key=lambda each: size(each[0]))
+
+
+def lacking_resources(cluster: Cluster, wanted: dict[str, int], own: Iterable[PodInfo]) -> dict[str, int]:
+    """What the cluster as a whole lacks of some amounts, empty when nothing: a gang's first hurdle.
+
+    Formula: wanted - sum over nodes of max(0, allocatable - requested) - what the gang holds already.
+
+    Args:
+        cluster: As it is.
+        wanted: Amounts by resource; cpu in milli.
+        own: The gang's pods that are placed.
+    """
+    held: Counter[str] = Counter()
+    for pod in own:
+        held.update(pod.requests)
+    lacking = {}
+    for name, amount in wanted.items():
+        axis = cluster.axis_of(name)
+        free = 0
+        if axis is not None:
+            n = len(cluster)
+            free = int((cluster.allocatable[:n, axis] - cluster.requested[:n, axis]).clip(0).sum())
+        if amount > free + held[name]:
+            lacking[name] = amount - free - held[name]
+    return lacking

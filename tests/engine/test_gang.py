@@ -1,0 +1,171 @@
+"""Joint placement: all that are needed or none, on a fork, with the ordinary cycle."""
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.engine.cycle import Nominations, Outcome, Scheduler
+from plimsoll.engine.gang import lacking_resources, place_together
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import Registry
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+
+PROFILE = build_profile(
+    ProfileConfig("s"), Registry(IN_TREE), [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
+)
+
+
+def a_cluster_of(*nodes, pods=()):
+    """A cluster with these nodes."""
+    return a_cluster(nodes, pods)
+
+
+def gang(cluster, pods, needed, **options):
+    """Place pods together by the default plugins."""
+    scheduler = Scheduler(PROFILE, cluster)
+    infos = [cluster.templates.info(pod) for pod in pods]
+    return place_together([(info, scheduler) for info in infos], cluster, needed, **options)
+
+
+def a_gang(size, cpu="1", **more):
+    """Equal pods."""
+    return [a_pod(f"m{number}", cpu=cpu, **more) for number in range(size)]
+
+
+def test_members_see_one_another():
+    """Four pods of one cpu fit two nodes of two; the fifth has no room left."""
+    cluster = a_cluster_of(a_node("a", cpu="2"), a_node("b", cpu="2"))
+
+    decision = gang(cluster, a_gang(5), 4)
+
+    assert decision.is_feasible
+    assert sorted(each.node for each in decision.placements) == ["a", "a", "b", "b"]
+    assert [each.message for each in decision.refused] == ["0/2 nodes are available: 2 Insufficient cpu."]
+
+
+def test_too_few_places_are_told_in_counts():
+    """How many fit, how many must, and what the others lack."""
+    cluster = a_cluster_of(a_node("a", cpu="2"), a_node("b", cpu="1"))
+
+    decision = gang(cluster, a_gang(8), 8)
+
+    assert not decision.is_feasible
+    assert decision.plugins == {"NodeResourcesFit"}
+    assert decision.message(placed=0) == (
+        "3 of 8 members fit, 8 must; 5 lack a node: 0/2 nodes are available: 2 Insufficient cpu."
+    )
+
+
+def test_members_that_are_placed_count():
+    """Of a gang of four, two run: two more are needed."""
+    cluster = a_cluster_of(a_node("a", cpu="1"))
+
+    decision = gang(cluster, a_gang(2), 2)
+
+    assert decision.message(placed=2) == (
+        "3 of 4 members fit, 4 must; 1 lack a node: 0/1 nodes are available: 1 Insufficient cpu."
+    )
+
+
+def test_different_reasons_are_told_apart():
+    """The most frequent first."""
+    cluster = a_cluster_of(a_node("a", cpu="1"))
+    pods = [*a_gang(3), a_pod("odd", node_selector={"disk": "ssd"})]
+
+    message = gang(cluster, pods, 4).message(0)
+
+    assert message == (
+        "1 of 4 members fit, 4 must; 2 lack a node: 0/1 nodes are available: 1 Insufficient cpu.; "
+        "1 lack a node: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+    )
+
+
+def test_the_largest_member_goes_first():
+    """Small ones would be spread over both nodes and leave no room for it."""
+    cluster = a_cluster_of(a_node("a", cpu="4"), a_node("b", cpu="4"))
+    pods = [a_pod("s1", cpu="1"), a_pod("s2", cpu="1"), a_pod("large", cpu="4")]
+
+    assert gang(cluster, pods, 3).is_feasible
+
+
+def test_the_cluster_is_left_alone():
+    """Nothing is placed by asking, and nobody is nominated."""
+    cluster = a_cluster_of(a_node("a", cpu="4"))
+    tick = cluster.tick
+
+    gang(cluster, a_gang(4), 4)
+
+    assert (cluster.tick, len(cluster.pods)) == (tick, 0)
+    cluster.validate()
+
+
+def test_a_gang_preempts_when_the_whole_fits_afterwards():
+    """Each victim is named once, and nobody more than needed."""
+    low = [a_pod(f"low{number}", cpu="1", node=node) for number, node in enumerate("aabb")]
+    cluster = a_cluster_of(a_node("a", cpu="2"), a_node("b", cpu="2"), pods=low)
+
+    decision = gang(cluster, a_gang(3, priority=10), 3, is_preempting=True)
+
+    assert decision.is_feasible
+    victims = [victim.name for each in decision.placements for victim in each.victims]
+    assert len(victims) == len(set(victims)) == 3
+    assert all(each.decision.outcome is Outcome.UNSCHEDULABLE for each in decision.placements)
+
+
+def test_a_gang_that_would_not_fit_even_then_has_no_victims():
+    """The caller looks at nothing of a decision that is not feasible."""
+    cluster = a_cluster_of(a_node("a", cpu="2"), pods=[a_pod("low", cpu="2", node="a")])
+
+    assert not gang(cluster, a_gang(3, priority=10), 3, is_preempting=True).is_feasible
+
+
+def test_members_are_no_victims_of_each_other():
+    """A member of higher priority does not push out its sibling that was placed a moment ago."""
+    cluster = a_cluster_of(a_node("a", cpu="1"))
+    pods = [a_pod("boss", cpu="1", priority=5), a_pod("hand", cpu="1")]
+
+    decision = gang(cluster, pods, 2, is_preempting=True)
+
+    assert not decision.is_feasible
+    assert [each.decision.pod.name for each in decision.placements] == ["boss"]
+
+
+def test_room_that_is_promised_to_others_is_not_taken():
+    """Nominated pods of no lower priority hold theirs."""
+    cluster = a_cluster_of(a_node("a", cpu="2"))
+    nominations = Nominations()
+    nominations.add(cluster.templates.info(a_pod("promised", cpu="1")), "a")
+    scheduler = Scheduler(PROFILE, cluster, nominations=nominations)
+    members = [(cluster.templates.info(pod), scheduler) for pod in a_gang(2)]
+
+    assert len(place_together(members, cluster, 2).placements) == 1
+
+
+def test_what_the_cluster_lacks_as_a_whole():
+    """Free room of all nodes, and what the gang holds already."""
+    mine = a_pod("mine", cpu="1", node="a")
+    cluster = a_cluster_of(a_node("a", cpu="2"), a_node("b", cpu="2"), pods=[mine])
+    own = [cluster.pods[mine.uid]]
+
+    assert lacking_resources(cluster, {"cpu": 4000}, own) == {}
+    assert lacking_resources(cluster, {"cpu": 4000}, []) == {"cpu": 1000}
+    assert lacking_resources(cluster, {"example.com/gpu": 2}, own) == {"example.com/gpu": 2}
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10_000), size=st.integers(1, 12), needed=st.integers(1, 12))
+def test_places_of_a_feasible_gang_never_overcommit(seed, size, needed):
+    """On any cluster, the placements hold together: taking all of them leaves no node short."""
+    dice = random.Random(seed)
+    nodes = [a_node(f"n{number}", cpu=dice.randint(1, 4)) for number in range(dice.randint(1, 4))]
+    cluster = a_cluster_of(*nodes)
+    pods = [a_pod(f"m{number}", cpu=dice.choice(["500m", "1", "2"])) for number in range(size)]
+
+    decision = gang(cluster, pods, min(size, needed))
+
+    assert len(decision.placements) + len(decision.refused) == size
+    for each in decision.placements:
+        cluster.place(each.decision.pod, each.node)
+    assert (cluster.requested <= cluster.allocatable)[: len(cluster)].all()
