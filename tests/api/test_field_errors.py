@@ -31,7 +31,7 @@ def errors_of(spec: dict[str, Any]) -> list[str]:
         ),
         (
             {"rebalancing": {"mode": "Maybe"}},
-            'spec.rebalancing.mode: "Maybe" is not allowed; use DryRun or Enforce',
+            'spec.rebalancing.mode: "Maybe" is not allowed; use DryRun, Approve or Enforce',
         ),
         (
             {"rebalancing": {"evictor": {"nodeFit": False}}},

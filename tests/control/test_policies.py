@@ -27,6 +27,7 @@ class NoRebalancing:
     def __init__(self):
         self.names = []
         self.told = {}
+        self.asked = []
 
     def check(self, policy):
         """All right."""
@@ -34,6 +35,10 @@ class NoRebalancing:
     def configure(self, policies):
         """Keep the names."""
         self.names = [policy.metadata.name for policy in policies]
+
+    def run_now(self, name):
+        """Keep the name."""
+        self.asked.append(name)
 
     def troubles(self, name):
         """Whatever the test says."""
@@ -302,3 +307,28 @@ async def test_a_plugin_that_breaks_at_its_second_birth_harms_its_own_policy_onl
     assert Fickle.births > 1
     assert set(scene.served) == {"plimsoll"}
     assert scene.observer.failures
+
+
+async def test_each_new_value_of_the_annotation_asks_for_one_run():
+    """Once for each value; a policy that is first seen, as after a restart, asks for none."""
+    scene = Scene()
+    policy = a_policy(rebalancing={"strategies": []})
+
+    for value in ("a", "a", "b", "b"):
+        policy = {**policy, "metadata": {**policy["metadata"], "annotations": {"plimsoll.dev/run": value}}}
+        await scene.policies.set(policy)
+    asked = list(scene.rebalancing.asked)
+    await scene.policies.set({**policy, "metadata": {**policy["metadata"], "annotations": {}}})
+
+    assert asked == ["one"]
+    assert scene.rebalancing.asked == ["one"]
+
+
+async def test_what_keeps_a_policy_from_moving_degrades_it():
+    """The condition has the reason and the sentence of the rebalancers."""
+    scene = Scene()
+    scene.rebalancing.told = {"one": {"Resting": "the last 5 moves came to nothing"}}
+
+    await scene.policies.set(a_policy(rebalancing={"strategies": []}))
+
+    assert scene.condition("one", "Degraded") == ("True", "Resting", "the last 5 moves came to nothing")

@@ -1,5 +1,6 @@
 """When policies run: cron's own meaning of its five fields, whatever the library's is."""
 
+import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -109,3 +110,29 @@ def test_a_window_that_opens_again_before_it_closes_stays_open():
     now = datetime(2026, 6, 1, 12, 30, tzinfo=UTC)
 
     assert timing.is_open(Schedule(cron="0 * * * *"), 7200.0, now)
+
+
+async def test_a_run_is_hastened_but_never_delayed():
+    """Out of turn where the turn is far; a turn that comes sooner stays."""
+    timetable = timing.Timetable()
+    ran = asyncio.Event()
+
+    async def job():
+        ran.set()
+
+    timetable.start()
+    try:
+        timetable.set("far", Schedule(cron="0 0 29 2 *"), job)
+        turn = timetable.next_run("far")
+        timetable.hasten("far", timedelta(hours=1))
+        hastened = timetable.next_run("far")
+        timetable.hasten("far", timedelta(hours=2))
+        unchanged = timetable.next_run("far")
+        timetable.hasten("nobody", timedelta())
+        timetable.hasten("far", timedelta())
+        await asyncio.wait_for(ran.wait(), 30)
+    finally:
+        timetable.stop()
+
+    assert hastened < turn
+    assert unchanged == hastened

@@ -365,3 +365,40 @@ async def test_a_prediction_that_somebody_deleted_is_made_again(scene: Scene) ->
     (again,) = await scene.until_finished(1)
     assert again["metadata"]["uid"] != record["metadata"]["uid"]
     assert LABEL not in again["metadata"]["labels"]
+
+
+async def test_a_move_waits_for_a_persons_yes(scene: Scene) -> None:
+    """Proposed as a record; the annotation carries it out, and nothing goes before."""
+    old, new = await crowded(scene, 2)
+    await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
+    name = await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints", mode="Approve"))
+    await scene.runs(name, 3)
+    assert await scene.running(app="web") == [old, old]
+    assert await scene.phases() == ["Planned"]
+
+    (record,) = await scene.records()
+    path = f"{scene.records_path}/{record['metadata']['name']}"
+    change = {"metadata": {"annotations": {"plimsoll.dev/approved": "true"}}}
+    (await scene.speaker.request("PATCH", path, change, sends=MERGE)).accepted()
+
+    await eventually(lambda: scene.running(app="web"), lambda nodes: sorted(nodes) == sorted([old, new]))
+    stories = {record["spec"]["pod"]["name"]: story_of(record) for record in await scene.records()}
+    assert stories[record["spec"]["pod"]["name"]][:3] == ["Planned", "Evicting", "Evicted"]
+
+
+async def test_a_run_can_be_asked_for_and_triggered(scene: Scene) -> None:
+    """Its turn is years away: an annotation runs it at once, a new node within seconds."""
+    await crowded(scene, 1)
+    leap_day = {"cron": "0 0 29 2 *", "triggers": ["NodeAdded"]}
+    name = await scene.policy(scene.rebalancing("RemoveDuplicates", mode="DryRun", schedule=leap_day))
+
+    change = {"metadata": {"annotations": {"plimsoll.dev/run": "now"}}}
+    policy = f"/apis/plimsoll.dev/v1alpha1/schedulingpolicies/{name}"
+    asked = asyncio.create_task(scene.runs(name, 1))
+    (await scene.speaker.request("PATCH", policy, change, sends=MERGE)).accepted()
+    await asked
+
+    triggered = asyncio.create_task(scene.runs(name, 1))
+    await asyncio.sleep(0)
+    await scene.node("third")
+    await triggered

@@ -245,7 +245,7 @@ class Operator:
 
         lifecycle.register(kopf_registry, login=self._login, alive=self._alive, stop=end_tasks)
         policies.register(kopf_registry, self.policies)
-        evictions.register(kopf_registry, self.rebalancers.keeper)
+        evictions.register(kopf_registry, self.rebalancers.keeper, self.rebalancers.approvals)
         stop = asyncio.Event()
         address = self.settings.bind_address
         async with serving(

@@ -34,6 +34,13 @@ REASON_LENGTH, MESSAGE_LENGTH = 1024, 4096
 #: Seconds until the records are asked for again, when the server does not tell.
 RETRY_S = 2.0
 
+#: Why a new record is in its first phase.
+_FIRST_REASON = {Mode.DRY_RUN: "DryRun", Mode.APPROVE: "AwaitsApproval", Mode.ENFORCE: "Proved"}
+
+_WHAT_TO_DO = (
+    "; annotate this record with plimsoll.dev/approved=true to carry the move out, =false to reject it"
+)
+
 #: Answers to a write that no further attempt would change.
 _FINAL = (Verdict.DONE, Verdict.GONE, Verdict.REFUSED)
 
@@ -271,8 +278,8 @@ class RecordKeeper:
         status = EvictionStatus().entering(
             phase,
             datetime.fromtimestamp(now, UTC),
-            reason="DryRun" if mode is Mode.DRY_RUN else "Proved",
-            message=message,
+            reason=_FIRST_REASON[mode],
+            message=message + _WHAT_TO_DO if mode is Mode.APPROVE else message,
         )
         return Record(pod.namespace, record_name(pod.name, pod.uid, distinction), spec, status, now)
 

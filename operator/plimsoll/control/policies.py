@@ -31,6 +31,9 @@ from plimsoll.engine.profile import Enabled, PluginSet, ProfileConfig, build_pro
 from plimsoll.framework import Cluster, ConfigurationError, Registry
 from plimsoll.framework.observer import Observer
 
+#: The annotation that asks for a run out of turn.
+RUN = "plimsoll.dev/run"
+
 #: Characters of a condition's message, as the API server allows.
 LONGEST_MESSAGE = 32_768
 
@@ -43,6 +46,9 @@ class Rebalancing(Protocol):
 
     def configure(self, policies: Sequence[SchedulingPolicy]) -> None:
         """Run these policies' rebalancing, and no other's."""
+
+    def run_now(self, name: str) -> None:
+        """Somebody asks for a run out of turn."""
 
     def troubles(self, name: str) -> Mapping[str, str]:
         """What keeps a policy from moving pods, in sentences by reason."""
@@ -121,8 +127,10 @@ class Policies:
         meta = document["metadata"]
         name, generation = str(meta["name"]), int(meta.get("generation", 0))
         known = self._known.get(name)
+        if known is not None and _asked_run(document) not in ("", _asked_run(known.seen)):
+            self._rebalancing.run_now(name)
         if known is not None and known.seen.get("spec") == document.get("spec"):
-            known.generation = generation
+            known.seen, known.generation = document, generation
             return self._write(known)
         if known is None:
             known = self._known[name] = _Known(
@@ -311,6 +319,12 @@ class Policies:
             known.written = status
         elif answer.verdict is not Verdict.FENCED:  # a standby says nothing; ``refresh`` does when it leads
             self._observer.failed(f"status of policy {known.name}", answer.message)
+
+
+def _asked_run(document: Mapping[str, Any]) -> str:
+    """What the annotation says that asks for a run; each new value asks for one."""
+    annotations = document["metadata"].get("annotations")
+    return str(annotations.get(RUN, "")) if isinstance(annotations, Mapping) else ""
 
 
 def _conditions_of(document: Mapping[str, Any]) -> tuple[Condition, ...]:

@@ -8,7 +8,7 @@ eviction, and no eviction is sent without a record that says so.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -16,31 +16,38 @@ from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.control import timing
+from plimsoll.control.approving import APPROVED, REJECTED, Approvals, move_of
 from plimsoll.control.configuring import WHERE, rebalancing_of
 from plimsoll.control.holding import Holds
-from plimsoll.control.keeping import RecordKeeper
+from plimsoll.control.keeping import Record, RecordKeeper
+from plimsoll.control.moving import POLICY_CHANGED, Mover
 from plimsoll.control.ports import Clock, Computer, Evictor, PolicyStatusWriter, Recorder
 from plimsoll.control.recovering import recover
-from plimsoll.control.remembering import memory_of, sent_since
+from plimsoll.control.remembering import memory_of
 from plimsoll.control.reporting import run_status
 from plimsoll.control.sending import MoveSender
+from plimsoll.control.triggering import trigger_of
 from plimsoll.control.verifying import Outcome, Verification
 from plimsoll.engine.cycle import Nominations
-from plimsoll.engine.limits import Ceiling, LimitLevel
+from plimsoll.engine.limits import Ceiling
 from plimsoll.engine.memory import Memory
-from plimsoll.engine.moves import Circumstances, EvictionPlan, Move, Rebalancing
-from plimsoll.engine.planners import ask_again, make_plan
+from plimsoll.engine.moves import EvictionPlan, Rebalancing
+from plimsoll.engine.planners import make_plan
 from plimsoll.engine.profile import Profile
-from plimsoll.framework import ConfigurationError, Pod, PodInfo
+from plimsoll.framework import ConfigurationError
 from plimsoll.framework.observer import Observer
-from plimsoll.framework.strategy import Refusal
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
-from plimsoll.model.event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
-from plimsoll.model.quantity import QuantityError
+from plimsoll.model.event import ClusterEvent
 from plimsoll.state.cache import Cache
 
 #: Seconds between two looks at moves whose time may be up, and at records that are too old.
 EXPIRY_S, TIDY_S = 5.0, 60.0
+
+#: From a change that triggers a run to the run: changes come in groups, and are seen by then.
+TRIGGERED = timedelta(seconds=5)
+
+#: Seconds between two looks at what people say of proposals.
+ANSWERS_S = 2.0
 
 
 @dataclass(slots=True)
@@ -61,6 +68,7 @@ class Rebalancers:
 
     Attributes:
         keeper: The records.
+        approvals: What people say of proposals.
         forecast: The default profile, for pods of schedulers that are not ours.
         on_trouble: Called when what ``troubles`` says has changed.
     """
@@ -82,6 +90,7 @@ class Rebalancers:
         observer: Observer,
     ) -> None:
         self.forecast = forecast
+        self.approvals = Approvals(keeper)
         self.on_trouble: Callable[[], Awaitable[None]] = _nobody
         self.keeper = keeper
         self._cache = cache
@@ -108,7 +117,14 @@ class Rebalancers:
             clock=clock,
             passed_on=self._outcomes.put_nowait,
         )
-        self._unplaced: dict[str, Pod] = {}
+        self._mover = Mover(
+            cache=cache,
+            keeper=keeper,
+            verification=self._verification,
+            holds=self._holds,
+            sender=self._sender,
+            clock=clock,
+        )
         self._troubles: dict[str, dict[str, str]] = {}
         self._one_run = asyncio.Lock()
         self._running = False
@@ -166,20 +182,21 @@ class Rebalancers:
             now=datetime.fromtimestamp(self._clock.now(), UTC),
         )
 
+    def _asked_for(self, policy: SchedulingPolicy) -> Rebalancing | None:
+        """The policy's rebalancing; None when another spec has taken its place, or none has."""
+        return self._configured(policy) if self._policies.get(policy.metadata.name) is policy else None
+
     # -- what the watch tells ------------------------------------------------------------------------
 
     def observe(self, event: ClusterEvent) -> None:
         """Something happened: replacements appear, pods that hold no place come and go."""
-        match event:
-            case PodAdded(pod) | PodUpdated(_, pod):
-                if pod.is_terminal or not pod.node_name:
-                    self._unplaced[pod.uid] = pod
-                else:
-                    self._unplaced.pop(pod.uid, None)
-            case PodDeleted(pod):
-                self._unplaced.pop(pod.uid, None)
-            case _:
-                return
+        self._mover.observe(event)
+        trigger = trigger_of(event)
+        if trigger is not None and self._running:
+            for name, policy in self._policies.items():
+                spec = policy.spec.rebalancing
+                if spec is not None and trigger in spec.schedule.triggers:
+                    self._timetable.hasten(name, TRIGGERED)
         self._verification.observe(event)
 
     # -- the life of this part -----------------------------------------------------------------------
@@ -195,6 +212,7 @@ class Rebalancers:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._expire())
                 group.create_task(self._complete())
+                group.create_task(self._approve())
         finally:
             self._timetable.stop()
 
@@ -274,7 +292,7 @@ class Rebalancers:
         fork = self._holds.claimed()
         memory = memory_of(self.keeper.known.values(), started)
         rebalancing = _rested(self._configured(policy), memory, name)
-        circumstances = self._circumstances(name, memory)
+        circumstances = self._mover.circumstances(name, memory)
         made = await self._computer.compute(lambda: make_plan(rebalancing, fork, circumstances))
         self._observer.run_ended(name, made.considered, len(made.moves), made.refused_by_reason())
         for failure in made.failures:
@@ -283,6 +301,10 @@ class Rebalancers:
         await self.keeper.tidy(name, spec.records)
         if spec.mode is Mode.DRY_RUN:
             await self._predict(policy, made, cycle)
+        elif spec.mode is Mode.APPROVE:
+            dropped = await self.approvals.propose(made.moves, name, spec.records, cycle)
+            for _ in range(dropped):
+                self._observer.record_dropped(name, "breaker")
         else:
             await self._carry_out(policy, totals, memory)
         totals.completed = self._clock.now()
@@ -304,51 +326,54 @@ class Rebalancers:
             if self._policies.get(name) is not policy:
                 return  # changed, suspended or deleted meanwhile: the rest is dropped
             record = await self.keeper.open(move, name, Mode.ENFORCE, totals.cycle)
-            if record is None:
-                continue
-            try:
-                # Pods on their way out still take their room: a replacement that needs it would not find it.
-                rebalancing = self._configured(policy)
-                present = ask_again(
-                    move, rebalancing, self._holds.claimed(), self._circumstances(name, memory, move)
-                )
-            except Exception as exc:
-                await self.keeper.cancel(
-                    record, "NotRevalidated", f"the move could not be judged again: {exc!r}"
-                )
-                raise
-            if isinstance(present, Refusal):
-                await self.keeper.cancel(record, present.reason, present.message)
-                continue
-            if self._policies.get(name) is not policy:
-                await self.keeper.cancel(
-                    record, "PolicyChanged", "the policy was changed, suspended or deleted"
-                )
-                return
-            closed = self._closed_budget(rebalancing, totals.evicted)
-            if closed:
-                await self.keeper.advance(
-                    record,
-                    Phase.BLOCKED,
-                    reason=LimitLevel.BUDGET.value,
-                    message=f'budget "{closed}" of the policy allows no further eviction now',
-                    blocked_by=closed,
-                )
-                continue
-            answer = await self._sender.send(record, present)
-            if answer is not None and answer.is_done:
+            if record is not None and await self._mover.make(
+                record, move, lambda: self._asked_for(policy), memory, totals.evicted
+            ):
                 totals.evicted += 1
 
-    # ------------------------------------------------------------------------------------------------
+    # -- approval ------------------------------------------------------------------------------------
 
-    def _closed_budget(self, rebalancing: Rebalancing, evicted: int) -> str:
-        """The budget that opened since the plan was made and allows no further eviction, "" for none."""
-        population = len(self._cache.cluster.pods)
-        for name, ceiling in rebalancing.limits.budgets:
-            most = ceiling.of(population)
-            if most is not None and evicted >= most:
-                return name
-        return ""
+    async def _approve(self) -> None:
+        """Carry out what people say of proposals."""
+        while True:
+            await self._clock.sleep(ANSWERS_S)
+            for record in self.approvals.waiting():
+                try:
+                    async with self._one_run:
+                        await self._heed(record)
+                except Exception as exc:  # noqa: BLE001 - whatever one proposal does, the others are heeded
+                    self._observer.failed(f"proposal {record.key}", repr(exc))
+
+    async def _heed(self, record: Record) -> None:
+        """Do what was said of one proposal; one whose workload has a move under way waits."""
+        name = record.spec.policy
+        policy, pod = self._policies.get(name), self._mover.find(record.spec.pod.uid)
+        if (
+            policy is None
+            or policy.spec.rebalancing is None
+            or policy.spec.rebalancing.mode is not Mode.APPROVE
+        ):
+            await self.keeper.cancel(record, *POLICY_CHANGED)
+            return
+        if pod is None:
+            await self.keeper.cancel(record, "Gone", "the pod is gone already")
+            return
+        answer = self.approvals.answer(record)
+        if answer is False:
+            await self.keeper.cancel(record, REJECTED, f"somebody annotated it {APPROVED}=false")
+        if not answer:
+            return
+        move = move_of(record, pod)
+        if self._verification.in_flight().get(move.workload.uid):
+            return
+        memory = memory_of(self.keeper.known.values(), self._clock.now())
+        if await self._mover.make(record, move, lambda: self._asked_for(policy), memory, evicted=0):
+            totals = self._totals.get(name)
+            if totals is not None:
+                totals.evicted += 1
+            await self._report(name)
+
+    # ------------------------------------------------------------------------------------------------
 
     async def _look_back(self, name: str) -> None:
         """Tell when moves keep coming to nothing, and when they do so no longer."""
@@ -364,32 +389,14 @@ class Rebalancers:
             self._troubles[name] = troubles
             await self.on_trouble()
 
+    def run_now(self, name: str) -> None:
+        """Somebody asks for a run out of turn."""
+        if self._running:
+            self._timetable.hasten(name, timedelta())
+
     def troubles(self, name: str) -> Mapping[str, str]:
         """What keeps a policy from moving pods, in sentences by reason."""
         return self._troubles.get(name, {})
-
-    def _circumstances(self, name: str, memory: Memory, asked: Move | None = None) -> Circumstances:
-        in_flight = self._verification.in_flight()
-        if asked is not None:
-            in_flight.pop(asked.workload.uid, None)
-        return Circumstances(
-            now=datetime.fromtimestamp(self._clock.now(), UTC),
-            unplaced=tuple(self._unplaced_infos()),
-            in_flight=in_flight,
-            memory=memory,
-            recent=sent_since(self.keeper.known.values(), name, self._clock.now() - 60.0),
-        )
-
-    def _unplaced_infos(self) -> list[PodInfo]:
-        infos = []
-        for pod in self._unplaced.values():
-            if self._cache.node_of(pod.uid):
-                continue
-            try:
-                infos.append(self._cache.info(pod))
-            except QuantityError:
-                continue  # reported when it came in
-        return infos
 
     async def _report(self, name: str) -> None:
         """Write what the last run came to."""

@@ -34,6 +34,8 @@ async def _carry_on(
         )
         if record.is_finished:
             return
+    if record.phase is Phase.PLANNED and record.spec.mode is Mode.APPROVE:
+        return  # waits for a person, whichever process asked
     if record.phase is Phase.PLANNED:
         await keeper.cancel(record, REASON, "the operator ended before the eviction was sent")
     elif record.phase is Phase.EVICTING and pod is not None and not pod.is_terminating:

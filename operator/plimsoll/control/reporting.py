@@ -32,7 +32,11 @@ def run_status(
     by_reason: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for each in made.refused:
         by_reason[each.refusal.reason].append((each.pod.key, each.refusal.message))
-    verb = "would be moved" if mode is Mode.DRY_RUN else "are moved"
+    verb = {
+        Mode.DRY_RUN: "would be moved",
+        Mode.APPROVE: "wait for approval",
+        Mode.ENFORCE: "are moved",
+    }[mode]
     status = SchedulingPolicyStatus(
         last_run=LastRun(
             start_time=datetime.fromtimestamp(started, UTC),

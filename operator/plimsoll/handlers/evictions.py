@@ -1,5 +1,6 @@
-"""Eviction record deleted → control.keeping."""
+"""Eviction record deleted or annotated → control.keeping, control.approving."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import kopf
@@ -14,10 +15,27 @@ class RecordSink(Protocol):
         """A record is gone."""
 
 
-def register(registry: kopf.OperatorRegistry, records: RecordSink) -> None:
-    """Enter the handler. What records say is our own writing and not read back; that one is gone is news."""
+class AnswerSink(Protocol):
+    """Takes what people say of proposals."""
+
+    def annotated(self, namespace: str, name: str, annotations: Mapping[str, str]) -> None:
+        """A record has these annotations."""
+
+    def forget(self, namespace: str, name: str) -> None:
+        """A record is gone."""
+
+
+def register(registry: kopf.OperatorRegistry, records: RecordSink, answers: AnswerSink) -> None:
+    """Enter the handler.
+
+    What records say is our own writing and not read back; annotations, and that one is gone, are news.
+    """
 
     @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)
     async def record_changed(event: kopf.RawEvent, namespace: str | None, name: str | None, **_: Any) -> None:
         if event["type"] == "DELETED":
             records.forget(namespace or "", name or "")
+            answers.forget(namespace or "", name or "")
+        else:
+            annotations = event["object"].get("metadata", {}).get("annotations") or {}
+            answers.annotated(namespace or "", name or "", annotations)

@@ -18,6 +18,7 @@ class Mode(StrEnum):
     """What becomes of a plan."""
 
     DRY_RUN = "DryRun"
+    APPROVE = "Approve"
     ENFORCE = "Enforce"
 
 
@@ -45,7 +46,8 @@ class RebalancingSpec(Resource):
 
     mode: Mode = Field(
         default=Mode.DRY_RUN,
-        description="DryRun records what would be moved and evicts nothing; Enforce evicts.",
+        description="DryRun records what would be moved and evicts nothing; Approve records it and waits "
+        "until somebody annotates the record with plimsoll.dev/approved=true; Enforce evicts.",
     )
     planner: PlannerName = Field(
         default=PlannerName.PROVEN,

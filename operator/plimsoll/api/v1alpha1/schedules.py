@@ -1,11 +1,14 @@
 """When a policy's rebalancing runs: by cron in a time zone, or at an interval."""
 
 import re
+from enum import StrEnum
+from typing import Annotated
 
 from pydantic import Field
 
 from plimsoll.api.v1alpha1.resource import Resource
 from plimsoll.api.v1alpha1.rules import Rule
+from plimsoll.api.v1alpha1.uniqueness import UniqueItems
 
 _MINUTE = "[0-5]?[0-9]"
 _HOUR = "(2[0-3]|[01]?[0-9])"
@@ -41,6 +44,14 @@ def is_cron(text: str) -> bool:
 def is_cron_cel(field: str) -> str:
     """The same question in CEL."""
     return f"{field}.matches(r'{CRON}')"
+
+
+class Trigger(StrEnum):
+    """A change of the cluster after which rebalancing runs out of turn."""
+
+    NODE_ADDED = "NodeAdded"
+    NODE_LABELS_CHANGED = "NodeLabelsChanged"
+    NODE_TAINTS_CHANGED = "NodeTaintsChanged"
 
 
 class Schedule(Resource):
@@ -85,4 +96,9 @@ class Schedule(Resource):
         ge=1,
         le=31_536_000,
         description="Seconds from the start of one run to the start of the next.",
+    )
+    triggers: Annotated[tuple[Trigger, ...], Field(max_length=8), UniqueItems()] = Field(
+        default=(),
+        description="Changes after which it runs within ten seconds, beside its turns; several at once are "
+        "one run.",
     )

@@ -1,0 +1,150 @@
+"""Making one move: asked again of the present cluster, kept within budgets that have opened, then sent.
+
+Beside it, what surrounds the placed pods when a plan is made: pods without a place, moves under way.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.control.holding import Holds
+from plimsoll.control.keeping import Record, RecordKeeper
+from plimsoll.control.ports import Clock
+from plimsoll.control.remembering import sent_since
+from plimsoll.control.sending import MoveSender
+from plimsoll.control.verifying import Verification
+from plimsoll.engine.limits import LimitLevel
+from plimsoll.engine.memory import Memory
+from plimsoll.engine.moves import Circumstances, Move, Rebalancing
+from plimsoll.engine.planners import ask_again
+from plimsoll.framework import Pod, PodInfo
+from plimsoll.framework.strategy import Refusal
+from plimsoll.model.event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
+from plimsoll.model.quantity import QuantityError
+from plimsoll.state.cache import Cache
+
+#: Reason and sentence of a record whose policy wants something else by now.
+POLICY_CHANGED = ("PolicyChanged", "the policy was changed, suspended or deleted")
+
+
+class Mover:
+    """Makes moves, one at a time."""
+
+    def __init__(
+        self,
+        *,
+        cache: Cache,
+        keeper: RecordKeeper,
+        verification: Verification,
+        holds: Holds,
+        sender: MoveSender,
+        clock: Clock,
+    ) -> None:
+        self._cache = cache
+        self._keeper = keeper
+        self._verification = verification
+        self._holds = holds
+        self._sender = sender
+        self._clock = clock
+        self._unplaced: dict[str, Pod] = {}
+
+    def observe(self, event: ClusterEvent) -> None:
+        """Pods that hold no place come and go."""
+        match event:
+            case PodAdded(pod) | PodUpdated(_, pod):
+                if pod.is_terminal or not pod.node_name:
+                    self._unplaced[pod.uid] = pod
+                else:
+                    self._unplaced.pop(pod.uid, None)
+            case PodDeleted(pod):
+                self._unplaced.pop(pod.uid, None)
+            case _:
+                return
+
+    def circumstances(self, name: str, memory: Memory, asked: Move | None = None) -> Circumstances:
+        """What surrounds the placed pods now, for a policy; a move that is asked about is not under way."""
+        in_flight = self._verification.in_flight()
+        if asked is not None:
+            in_flight.pop(asked.workload.uid, None)
+        return Circumstances(
+            now=datetime.fromtimestamp(self._clock.now(), UTC),
+            unplaced=tuple(self._unplaced_infos()),
+            in_flight=in_flight,
+            memory=memory,
+            recent=sent_since(self._keeper.known.values(), name, self._clock.now() - 60.0),
+        )
+
+    def find(self, uid: str) -> PodInfo | None:
+        """A pod by uid, placed or not."""
+        placed = self._cache.cluster.pods.get(uid)
+        return placed or next((pod for pod in self._unplaced_infos() if pod.uid == uid), None)
+
+    async def make(
+        self,
+        record: Record,
+        move: Move,
+        configured: Callable[[], Rebalancing | None],
+        memory: Memory,
+        evicted: int,
+    ) -> bool:
+        """Ask again, then make one move; whether the eviction was accepted.
+
+        Args:
+            record: Of the move, Planned.
+            move: As planned.
+            configured: What the policy asks for at this moment, None when it has changed since the plan.
+            memory: What past moves teach.
+            evicted: Evictions of this run so far.
+        """
+        try:
+            rebalancing = configured()
+            if rebalancing is None:
+                await self._keeper.cancel(record, *POLICY_CHANGED)
+                return False
+            # Pods on their way out still take their room: a replacement that needs it would not find it.
+            present = ask_again(
+                move,
+                rebalancing,
+                self._holds.claimed(),
+                self.circumstances(record.spec.policy, memory, move),
+            )
+        except Exception as exc:
+            await self._keeper.cancel(
+                record, "NotRevalidated", f"the move could not be judged again: {exc!r}"
+            )
+            raise
+        if isinstance(present, Refusal):
+            await self._keeper.cancel(record, present.reason, present.message)
+            return False
+        closed = self._closed_budget(rebalancing, evicted)
+        if closed:
+            await self._keeper.advance(
+                record,
+                Phase.BLOCKED,
+                reason=LimitLevel.BUDGET.value,
+                message=f'budget "{closed}" of the policy allows no further eviction now',
+                blocked_by=closed,
+            )
+            return False
+        answer = await self._sender.send(record, present)
+        return answer is not None and answer.is_done
+
+    def _closed_budget(self, rebalancing: Rebalancing, evicted: int) -> str:
+        """The budget that opened since the plan was made and allows no further eviction, "" for none."""
+        population = len(self._cache.cluster.pods)
+        for name, ceiling in rebalancing.limits.budgets:
+            most = ceiling.of(population)
+            if most is not None and evicted >= most:
+                return name
+        return ""
+
+    def _unplaced_infos(self) -> list[PodInfo]:
+        infos = []
+        for pod in self._unplaced.values():
+            if self._cache.node_of(pod.uid):
+                continue
+            try:
+                infos.append(self._cache.info(pod))
+            except QuantityError:
+                continue  # reported when it came in
+        return infos
