@@ -4,18 +4,21 @@ import pytest
 
 from plimsoll.control.ingesting import Ingestion
 from plimsoll.engine.cycle import Nominations
+from plimsoll.framework import DisruptionBudgets
+from plimsoll.model.decoding import convert
 from plimsoll.model.event import (
     NodeAdded,
     NodeDeleted,
     NodeUpdated,
     ObjectAdded,
+    ObjectUpdated,
     PodAdded,
     PodDeleted,
     PodUpdated,
     Synced,
 )
 from plimsoll.model.meta import ObjectMeta
-from plimsoll.model.workload import Namespace
+from plimsoll.model.workload import Namespace, PodDisruptionBudget
 from plimsoll.state.cache import Cache
 from plimsoll.state.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
@@ -217,3 +220,33 @@ def test_a_node_that_goes_leaves_its_pods_known():
 
     assert scene.cache.cluster.requested[0, 0] == 1000
     scene.cache.validate()
+
+
+def a_budget(allowed, generation=1):
+    """A PodDisruptionBudget with a status."""
+    return convert(
+        PodDisruptionBudget,
+        {
+            "metadata": {"name": "wall", "namespace": "default", "generation": generation},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}},
+            "status": {"disruptionsAllowed": allowed},
+        },
+    )
+
+
+def test_a_budgets_change_is_seen_by_who_chooses_victims_and_by_nobody_else():
+    """Lanes keep what they know; what was compiled of the budgets is forgotten."""
+    scene = Scene()
+    objects = scene.cache.cluster.objects
+    pod = scene.cache.info(ours(labels={"app": "web"}))
+    before = objects.version
+    scene.tell(ObjectAdded(a_budget(allowed=1)))
+    assert DisruptionBudgets(objects).violating([pod]) == [False]
+
+    scene.tell(ObjectUpdated(a_budget(allowed=1), a_budget(allowed=0)))
+
+    assert DisruptionBudgets(objects).violating([pod]) == [True]
+    assert objects.version == before
+    seen = objects.budget_version
+    scene.tell(ObjectUpdated(a_budget(allowed=0), a_budget(allowed=0)))
+    assert objects.budget_version == seen

@@ -4,12 +4,15 @@ import asyncio
 
 import pytest
 
+from engine.toys import ALL
 from plimsoll.control.ports import Answer, Verdict
 from plimsoll.control.preempting import Preemption
-from plimsoll.framework import Nomination
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import Nomination, Registry
 from plimsoll.testing.builders import a_pod, the_info
 from plimsoll.testing.fakes import FakePreemptor, FakeRecorder, RememberingObserver, settled
 
+PROFILE = build_profile(ProfileConfig("s"), Registry(ALL), [Enabled("Fifo"), Enabled("Binds")])
 HIGH = the_info(a_pod("high", priority=10, schedulerName="s"))
 
 
@@ -35,6 +38,8 @@ class Stage:
                 victims=tuple(the_info(a_pod(name, node="n1")) for name in victims),
                 outranked=tuple(the_info(a_pod(name)) for name in outranked),
             ),
+            PROFILE,
+            lambda: True,
         )
 
 
@@ -76,7 +81,7 @@ async def test_a_victim_that_is_not_bound_yet_is_called_off():
 
     assert await stage.make_room("a", "b")
 
-    assert stage.called_off == [("uid-default-a", "DefaultPreemption", "preempted")]
+    assert stage.called_off == [("uid-default-a", "", "preempted")]
     assert stage.preemptor.victims == ["b"]
     assert stage.recorder.said("Preempted")[0].endswith("on node n1 (in kube-scheduler memory).")
 

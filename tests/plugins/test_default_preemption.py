@@ -13,9 +13,13 @@ from plimsoll.plugins.default_preemption import DefaultPreemption, DefaultPreemp
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 
-def a_scheduler(nodes, pods, **args):
+def a_scheduler(nodes, pods, *, via_eviction=False, **args):
     profile = build_profile(
-        ProfileConfig("default-scheduler", args={"DefaultPreemption": args} if args else {}),
+        ProfileConfig(
+            "default-scheduler",
+            args={"DefaultPreemption": args} if args else {},
+            via_eviction=via_eviction,
+        ),
         Registry(IN_TREE),
         [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()],
     )
@@ -57,7 +61,7 @@ def protect(scheduler, name, allowed, app="web", disrupted=()):
             },
         },
     )
-    scheduler.cluster.objects.version += 1
+    scheduler.cluster.objects.budget_version += 1
 
 
 @pytest.mark.parametrize(
@@ -314,3 +318,96 @@ def test_asking_for_no_candidates_is_refused():
     """One of the two limits must be above 0."""
     with pytest.raises(ValidationError, match="one must be above 0"):
         DefaultPreemptionArgs(min_candidate_nodes_percentage=0, min_candidate_nodes_absolute=0)
+
+
+class TestViaEviction:
+    """Budgets are walls: who could not be evicted is no victim."""
+
+    def test_a_node_whose_victims_are_protected_is_no_candidate(self):
+        """Even if the others cost a more important pod; without such nodes the pod waits."""
+        pods = [
+            a_victim("web", "n1", "2", labels={"app": "web"}),
+            a_victim("important", "n2", "2", priority=50),
+        ]
+        scheduler = a_scheduler(small("n1", "n2"), pods, via_eviction=True)
+        protect(scheduler, "wall", allowed=0)
+
+        assert outcome(scheduler, a_preemptor()) == ("n2", ["important"])
+
+    @pytest.mark.parametrize("spread", [False, True], ids=["at-once", "one-by-one"])
+    def test_a_pod_that_only_protected_pods_could_make_room_for_waits(self, spread):
+        """It says what is in the way; upstream would break the budget."""
+        pods = [a_victim("web", "n1", "2", labels={"app": "web"})]
+        # Hard anti-affinity makes filters look at pods, so that nodes are tried one by one.
+        apart = {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchLabels": {"x": "y"}}, "topologyKey": "kubernetes.io/hostname"}
+            ]
+        }
+        more = {"affinity": {"podAntiAffinity": apart}} if spread else {}
+        walled = a_scheduler(small("n1", "n2", cpu="2"), [*pods, a_victim("b", "n2", "2", 200)])
+        strict = a_scheduler(
+            small("n1", "n2", cpu="2"), [*pods, a_victim("b", "n2", "2", 200)], via_eviction=True
+        )
+        for scheduler in (walled, strict):
+            protect(scheduler, "wall", allowed=0)
+
+        assert outcome(walled, a_preemptor(**more)) == ("n1", ["web"])
+        decision = decided(strict, a_preemptor(**more))
+        assert (decision.nomination.node, decision.nomination.victims) == ("", ())
+        assert decision.message.endswith(
+            "preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod,"
+            " 1 node(s) whose victims a PodDisruptionBudget protects."
+        )
+
+    def test_what_the_budget_allows_is_taken(self):
+        """And not one pod more."""
+        pods = [a_victim(name, "n1", "1", labels={"app": "web"}) for name in ("a", "b")]
+        scheduler = a_scheduler(small("n1"), pods, via_eviction=True)
+        protect(scheduler, "wall", allowed=1)
+
+        assert len(outcome(scheduler, a_preemptor(cpu="1"))[1]) == 1
+        assert outcome(scheduler, a_preemptor(cpu="2")) == ("", [])
+
+    def test_a_pod_that_two_budgets_cover_cannot_be_evicted(self):
+        """The Eviction API answers with an error, whatever they allow."""
+        pods = [
+            a_victim("web", "n1", "2", labels={"app": "web"}),
+            a_victim("important", "n2", "2", priority=50),
+        ]
+        scheduler = a_scheduler(small("n1", "n2"), pods, via_eviction=True)
+        protect(scheduler, "one", allowed=5)
+        protect(scheduler, "two", allowed=5)
+
+        assert outcome(scheduler, a_preemptor()) == ("n2", ["important"])
+
+    def test_a_budget_that_recovers_makes_candidates_again(self):
+        """What was kept of the last attempt is forgotten when a budget changes."""
+        pods = [a_victim("web", "n1", "2", labels={"app": "web"})]
+        scheduler = a_scheduler(small("n1"), pods, via_eviction=True)
+        protect(scheduler, "wall", allowed=0)
+        assert outcome(scheduler, a_preemptor()) == ("", [])
+        protect(scheduler, "wall", allowed=1)
+
+        assert outcome(scheduler, a_preemptor()) == ("n1", ["web"])
+
+    @pytest.mark.parametrize(("via_eviction", "waits"), [(True, True), (False, False)])
+    def test_pods_that_were_evicted_are_waited_for(self, via_eviction, waits):
+        """On the nominated node, as for those that were deleted."""
+        leaving = a_pod(
+            "web",
+            node="n1",
+            cpu="2",
+            metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"},
+            status={
+                "conditions": [
+                    {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+                ]
+            },
+        )
+        scheduler = a_scheduler(small("n1"), [leaving], via_eviction=via_eviction)
+        pod = scheduler.cluster.templates.info(a_preemptor())
+        scheduler.nominations.add(pod, "n1")
+
+        message = scheduler.schedule(pod).message
+        assert ("not eligible due to a terminating pod on the nominated node." in message) is waits

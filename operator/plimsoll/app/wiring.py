@@ -46,6 +46,7 @@ from plimsoll.control.rebalancing import Rebalancers
 from plimsoll.control.reconciling import reconcile
 from plimsoll.control.retrying import RetriedStatuses
 from plimsoll.control.scheduling import SchedulingLoop
+from plimsoll.control.victim_evictions import VictimEvictions
 from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import NoArgs, Registry
@@ -127,6 +128,14 @@ class Operator:
         groups = Groups()
         self.group_reports = GroupReports(groups, PodGroupStatusPatcher(session), self.clock, self.observer)
         statuses = RetriedStatuses(PolicyStatusPatcher(session), self.clock)
+        keeper = RecordKeeper(EvictionRecords(session), self.clock, self.observer)
+        self.evictions = VictimEvictions(
+            cache=self.cache,
+            keeper=keeper,
+            evictor=PodEvictor(session),
+            clock=self.clock,
+            observer=self.observer,
+        )
         self.loop = SchedulingLoop(
             self.cache,
             self.queue,
@@ -139,6 +148,7 @@ class Operator:
             meter=self.meter,
             observer=self.observer,
             groups=groups,
+            evictions=self.evictions,
         )
         self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, nominations)
         self.ingestion.before_event(groups.observe)
@@ -151,7 +161,7 @@ class Operator:
             strategies=strategies,
             evictors=EvictorRegistry(EVICTORS),
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
-            keeper=RecordKeeper(EvictionRecords(session), self.clock, self.observer),
+            keeper=keeper,
             evictor=PodEvictor(session),
             recorder=self.recorder,
             statuses=statuses,
@@ -159,7 +169,9 @@ class Operator:
             computer=ThreadComputer(),
             observer=self.observer,
         )
+        self.rebalancers.adopt = self.evictions.adopt
         self.ingestion.on_event(self.rebalancers.observe)
+        self.ingestion.on_event(self.evictions.observe)
         self.policies = Policies(
             registry=registry,
             defaults=defaults,
@@ -341,6 +353,7 @@ class Operator:
             group.create_task(self.loop.run())
             group.create_task(self.group_reports.run())
             group.create_task(self.rebalancers.run())
+            group.create_task(self.evictions.run())
             group.create_task(self.failures.run(self.policies.refresh))
 
     def _login(self) -> kopf.ConnectionInfo:

@@ -273,12 +273,14 @@ class Ingestion:
             stock.pop(key, None)
         else:
             stock[key] = new
-        if isinstance(subject, PodDisruptionBudget):
-            return  # read when a plan is made, kept by no lane
         if old is not None and new is not None and _reads_the_same(old, new):
             return
-        objects.version += 1
         action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE
+        if isinstance(subject, PodDisruptionBudget):
+            objects.budget_version += 1  # read when victims are chosen or a plan is made, kept by no lane
+            self._happened(type(subject).__name__, action, old, new, now)
+            return
+        objects.version += 1
         self._happened(type(subject).__name__, action, old, new, now)
 
 

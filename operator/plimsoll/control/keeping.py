@@ -88,6 +88,7 @@ class RecordKeeper:
         self._observer = observer
         self.known: dict[str, Record] = {}
         self._unwritten: set[str] = set()
+        self.is_recovered = False  #: whether what earlier processes left has been seen to
 
     async def load(self) -> None:
         """Read what earlier processes left; waits until the server tells."""
@@ -141,14 +142,21 @@ class RecordKeeper:
 
     # -- writing -------------------------------------------------------------------------------------
 
-    async def open(self, move: Move, policy: str, mode: Mode, cycle: str) -> Record | None:
+    async def open(self, move: Move, policy: str, mode: Mode, cycle: str, planned: str = "") -> Record | None:
         """Write a record for a move, ahead of anything that it announces.
+
+        Args:
+            move: What is going to be done.
+            policy: Whose decision it is.
+            mode: A dry run's record announces nothing.
+            cycle: Tells this decision from others about the same pod.
+            planned: The status's message; by default where the replacement is expected.
 
         Returns:
             The record, or None when it could not be written (the move must then not be made) or was
             written before.
         """
-        record = self._drafted(move, policy, mode, cycle)
+        record = self._drafted(move, policy, mode, cycle, planned)
         if record.key in self.known:
             return None
         document = {
@@ -246,7 +254,7 @@ class RecordKeeper:
     def _report(self, record: Record, answer: Answer) -> None:
         self._observer.failed(f"record {record.key}", answer.message)
 
-    def _drafted(self, move: Move, policy: str, mode: Mode, cycle: str) -> Record:
+    def _drafted(self, move: Move, policy: str, mode: Mode, cycle: str, planned: str) -> Record:
         pod = move.pod
         controller = pod.pod.metadata.controller
         now = self._clock.now()
@@ -279,7 +287,7 @@ class RecordKeeper:
             phase,
             datetime.fromtimestamp(now, UTC),
             reason=_FIRST_REASON[mode],
-            message=message + _WHAT_TO_DO if mode is Mode.APPROVE else message,
+            message=planned or (message + _WHAT_TO_DO if mode is Mode.APPROVE else message),
         )
         return Record(pod.namespace, record_name(pod.name, pod.uid, distinction), spec, status, now)
 

@@ -223,22 +223,23 @@ class Policies:
                 serving[scheduling.scheduler_name] = scheduling
             if policy.spec.rebalancing is not None:
                 working.append(policy)
-        self._serve_profiles(serving)
+        self._serve_profiles(serving, claimed)
         self._rebalancing.configure(working)
         for known in list(self._known.values()):
             known.lost = lost.get(known.name, ("", ""))
             self._describe(known, known.lost)
         await asyncio.gather(*(self._write(known) for known in list(self._known.values())))
 
-    def _serve_profiles(self, serving: Mapping[str, SchedulingSpec]) -> None:
+    def _serve_profiles(self, serving: Mapping[str, SchedulingSpec], policies: Mapping[str, str]) -> None:
         """Make schedulers for new or changed profiles; the others keep what they have learnt."""
         for name in [name for name in self._schedulers if name not in serving]:
             del self._schedulers[name]
         for name, spec in serving.items():
-            if name in self._schedulers and self._schedulers[name][0] == spec:
+            known = self._schedulers.get(name)
+            if known is not None and known[0] == spec and known[1].profile.policy == policies[name]:
                 continue
             try:
-                profile = build_profile(profile_config(spec), self._registry, self._defaults)
+                profile = build_profile(profile_config(spec, policies[name]), self._registry, self._defaults)
             except Exception as exc:  # noqa: BLE001 - a plugin that breaks at its second birth harms no other policy
                 self._observer.failed(f"profile {name}", repr(exc))
                 continue
@@ -353,8 +354,8 @@ def _work_of(policy: SchedulingPolicy | None) -> str:
     return "; ".join(parts) or "the spec asks for nothing"
 
 
-def profile_config(spec: SchedulingSpec) -> ProfileConfig:
-    """The plain values of ``spec.scheduling``."""
+def profile_config(spec: SchedulingSpec, policy: str = "") -> ProfileConfig:
+    """The plain values of ``spec.scheduling`` of a policy."""
     plugins: dict[str, PluginSet] = {}
     if spec.plugins is not None:
         for attribute, model_field in type(spec.plugins).model_fields.items():
@@ -372,4 +373,6 @@ def profile_config(spec: SchedulingSpec) -> ProfileConfig:
             each.name: f"spec.scheduling.pluginConfig[{position}].args"
             for position, each in enumerate(spec.plugin_config)
         },
+        policy=policy,
+        via_eviction=spec.preemption.via_eviction,
     )

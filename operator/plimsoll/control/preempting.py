@@ -3,7 +3,8 @@
 A victim that waits on Permit or in PreBind is called off in memory; nothing has to be deleted. The others
 are told why, then deleted: all but the last at once, then the last, so that the pod is not tried again
 before all of them are on their way. The pod counts as nominated before anything is sent, and stays in
-flight until it is.
+flight until it is. Where the policy says ``preemption.viaEviction``, nobody is deleted:
+:mod:`plimsoll.control.victim_evictions`.
 
 Source: kube-scheduler v1.36, ``framework/preemption/executor.go``.
 """
@@ -11,11 +12,12 @@ Source: kube-scheduler v1.36, ``framework/preemption/executor.go``.
 import asyncio
 from collections.abc import Callable, Sequence
 
+from plimsoll.control.keeping import Record
 from plimsoll.control.ports import Answer, Note, Preemptor, Recorder, Verdict, pod_reference
+from plimsoll.control.victim_evictions import VictimEvictions
+from plimsoll.engine.profile import Profile
 from plimsoll.framework import Nomination, PodInfo
 from plimsoll.framework.observer import Observer
-
-PLUGIN = "DefaultPreemption"
 
 #: Victims that are deleted at once for one pod.
 AT_ONCE = 16
@@ -32,18 +34,34 @@ class Preemption:
         recorder: Records what happened to victims.
         observer: Told of preemptions, and of what failed.
         call_off: Stops victims that are not bound yet.
+        evictions: Evicts victims, for policies that want that; None where there are no records.
     """
 
     def __init__(
-        self, preemptor: Preemptor, recorder: Recorder, observer: Observer, call_off: CallOff
+        self,
+        preemptor: Preemptor,
+        recorder: Recorder,
+        observer: Observer,
+        call_off: CallOff,
+        evictions: VictimEvictions | None = None,
     ) -> None:
         self._preemptor = preemptor
         self._recorder = recorder
         self._observer = observer
         self._call_off = call_off
+        self._evictions = evictions
 
-    async def make_room(self, pod: PodInfo, nomination: Nomination) -> bool:
-        """Carry one nomination out; whether every victim is on its way."""
+    async def make_room(
+        self, pod: PodInfo, nomination: Nomination, profile: Profile, is_wanted: Callable[[], bool]
+    ) -> bool:
+        """Carry one nomination out; whether every victim is on its way.
+
+        Args:
+            pod: Who needs the room.
+            nomination: Where, and who has to leave.
+            profile: Whose plugins decided it.
+            is_wanted: Whether the pod still waits for a node.
+        """
         node = nomination.node or ""
         await asyncio.gather(
             *(self._preemptor.clear_nomination(outranked.pod) for outranked in nomination.outranked)
@@ -51,10 +69,18 @@ class Preemption:
         self._observer.preempted(len(nomination.victims))
         victims = [victim for victim in nomination.victims if not victim.is_terminating]
         placed = [victim for victim in victims if not self._is_called_off(victim, pod, node)]
-        return await self._delete_all(placed, pod, node)
+        if not profile.via_eviction:
+            return await self._delete_all(placed, pod, node)
+        if self._evictions is None:
+            return not placed
+
+        def told(victim: PodInfo, record: Record) -> None:
+            self._tell(victim, pod, f"Preempted by pod {pod.uid} on node {node} (record {record.name})")
+
+        return await self._evictions.evict(placed, pod, profile.policy, is_wanted, told)
 
     def _is_called_off(self, victim: PodInfo, pod: PodInfo, node: str) -> bool:
-        if not self._call_off(victim.uid, PLUGIN, "preempted"):
+        if not self._call_off(victim.uid, "", "preempted"):
             return False
         self._tell(victim, pod, f"Preempted by pod {pod.uid} on node {node} (in kube-scheduler memory).")
         return True

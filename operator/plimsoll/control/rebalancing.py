@@ -71,6 +71,7 @@ class Rebalancers:
         approvals: What people say of proposals.
         forecast: The default profile, for pods of schedulers that are not ours.
         on_trouble: Called when what ``troubles`` says has changed.
+        adopt: Takes over records that earlier processes left and that are no moves, such as of victims.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Rebalancers:
         self.forecast = forecast
         self.approvals = Approvals(keeper)
         self.on_trouble: Callable[[], Awaitable[None]] = _nobody
+        self.adopt: Callable[[Record], bool] = lambda _: False
         self.keeper = keeper
         self._cache = cache
         self._strategies = strategies
@@ -203,7 +205,7 @@ class Rebalancers:
 
     async def run(self) -> None:
         """Complete what earlier processes began, then run by the timetable until cancelled."""
-        await recover(self.keeper, self._verification, self._cache, self._clock)
+        await recover(self.keeper, self._verification, self._cache, self._clock, self.adopt)
         self._running = True
         self._timetable.start()
         for name, policy in self._policies.items():

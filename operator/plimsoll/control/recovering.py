@@ -4,6 +4,8 @@ The records and the cluster are all there is to go by. A pod that still stands w
 was about to be sent; one that is gone or on its way out was, and its replacement is awaited.
 """
 
+from collections.abc import Callable
+
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.control.keeping import Record, RecordKeeper
@@ -14,17 +16,40 @@ from plimsoll.state.cache import Cache
 REASON = "Restarted"
 
 
-async def recover(keeper: RecordKeeper, verification: Verification, cache: Cache, clock: Clock) -> None:
-    """Read the records and carry each open one on."""
+async def recover(
+    keeper: RecordKeeper,
+    verification: Verification,
+    cache: Cache,
+    clock: Clock,
+    adopt: Callable[[Record], bool] = lambda _: False,
+) -> None:
+    """Read the records and carry each open one on.
+
+    Args:
+        keeper: Reads and writes records.
+        verification: Awaits replacements of what was evicted.
+        cache: The cluster as it is.
+        clock: Time.
+        adopt: Asked first who sees to an evicted pod's record; true for one that expects no replacement.
+    """
     await keeper.load()
     for record in keeper.known.values():
         verification.remember(record)
     for record in keeper.unfinished():
-        await _carry_on(record, keeper, verification, cache, clock)
+        await _carry_on(
+            record, keeper=keeper, verification=verification, cache=cache, clock=clock, adopt=adopt
+        )
+    keeper.is_recovered = True
 
 
 async def _carry_on(
-    record: Record, keeper: RecordKeeper, verification: Verification, cache: Cache, clock: Clock
+    record: Record,
+    *,
+    keeper: RecordKeeper,
+    verification: Verification,
+    cache: Cache,
+    clock: Clock,
+    adopt: Callable[[Record], bool],
 ) -> None:
     pod = cache.cluster.pods.get(record.spec.pod.uid)
     if record.phase is None:  # ended between a record and its status
@@ -45,6 +70,8 @@ async def _carry_on(
             record = await keeper.advance(
                 record, Phase.EVICTED, reason=REASON, message="found evicted after a restart"
             )
+        if adopt(record):
+            return
         sent = next((each.time for each in record.status.transitions if each.phase is Phase.EVICTING), None)
         owner = record.spec.owner
         known = verification.siblings(owner.uid, sent) if owner else frozenset[str]()

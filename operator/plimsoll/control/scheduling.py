@@ -27,6 +27,7 @@ from plimsoll.control.ports import (
     pod_reference,
 )
 from plimsoll.control.preempting import Preemption
+from plimsoll.control.victim_evictions import VictimEvictions
 from plimsoll.engine.cycle import Decision, Outcome, Scheduler
 from plimsoll.framework import (
     Code,
@@ -68,6 +69,7 @@ class SchedulingLoop:
         meter: Counts and times the calls of plugins.
         observer: Told of attempts and bindings.
         groups: Which pods start together; they must be told every event before this loop is.
+        evictions: Evicts victims for policies that do not want them deleted.
 
     Attributes:
         gangs: Decides on pods that start together.
@@ -87,6 +89,7 @@ class SchedulingLoop:
         meter: Meter,
         observer: Observer,
         groups: Groups | None = None,
+        evictions: VictimEvictions | None = None,
     ) -> None:
         self._schedulers: Mapping[str, Scheduler] = {}
         self._enqueueing = Enqueueing(queue, cache.cluster.objects, clock, observer)
@@ -95,7 +98,7 @@ class SchedulingLoop:
         self._queue = queue
         self._binding = BindingCycle(binder, statuses, clock, observer)
         self._volumes = ClaimBinder(cache.cluster.objects, volumes, clock)
-        self._preemption = Preemption(preemptor, recorder, observer, self._binding.call_off)
+        self._preemption = Preemption(preemptor, recorder, observer, self._binding.call_off, evictions)
         self._explanations = Explanations(
             statuses,
             recorder,
@@ -288,6 +291,8 @@ class SchedulingLoop:
             error = decision.error
             self._observer.plugin_failed(error.plugin, error.point, error.problem)
         nomination = decision.nomination
+        if unschedulable and nomination is not None:
+            plugins |= nomination.waits_for
         # Whoever errs, or has no PostFilter to keep it, is nominated no longer.
         node = "" if nomination is None else nomination.node
         self._explanations.explain(
@@ -308,9 +313,12 @@ class SchedulingLoop:
     async def _preempt(self, queued: QueuedPod, nomination: Nomination, plugins: frozenset[str]) -> None:
         """Make room, and let the pod wait for its victims to go; what could not be sent is tried again."""
         pod, is_made = queued.pod, False
+        scheduler = self._schedulers.get(pod.pod.spec.scheduler_name)
         try:
-            if pod.uid in self._queue:  # else it is gone since the decision
-                is_made = await self._preemption.make_room(pod, nomination)
+            if scheduler is not None and pod.uid in self._queue:  # else it is gone since the decision
+                is_made = await self._preemption.make_room(
+                    pod, nomination, scheduler.profile, lambda: pod.uid in self._queue
+                )
         finally:
             self._queue.failed(pod.uid, self._clock.monotonic(), plugins if is_made else frozenset())
             self._work.set()
@@ -392,6 +400,7 @@ class SchedulingLoop:
         self._binding.undo(attempt)
         self._cache.forget(uid)
         rejected = frozenset((status.plugin,)) if status is not None and status.is_rejected else frozenset()
+        rejected -= {""}  # called off: no plugin waits for an event, back-off will do
         is_pending = status is not None and status.code is Code.PENDING
         by, on = (frozenset(), rejected) if is_pending else (rejected, frozenset())
         self._queue.failed(uid, self._clock.monotonic(), by, on)

@@ -74,10 +74,7 @@ class MoveSender:
         known = self._verification.siblings(owner.uid) if owner else frozenset[str]()
         self._verification.expect(record, known, self._clock.monotonic(), is_replaced=not pod.is_terminal)
         try:
-            try:
-                answer = await self._ask(pod)
-            except Exception as exc:  # noqa: BLE001 - whatever broke, the record is carried to its end
-                answer = Answer(Verdict.UNKNOWN, f"asking for the eviction broke: {exc!r}")
+            answer = await ask(self._evictor, pod, self._cache, self._clock)
             if answer.is_done:
                 await self._keeper.advance(record, Phase.EVICTED, reason="Accepted")
                 self._note(pod, record, move)
@@ -85,44 +82,11 @@ class MoveSender:
             self._verification.withdraw(record)
             self._holds.release(record)
             self._sending[record.key].clear()
-            await self._refused(record, answer)
+            await refused(self._keeper, record, answer)
             return answer
         finally:
             for outcome in self._sending.pop(record.key):
                 self._passed_on(outcome)
-
-    async def _ask(self, pod: Pod) -> Answer:
-        """Ask the Eviction API; again while no answer tells whether the pod goes.
-
-        The uid makes that safe: this pod goes at most once, and a later one of its name never.
-        """
-        answer = await self._evictor.evict(pod)
-        for pause_s in ASK_AGAIN_S:
-            if answer.verdict not in (Verdict.UNKNOWN, Verdict.BUSY):
-                return answer
-            await self._clock.sleep(max(pause_s, answer.retry_after_s))
-            present = self._cache.cluster.pods.get(pod.uid)
-            if present is None or present.is_terminating:
-                return Answer(Verdict.DONE)  # taken, though the answer was lost
-            answer = await self._evictor.evict(pod)
-        return answer
-
-    async def _refused(self, record: Record, answer: Answer) -> None:
-        match answer.verdict:
-            case Verdict.BLOCKED:
-                await self._keeper.advance(
-                    record,
-                    Phase.BLOCKED,
-                    reason="PodDisruptionBudget",
-                    message=answer.message,
-                    blocked_by=answer.budget.partition("/")[2] or None,
-                )
-            case Verdict.GONE | Verdict.CONFLICT:
-                await self._keeper.cancel(record, "Gone", f"the pod is another one by now: {answer.message}")
-            case _:
-                await self._keeper.advance(
-                    record, Phase.FAILED, reason="EvictionFailed", message=answer.message
-                )
 
     def _note(self, pod: Pod, record: Record, move: Move) -> None:
         """Events on the pod and on its owner: the story where people look for it."""
@@ -141,3 +105,40 @@ class MoveSender:
             self._recorder.record(
                 Note(reference, "PodEvicted", "Evicting", f"pod {pod.name}: {text}", reporter=REPORTER)
             )
+
+
+async def ask(evictor: Evictor, pod: Pod, cache: Cache, clock: Clock) -> Answer:
+    """Ask the Eviction API; again while no answer tells whether the pod goes. Never raises.
+
+    The uid makes that safe: this pod goes at most once, and a later one of its name never.
+    """
+    try:
+        answer = await evictor.evict(pod)
+        for pause_s in ASK_AGAIN_S:
+            if answer.verdict not in (Verdict.UNKNOWN, Verdict.BUSY):
+                return answer
+            await clock.sleep(max(pause_s, answer.retry_after_s))
+            present = cache.cluster.pods.get(pod.uid)
+            if present is None or present.is_terminating:
+                return Answer(Verdict.DONE)  # taken, though the answer was lost
+            answer = await evictor.evict(pod)
+    except Exception as exc:  # noqa: BLE001 - whatever broke, the record is carried to its end
+        return Answer(Verdict.UNKNOWN, f"asking for the eviction broke: {exc!r}")
+    return answer
+
+
+async def refused(keeper: RecordKeeper, record: Record, answer: Answer) -> None:
+    """Say on record why a pod was not evicted."""
+    match answer.verdict:
+        case Verdict.BLOCKED:
+            await keeper.advance(
+                record,
+                Phase.BLOCKED,
+                reason="PodDisruptionBudget",
+                message=answer.message,
+                blocked_by=answer.budget.partition("/")[2] or None,
+            )
+        case Verdict.GONE | Verdict.CONFLICT:
+            await keeper.cancel(record, "Gone", f"the pod is another one by now: {answer.message}")
+        case _:
+            await keeper.advance(record, Phase.FAILED, reason="EvictionFailed", message=answer.message)

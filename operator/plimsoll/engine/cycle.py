@@ -299,6 +299,7 @@ class Scheduler:
             diagnosis,
             LaneWhatIf(lane, pod, dict(overrides), self._nominated_by_row()),
             self.nominations.node_of(pod.uid),
+            self.profile.via_eviction,
         )
         snapshot = Snapshot(self.cluster)
         reasons: list[str] = []

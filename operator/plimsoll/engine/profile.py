@@ -61,6 +61,8 @@ class ProfileConfig:
         args: Arguments by plugin name.
         path: Where it stands in the policy, for the sentences that refuse it.
         arg_paths: Where each plugin's arguments stand; ``pluginConfig[name].args`` unless said.
+        policy: The SchedulingPolicy that it is of, "" when of none.
+        via_eviction: Whether victims of preemption leave through the Eviction API.
     """
 
     scheduler_name: str
@@ -68,6 +70,8 @@ class ProfileConfig:
     args: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     path: str = "spec.scheduling"
     arg_paths: Mapping[str, str] = field(default_factory=dict)
+    policy: str = ""
+    via_eviction: bool = False
 
     def args_path(self, name: str) -> str:
         """Where a plugin's arguments stand."""
@@ -76,7 +80,13 @@ class ProfileConfig:
 
 @dataclass(frozen=True)
 class Profile:
-    """Plugin instances by extension point, in calling order."""
+    """Plugin instances by extension point, in calling order.
+
+    Attributes:
+        weights: Of the score plugins, by name.
+        policy: The SchedulingPolicy that it is of, "" when of none.
+        via_eviction: Whether victims of preemption leave through the Eviction API.
+    """
 
     scheduler_name: str
     pre_enqueue: tuple[PreEnqueuePlugin, ...]
@@ -92,6 +102,8 @@ class Profile:
     bind: tuple[BindPlugin, ...]
     post_bind: tuple[PostBindPlugin, ...]
     weights: Mapping[str, int]
+    policy: str = ""
+    via_eviction: bool = False
 
     @cached_property
     def stages(self) -> Stages:
@@ -101,11 +113,8 @@ class Profile:
     @property
     def plugins(self) -> tuple[Plugin, ...]:
         """Every plugin that takes part at some point, once."""
-        points = [
-            getattr(self, each.name)
-            for each in fields(self)
-            if each.name not in ("scheduler_name", "weights")
-        ]
+        others = ("scheduler_name", "weights", "policy", "via_eviction")
+        points = [getattr(self, each.name) for each in fields(self) if each.name not in others]
         found = {
             plugin.name: plugin
             for point in points
@@ -177,6 +186,8 @@ def build_profile(config: ProfileConfig, registry: Registry, defaults: Sequence[
         bind=cast("tuple[BindPlugin, ...]", by_point["bind"]),
         post_bind=cast("tuple[PostBindPlugin, ...]", by_point["postBind"]),
         weights=weights,
+        policy=config.policy,
+        via_eviction=config.via_eviction,
     )
 
 

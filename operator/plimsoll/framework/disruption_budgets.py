@@ -4,6 +4,7 @@ Source: kube-scheduler v1.36, ``defaultpreemption`` (filterPodsWithPDBViolation)
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from plimsoll.model.objects import ClusterObjects
 from plimsoll.model.pod_info import PodInfo
@@ -13,13 +14,25 @@ from plimsoll.model.workload import PodDisruptionBudget
 Selecting = tuple[PodDisruptionBudget, Selector]
 
 
+@dataclass(slots=True)
+class _Compiled:
+    version: int = -1
+    by_namespace: dict[str, list[Selecting]] = field(default_factory=dict)
+
+
 class DisruptionBudgets:
-    """The budgets of a cluster, compiled; asked anew for each choice of victims."""
+    """The budgets of a cluster, compiled; asked anew for each choice of victims.
+
+    Args:
+        objects: Where the budgets are.
+    """
 
     def __init__(self, objects: ClusterObjects) -> None:
-        self._by_namespace: dict[str, list[Selecting]] = objects.derived(
-            "budgets by namespace", lambda: _by_namespace(objects.budgets.values())
-        )
+        compiled = objects.derived("budgets by namespace", _Compiled)
+        if compiled.version != objects.budget_version:
+            compiled.by_namespace = _by_namespace(objects.budgets.values())
+            compiled.version = objects.budget_version
+        self._by_namespace = compiled.by_namespace
 
     @property
     def protect_anybody(self) -> bool:
@@ -38,6 +51,10 @@ class DisruptionBudgets:
                 violates |= left < 0
             violating.append(violates)
         return violating
+
+    def covering(self, pod: PodInfo) -> int:
+        """How many budgets cover a pod; the Eviction API lets no pod go that several cover."""
+        return sum(1 for _ in self._of(pod))
 
     def _of(self, pod: PodInfo) -> Iterator[PodDisruptionBudget]:
         if pod.labels:

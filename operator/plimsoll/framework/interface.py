@@ -150,6 +150,7 @@ class Nomination:
         victims: Pods that must leave the node first, most important first.
         outranked: Pods of lower priority whose own nomination to the node is cleared.
         search: How it was decided; None when nothing was searched.
+        waits_for: Plugins whose registered events may help the pod, beside those that rejected it.
     """
 
     status: Status = SUCCESS
@@ -157,6 +158,7 @@ class Nomination:
     victims: tuple[PodInfo, ...] = ()
     outranked: tuple[PodInfo, ...] = ()
     search: VictimSearch | None = None
+    waits_for: frozenset[str] = frozenset()
 
 
 class NodeTrial(Protocol):
@@ -223,6 +225,7 @@ class Rejections:
         what_if: Asks the filters about a changed cluster; None when nobody can.
         nominated_node: The pod's nominated node as the scheduler knows it, "" when there is none; the pod
             itself may not say so yet.
+        via_eviction: Whether victims leave through the Eviction API: a pod whose budget is used up cannot.
     """
 
     statuses: Mapping[int, Status]
@@ -230,6 +233,7 @@ class Rejections:
     diagnosis: Diagnosis
     what_if: WhatIf | None = None
     nominated_node: str = ""
+    via_eviction: bool = False
 
 
 @runtime_checkable

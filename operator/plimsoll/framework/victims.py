@@ -118,7 +118,7 @@ class KeptVictims:
             *(np.zeros(count, dtype=np.int64) for _ in range(4)),
             np.zeros(count, dtype=np.float64),
         )
-        self._mark = snapshot.node_mark, snapshot.objects.version
+        self._mark = _mark(snapshot)
         self._tick = snapshot.tick
         self._ahead: Mapping[int, tuple[PodInfo, ...]] = {}
 
@@ -128,7 +128,7 @@ class KeptVictims:
         Forgets the rows whose pods, or whose nominated pods, changed.
         """
         changed = snapshot.changed_since(self._tick)
-        if changed is None or self._mark != (snapshot.node_mark, snapshot.objects.version):
+        if changed is None or self._mark != _mark(snapshot):
             return False
         self.kinds[changed] = UNKNOWN
         self._tick = snapshot.tick
@@ -210,6 +210,11 @@ class KeptVictims:
         self.costs[2][rows] = np.where(victims, priorities + PRIORITY_OFFSET, 0).sum(axis=0)
         self.costs[3][rows] = victims.sum(axis=0)
         self.costs[4][rows] = -starts.min(axis=0, initial=np.inf)
+
+
+def _mark(snapshot: Snapshot) -> tuple[tuple[int, int], int, int]:
+    """What nodes and budgets are at."""
+    return snapshot.node_mark, snapshot.objects.version, snapshot.objects.budget_version
 
 
 def _reprieve(

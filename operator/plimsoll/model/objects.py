@@ -33,7 +33,8 @@ LARGEST_SHELF = 65_536
 class ClusterObjects:
     """Objects by key: ``name``, or ``namespace/name`` for namespaced kinds.
 
-    ``version`` rises with each change; ``derived`` keeps what was computed from the objects until then.
+    ``version`` rises with each change, but for budgets, which only those read who take pods away: they
+    have ``budget_version``. ``derived`` keeps what was computed from the objects until the former rises.
     """
 
     namespaces: dict[str, Namespace] = field(default_factory=dict)
@@ -51,6 +52,7 @@ class ClusterObjects:
     csi_capacities: dict[str, CSIStorageCapacity] = field(default_factory=dict)
     attachments: dict[str, VolumeAttachment] = field(default_factory=dict)
     version: int = 0
+    budget_version: int = 0
     _derived: dict[Hashable, object] = field(default_factory=dict, repr=False, compare=False)
     _derived_version: int = field(default=0, repr=False, compare=False)
 
@@ -70,9 +72,12 @@ class ClusterObjects:
         return ClusterObjects(
             **copies,
             version=self.version,
+            budget_version=self.budget_version,
             _derived=dict(self._derived),
             _derived_version=self._derived_version,
         )
 
 
-_KINDS = tuple(name for name in ClusterObjects.__slots__ if not name.startswith("_") and name != "version")
+_KINDS = tuple(
+    name for name in ClusterObjects.__slots__ if not name.startswith("_") and not name.endswith("version")
+)

@@ -15,11 +15,13 @@ Edges: pods of equal priority are never victims; a pod whose victims are still t
 nominated node waits; a pod that has not started is the least important of its priority; a nomination that
 leads nowhere is cleared.
 Source: kube-scheduler v1.36, ``defaultpreemption/default_preemption.go`` and ``framework/preemption``.
-Differs: where pods only matter by what they request, all nodes are tried, at once; else nodes are tried
-in row order instead of from a random one, until minCandidateNodes* are found. Victims are named, not
-deleted, here.
+Differs: where a policy says ``preemption.viaEviction``, a node whose victims their budget protects is no
+candidate, and the pod waits for victims on their way out through the Eviction API, too. Where pods only
+matter by what they request, all nodes are tried, at once; else nodes are tried in row order instead of from
+a random one, until minCandidateNodes* are found. Victims are named, not removed, here.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
@@ -27,11 +29,15 @@ import numpy as np
 from pydantic import Field, NonNegativeInt, model_validator
 
 from plimsoll.framework import (
+    ActionType,
     Candidate,
+    Change,
     Code,
     CycleState,
     Diagnosis,
     DisruptionBudgets,
+    EnqueueExtensions,
+    EventWithHint,
     Found,
     KeptVictims,
     Nomination,
@@ -39,16 +45,22 @@ from plimsoll.framework import (
     PodInfo,
     PodsByImportance,
     PostFilterPlugin,
+    QueueingHint,
     Rejections,
     RowArray,
     Snapshot,
     Status,
     WhatIf,
+    unresolvable,
     unschedulable,
     victims_by_trial,
 )
 from plimsoll.framework.victims import CANDIDATE, NO_VICTIMS, NOBODY_LOWER
 
+#: Of a node whose victims cannot be evicted.
+PROTECTED = unresolvable("node(s) whose victims a PodDisruptionBudget protects")
+#: Why a pod leaves that was deleted, or evicted, to make room: reasons of its DisruptionTarget condition.
+LEAVING = ("PreemptionByScheduler", "EvictionByEvictionAPI")
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
 
@@ -80,6 +92,7 @@ class Search:
         kept: The outcome on these.
         found: Candidates among the nodes that were tried one by one.
         refused: The others of these.
+        is_walled: Whether a budget stands before some of them.
     """
 
     snapshot: Snapshot
@@ -88,6 +101,27 @@ class Search:
     kept: KeptVictims
     found: list[Found] = field(default_factory=list)
     refused: dict[int, Status] = field(default_factory=dict)
+    is_walled: bool = False
+
+    def leave_protected(self) -> None:
+        """Nodes where a victim's budget is used up, or where several cover one, are no candidates.
+
+        The Eviction API would refuse those victims.
+        """
+        budgets = DisruptionBudgets(self.snapshot.objects)
+        if not budgets.protect_anybody:
+            return
+        candidates = self.rows[self.kept.kinds[self.rows] == CANDIDATE]
+        self._leave(candidates[self.kept.costs[0][candidates] > 0].tolist())
+        self._leave([each.row for each in self.found if each.violations])
+        while (best := self.best()) is not None and any(budgets.covering(each) > 1 for each in best.victims):
+            self._leave([best.row])
+
+    def _leave(self, rows: list[int]) -> None:
+        self.rows = self.rows[~np.isin(self.rows, rows)]
+        self.found = [each for each in self.found if each.row not in rows]
+        self.refused |= dict.fromkeys(rows, PROTECTED)
+        self.is_walled |= bool(rows)
 
     def best(self) -> Found | None:
         """The candidate to pick; the first by row of those that are equal by every rule."""
@@ -138,7 +172,7 @@ class Search:
         return NO_VICTIMS if kind == NOBODY_LOWER else self.what_if.refusal(kind)
 
 
-class DefaultPreemption(PostFilterPlugin):
+class DefaultPreemption(PostFilterPlugin, EnqueueExtensions):
     """Make room by removing pods of lower priority from one node."""
 
     name: ClassVar = "DefaultPreemption"
@@ -162,9 +196,16 @@ class DefaultPreemption(PostFilterPlugin):
             diagnosis = Diagnosis(len(snapshot), {NOT_HELPFUL: len(snapshot)})
             return Nomination(unschedulable(f"preemption: {diagnosis}"), node="")
         search = self._searched(state, pod, snapshot, what_if, helpful)
+        if rejections.via_eviction:
+            search.leave_protected()
         chosen = search.best()
         if chosen is None:
-            return Nomination(unschedulable(f"preemption: {search.message()}"), node="", search=search)
+            return Nomination(
+                unschedulable(f"preemption: {search.message()}"),
+                node="",
+                search=search,
+                waits_for=frozenset({self.name}) if search.is_walled else frozenset(),
+            )
         return Nomination(
             node=snapshot.node(chosen.row).name,
             victims=chosen.victims,
@@ -173,6 +214,11 @@ class DefaultPreemption(PostFilterPlugin):
             ),
             search=search,
         )
+
+    def events_to_register(self) -> tuple[EventWithHint, ...]:
+        """Budgets that allow more; whose pod they keep waiting was told so by ``waits_for``."""
+        changes = ActionType.UPDATE | ActionType.DELETE
+        return (EventWithHint("PodDisruptionBudget", changes, _allows_more, by_template=True),)
 
     def _searched(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, what_if: WhatIf, rows: RowArray
@@ -202,6 +248,13 @@ class DefaultPreemption(PostFilterPlugin):
         return search
 
 
+def _allows_more(_: PodInfo, change: Change) -> QueueingHint:
+    if change.new is None:
+        return QueueingHint.QUEUE
+    before, now = change.old.status, change.new.status
+    return QueueingHint.of(now.disruptions_allowed > before.disruptions_allowed)
+
+
 def _ineligible(pod: PodInfo, snapshot: Snapshot, rejections: Rejections) -> str:
     """Why the pod may not preempt now; empty when it may."""
     if pod.pod.spec.preemption_policy == "Never":
@@ -210,18 +263,19 @@ def _ineligible(pod: PodInfo, snapshot: Snapshot, rejections: Rejections) -> str
     if row is None:
         return ""
     status = rejections.statuses.get(row, rejections.absent)
+    reasons = LEAVING if rejections.via_eviction else LEAVING[:1]
     if status.code is not Code.UNRESOLVABLE and any(
-        other.priority < pod.priority and _leaves_for_preemption(other) for other in snapshot.pods(row)
+        other.priority < pod.priority and _leaves(other, reasons) for other in snapshot.pods(row)
     ):
         return "not eligible due to a terminating pod on the nominated node."
     return ""
 
 
-def _leaves_for_preemption(pod: PodInfo) -> bool:
+def _leaves(pod: PodInfo, reasons: Collection[str]) -> bool:
     condition = pod.pod.condition("DisruptionTarget")
     return (
         pod.is_terminating
         and condition is not None
         and condition.status == "True"
-        and condition.reason == "PreemptionByScheduler"
+        and condition.reason in reasons
     )

@@ -81,6 +81,17 @@ class PluginConfig(Resource):
     )
 
 
+class PreemptionSpec(Resource):
+    """How room is made for pods of higher priority."""
+
+    via_eviction: bool = Field(
+        default=False,
+        description="Victims leave through the Eviction API, each with an Eviction record written ahead: a "
+        "PodDisruptionBudget is never violated. Left out, they are deleted as kube-scheduler deletes them, "
+        "which prefers victims without a budget and violates one where it finds no others.",
+    )
+
+
 class SchedulingSpec(Resource):
     """One profile: pods that name this scheduler are placed by these plugins."""
 
@@ -98,4 +109,7 @@ class SchedulingSpec(Resource):
     )
     plugin_config: Annotated[tuple[PluginConfig, ...], Field(max_length=100), UniqueItems("name")] = Field(
         default=(), description="Arguments, by plugin."
+    )
+    preemption: PreemptionSpec = Field(
+        default=PreemptionSpec(), description="How room is made for pods of higher priority."
     )
