@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 TOOLS := .tools/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers crds test e2e vectors bench bench-e2e bench-rebalancing docs demo presubmit image lock clean
+.PHONY: help setup tools fmt lint types layers crds test e2e vectors bench bench-e2e bench-queue bench-rebalancing docs demo presubmit image lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ bench: $(STAMP) ## pods per second of the engine, by workload: ARGS="--nodes 500
 
 bench-e2e: $(STAMP) ## pods bound per second and CPU seconds, end to end: ARGS="--nodes 1000 --kubeconfig FILE"
 	$(BIN)/python benchmarks/end_to_end.py $(ARGS)
+
+bench-queue: $(STAMP) ## what an event costs while many pods are unschedulable: ARGS="--pods 10000 --events 1000"
+	$(BIN)/python benchmarks/queue.py $(ARGS)
 
 bench-rebalancing: $(STAMP) ## seconds of a rebalancing cycle, by strategy: ARGS="--nodes 5000 --pods 100000"
 	$(BIN)/python benchmarks/rebalancing.py $(ARGS)

@@ -64,6 +64,7 @@ from plimsoll.telemetry.fanout import told_to_all
 from plimsoll.telemetry.leading import LeadingMetrics
 from plimsoll.telemetry.logs import LoggingObserver, configure
 from plimsoll.telemetry.metrics import MetricsObserver
+from plimsoll.telemetry.queueing import QueueingMetrics
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
 from plimsoll.telemetry.state import Sources, StateCollector
 
@@ -93,6 +94,7 @@ class Operator:
         self.observer = told_to_all(
             [
                 MetricsObserver(self.metrics),
+                QueueingMetrics(self.metrics),
                 RebalancingMetrics(self.metrics),
                 LeadingMetrics(self.metrics),
                 LoggingObserver(),
@@ -150,7 +152,9 @@ class Operator:
             groups=groups,
             evictions=self.evictions,
         )
-        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, nominations)
+        self.ingestion = Ingestion(
+            self.cache, self.queue, self.loop.serves, self.observer, nominations, clock=self.clock
+        )
         self.ingestion.before_event(groups.observe)
         self.loop.gangs.changed = self.group_reports.touch
         self.ingestion.on_work(self.loop.wake)

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from plimsoll.control.ports import Clock
 from plimsoll.engine.cycle import Nominations
 from plimsoll.framework import ActionType, Change, EventResource, Node, Pod, PodInfo
 from plimsoll.framework.observer import Observer
@@ -81,6 +82,7 @@ class Ingestion:
         serves: Says which pods are ours.
         observer: Told of objects that are left out.
         nominations: Forgotten with the pods that they are of; those of earlier processes are taken over.
+        clock: Measures what waking costs; without one that is not told.
     """
 
     def __init__(
@@ -90,7 +92,10 @@ class Ingestion:
         serves: Serves,
         observer: Observer,
         nominations: Nominations | None = None,
+        *,
+        clock: Clock | None = None,
     ) -> None:
+        self._clock = clock
         self._cache = cache
         self._queue = queue
         self._serves = serves
@@ -178,7 +183,13 @@ class Ingestion:
 
     def _happened(self, resource: str, action: ActionType, old: Any, new: Any, now: float) -> None:
         """Wake whom a change may help; it was applied already."""
-        self._queue.happened(Change(resource, action, old, new, self._cache.cluster.objects), now)
+        self._tell(Change(resource, action, old, new, self._cache.cluster.objects), now)
+
+    def _tell(self, change: Change, now: float, *, but: str = "", at_most: int | None = None) -> None:
+        began = self._clock.monotonic() if self._clock else 0.0
+        self._queue.happened(change, now, but=but, at_most=at_most)
+        if self._clock:
+            self._observer.event_handled(change.label, self._clock.monotonic() - began)
 
     # -- nodes ---------------------------------------------------------------------------------------
 
@@ -214,7 +225,7 @@ class Ingestion:
         self.waiting.pop(pod.uid, None)
         placed = self._cache.remove_pod(pod.uid)
         if placed is not None:
-            self._queue.happened(room_freed(placed, self._cache.cluster.objects), now)
+            self._tell(room_freed(placed, self._cache.cluster.objects), now)
 
     def _set_placed(self, info: PodInfo, now: float) -> None:
         """The watch shows a pod on a node: it came there just now, or it changed."""
@@ -242,7 +253,7 @@ class Ingestion:
         if new is not None and (new.node_name or new.nominated_node_name == node):
             return
         freed = room_freed(self._cache.info(old), self._cache.cluster.objects)
-        self._queue.happened(freed, now, but=old.uid, at_most=old.priority)
+        self._tell(freed, now, but=old.uid, at_most=old.priority)
 
     def _set_waiting(self, pod: Pod, now: float) -> None:
         info = self._cache.info(pod)

@@ -44,7 +44,7 @@ from plimsoll.framework.observer import Observer
 from plimsoll.model.event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.state.cache import Cache
 from plimsoll.state.groups import Groups
-from plimsoll.state.queue import SchedulingQueue, room_freed
+from plimsoll.state.queue import FLUSHED, SchedulingQueue, room_freed
 from plimsoll.state.queued_pod import QueuedPod
 
 #: Bindings in flight at once.
@@ -374,6 +374,8 @@ class SchedulingLoop:
         now = self._clock.monotonic()
         self._observer.attempt_ended(name, Outcome.SCHEDULED.value, now - attempt.began)
         self._observer.pod_bound(queued.attempts, now - queued.first_seen)
+        if queued.event == FLUSHED:
+            self._observer.bound_after_flush()
         self._recorder.record(
             Note(
                 pod_reference(pod.pod),

@@ -25,7 +25,10 @@ class Observer:
         """A pod entered a queue: active, backoff, unschedulable or gated; ``event`` brought it there."""
 
     def event_handled(self, event: str, seconds: float) -> None:
-        """A change of the cluster was applied, and whom it may help was woken."""
+        """Whom a change of the cluster may help was found and woken."""
+
+    def bound_after_flush(self) -> None:
+        """A pod was bound that no event had woken: five minutes were over."""
 
     def hint_asked(self, plugin: str, event: str, hint: str, seconds: float) -> None:
         """A plugin was asked whether a change may help a pod: Queue, QueueSkip or Error."""

@@ -21,7 +21,7 @@ Source: kube-scheduler v1.36, ``noderesources/fit.go``, ``least_allocated.go``, 
 Differs: extended resources that device classes stand for are not passed on to DynamicResources.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
@@ -226,7 +226,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtens
         return SUCCESS
 
     def _wanted(self, pod: PodInfo) -> tuple[tuple[str, int], ...]:
-        requests = pod.template.requests
+        key = ("NodeResourcesFit.wanted", self._ignored, self._ignored_groups)
+        return pod.template.memo(key, lambda: self._listed(pod.template.requests))
+
+    def _listed(self, requests: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         scalar = sorted(name for name in requests if name not in NATIVE and not self._is_ignored(name))
         wanted = ((name, requests.get(name, 0)) for name in (*NATIVE, *scalar))
         return tuple((name, amount) for name, amount in wanted if amount > 0)

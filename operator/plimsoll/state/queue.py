@@ -40,6 +40,9 @@ from plimsoll.state.waking import Ask, QueueingHints, Waking, Worth, ask_directl
 #: Unschedulable pods are tried again after this many seconds, whatever happened; looked for this often.
 FLUSH_AFTER_S, FLUSH_EVERY_S = 300.0, 30.0
 
+#: The event that this is, in metrics.
+FLUSHED = "UnschedulableTimeout"
+
 #: What orders the active queue: lower goes first.
 SortKey = Callable[[PodInfo, float], Any]
 
@@ -389,7 +392,7 @@ class SchedulingQueue:
         self._flushed = tick
         while (oldest := self._unschedulable.oldest) is not None and now - oldest.timestamp > FLUSH_AFTER_S:
             self._unschedulable.take(oldest.pod.uid)
-            self._enter(oldest, now, "UnschedulableTimeout")
+            self._enter(oldest, now, FLUSHED)
 
     def validate(self) -> None:
         """Check that every pod is in one place only.

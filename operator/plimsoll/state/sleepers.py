@@ -16,12 +16,12 @@ class Rejection:
 
     Attributes:
         template: Their shape.
-        rejected_by: Plugins that rejected them.
-        pending_on: Plugins that wait for somebody outside.
+        plugins: Everybody who rejected them.
+        pending_on: Those of the plugins that wait for somebody outside.
     """
 
     template: PodTemplate
-    rejected_by: frozenset[str]
+    plugins: frozenset[str]
     pending_on: frozenset[str] = frozenset()
 
     @property
@@ -29,17 +29,12 @@ class Rejection:
         """The profile that tried them."""
         return self.template.sample.spec.scheduler_name
 
-    @property
-    def plugins(self) -> frozenset[str]:
-        """Everybody who rejected them."""
-        return self.rejected_by | self.pending_on
-
 
 def rejection_of(queued: QueuedPod) -> Rejection:
     """Why a pod sleeps: the gate alone as long as there is one."""
     if queued.gated_by:
         return Rejection(queued.pod.template, frozenset((queued.gated_by,)))
-    return Rejection(queued.pod.template, queued.rejected_by, queued.pending_on)
+    return Rejection(queued.pod.template, queued.rejected_by | queued.pending_on, queued.pending_on)
 
 
 class Sleepers:

@@ -155,6 +155,8 @@ class Waking:
             (together if each.by_template or each.hint is None else alone).append((plugin, each))
         sample = next(iter(group.values()))
         worth = self._answer(together, why, sample.pod, change)
+        if worth is Worth.NOTHING and not alone:
+            return
         for queued in tuple(group.values()):
             own = worth
             if alone and worth is not Worth.IMMEDIATELY:

@@ -11,6 +11,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Metric
 
 from plimsoll.telemetry.metrics import MetricsObserver
+from plimsoll.telemetry.queueing import QueueingMetrics
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
 from plimsoll.telemetry.state import Sources, StateCollector
 
@@ -43,6 +44,7 @@ def families() -> list[tuple[Metric, tuple[str, ...]]]:
     """Every metric of ours with its labels, by name."""
     registry = CollectorRegistry()
     MetricsObserver(registry)
+    QueueingMetrics(registry)
     RebalancingMetrics(registry)
     registry.register(StateCollector(_NOTHING))
     found: dict[str, tuple[Metric, tuple[str, ...]]] = {}
