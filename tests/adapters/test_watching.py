@@ -3,11 +3,13 @@
 import asyncio
 from contextlib import asynccontextmanager
 
+import pytest
+
 from plimsoll.adapters.resources import WatchedResource
 from plimsoll.adapters.watching import Reflector
 from plimsoll.model.event import PodAdded, PodDeleted, PodUpdated, Synced
 from plimsoll.model.pod import Pod
-from plimsoll.testing.fakes import FakeClock, FakeRandomness, RememberingObserver
+from plimsoll.testing.fakes import FakeClock, FakeRandomness, RememberingObserver, settled
 
 PODS = WatchedResource("pods", "/api/v1/pods", Pod)
 
@@ -264,3 +266,53 @@ async def test_versions_that_are_too_old_at_once_are_not_asked_for_in_a_circle(t
         await asyncio.sleep(0.2)
 
     assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize("is_watching", [True, False])
+async def test_a_new_leader_has_a_fresh_list(told, is_watching):
+    """A watch that is open is cut, a list that was begun before is followed by another one."""
+    server, session = told
+    clock, sink, listed = FakeClock(), Sink(), asyncio.Event()
+    server.then_stream(a_list(wire("a", 1)), hold=listed)
+    if is_watching:
+        listed.set()
+        server.then_stream(hold=asyncio.Event())
+    server.then(a_list(wire("a", 1), wire("b", 20), version=30))
+    server.then_stream(hold=asyncio.Event())
+    reflector = Reflector(
+        session, PODS, sink, clock=clock, randomness=FakeRandomness(), observer=RememberingObserver()
+    )
+    task = asyncio.create_task(reflector.run())
+    await until_asked(server, clock, 2 if is_watching else 1)
+    clock.time += 1
+    leads_since = clock.time
+
+    reflector.list_since(leads_since)
+    reflector.list_since(leads_since)
+    listed.set()
+    await sink.until(["+a", "synced pods", "+b", "synced pods"])
+
+    assert reflector.listed_from >= leads_since
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_list_that_is_fresh_enough_is_not_made_again(told):
+    """A process that leads from its start lists once."""
+    server, session = told
+    clock, sink = FakeClock(), Sink()
+    server.then(a_list(wire("a", 1)))
+    server.then_stream(hold=asyncio.Event())
+    reflector = Reflector(
+        session, PODS, sink, clock=clock, randomness=FakeRandomness(), observer=RememberingObserver()
+    )
+    task = asyncio.create_task(reflector.run())
+    await until_asked(server, clock, 2)
+
+    reflector.list_since(clock.time - 1)
+    await settled()
+
+    assert not task.done()
+    assert len(server.requests) == 2
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -182,6 +182,25 @@ def test_nominations_of_an_earlier_process_are_taken_over():
     assert scene.nominations.node_of("uid-default-pod") == "n1"
 
 
+def test_a_new_leader_holds_what_the_pods_say():
+    """While it stood by, another process gave nominations and took them away."""
+    scene = Scene()
+    scene.served = set()
+    early = ours("early", status={"nominatedNodeName": "n1"})
+    late, gone = ours("late"), ours("gone", status={"nominatedNodeName": "n3"})
+    scene.tell(PodAdded(early))
+    scene.served = {"ours"}
+    scene.ingestion.requeue_all(0.0)
+    scene.tell(PodAdded(late), PodAdded(gone))
+    scene.tell(
+        PodUpdated(late, ours("late", status={"nominatedNodeName": "n2"})), PodUpdated(gone, ours("gone"))
+    )
+
+    scene.ingestion.take_over()
+
+    assert {node: len(pods) for node, pods in scene.nominations.by_node.items()} == {"n1": 1, "n2": 1}
+
+
 def test_heartbeats_wake_nobody():
     """A node says every few seconds that it lives; that helps no pod."""
     scene = Scene()

@@ -332,3 +332,29 @@ async def test_what_keeps_a_policy_from_moving_degrades_it():
     await scene.policies.set(a_policy(rebalancing={"strategies": []}))
 
     assert scene.condition("one", "Degraded") == ("True", "Resting", "the last 5 moves came to nothing")
+
+
+class FencedStatuses(FakePolicyStatuses):
+    """What a standby's writes are told, until it leads."""
+
+    leads = False
+
+    async def write_status(self, name, status):
+        """Not sent."""
+        return await super().write_status(name, status) if self.leads else Answer(Verdict.FENCED)
+
+
+async def test_a_standby_keeps_policies_warm_and_says_what_they_are_when_it_leads():
+    """No status, no complaint; then all of them at once."""
+    scene = Scene()
+    scene.statuses = scene.policies._statuses = FencedStatuses()
+    await scene.policies.set(a_policy("one"))
+    await scene.policies.set(a_policy("two", "other"))
+    assert set(scene.served) == {"plimsoll", "other"}
+    assert scene.statuses.statuses == {}
+    assert scene.observer.failures == []
+
+    scene.statuses.leads = True
+    await scene.policies.refresh()
+
+    assert scene.condition("one", "Ready")[0] == scene.condition("two", "Ready")[0] == "True"

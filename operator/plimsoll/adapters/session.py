@@ -43,9 +43,6 @@ class WriteFence(Protocol):
     def seconds_left(self) -> float:
         """Seconds that a write which is sent now may take, 0 when none may be sent."""
 
-    def refuse(self) -> None:
-        """A write was not sent."""
-
     def begin(self) -> None:
         """A write is sent."""
 
@@ -63,10 +60,11 @@ class _Body(aiohttp.BytesPayload):
     def __init__(self, content: bytes, fence: WriteFence) -> None:
         super().__init__(content, content_type=JSON)
         self._fence = fence
+        self.was_stopped = False
 
     async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
         if self._fence.seconds_left() <= 0:
-            self._fence.refuse()
+            self.was_stopped = True
             raise ConnectionAbortedError("the fence has closed")
         await super().write_with_length(writer, content_length)
 
@@ -111,32 +109,38 @@ class Session:
         Raises:
             APIError: The server refused, or did not answer in time, or the fence is closed.
         """
-        fence = self._fence
+        fence, content = self._fence, None if body is None else orjson.dumps(body)
         if fence is None or method == "GET":
-            return await self._exchange(method, path, body, content_type, params=params, timeout_s=timeout_s)
+            return await self._exchange(
+                method, path, content, content_type, params=params, timeout_s=timeout_s
+            )
         left_s = fence.seconds_left()
+        stopped = Fenced(f"{method} {path}", message="not sent: this process does not lead")
         if left_s <= 0:
-            fence.refuse()
-            raise Fenced(f"{method} {path}", message="not sent: this process does not lead")
-        fence.begin()
+            raise stopped
+        guarded = None if content is None else _Body(content, fence)
         answered = False
+        fence.begin()
         try:
-            content = await self._exchange(
-                method, path, body, content_type, params=params, timeout_s=min(timeout_s, left_s)
+            answer = await self._exchange(
+                method, path, guarded, content_type, params=params, timeout_s=min(timeout_s, left_s)
             )
             answered = True
         except APIError as exc:
+            if guarded is not None and guarded.was_stopped:
+                answered = True
+                raise stopped from exc
             answered = exc.status > 0
             raise
         finally:
             fence.end(answered=answered)
-        return content
+        return answer
 
     async def _exchange(
         self,
         method: str,
         path: str,
-        body: Any,
+        content: bytes | _Body | None,
         content_type: str,
         *,
         params: Mapping[str, str] | None,
@@ -148,25 +152,19 @@ class Session:
             async with self._http.request(
                 method,
                 self.address + path,
-                data=self._payload(body),
+                data=content,
                 params=params,
                 headers=await self._headers(content_type),
                 timeout=aiohttp.ClientTimeout(total=timeout_s),
                 server_hostname=self._server_hostname,
                 proxy=self._proxy,
             ) as response:
-                content = await response.read()
+                answer = await response.read()
         except _NO_ANSWER as exc:
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
         if response.status >= 400:
-            raise error_of(attempt, response.status, _parsed(content))
-        return content
-
-    def _payload(self, body: Any) -> bytes | _Body | None:
-        if body is None:
-            return None
-        content = orjson.dumps(body)
-        return content if self._fence is None else _Body(content, self._fence)
+            raise error_of(attempt, response.status, _parsed(answer))
+        return answer
 
     async def object(self, method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
         """The same, the answer parsed."""

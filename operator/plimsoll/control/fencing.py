@@ -15,9 +15,6 @@ class Fence:
 
     Args:
         clock: Measures; must go on while the machine sleeps.
-
-    Attributes:
-        refused: Writes that were not sent.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -26,7 +23,6 @@ class Fence:
         self._is_shut = False
         self._under_way = 0
         self._unheard_at = -math.inf
-        self.refused = 0
 
     def open(self, until: float) -> None:
         """Let writes pass until this monotonic time."""
@@ -43,10 +39,6 @@ class Fence:
         return max(0.0, self._until - self._clock.monotonic())
 
     # -- what passes ---------------------------------------------------------------------------------
-
-    def refuse(self) -> None:
-        """A write was not sent."""
-        self.refused += 1
 
     def begin(self) -> None:
         """A write is sent."""

@@ -4,9 +4,11 @@ A fake does what a well-behaved world would do and keeps what it was asked; a te
 """
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from plimsoll.control.electing import Lease
 from plimsoll.control.ports import Answer, Note, PodCondition, Verdict
 from plimsoll.framework.observer import Observer
 from plimsoll.model.pod import Pod
@@ -300,6 +302,42 @@ class FakeRecords:
 
     def _note(self, name: str, status: Mapping[str, Any]) -> None:
         self.history.setdefault(name, []).append(str(status.get("phase")))
+
+
+class FakeLeases:
+    """One lease in memory; who names its version may replace it.
+
+    Attributes:
+        lease: As it is stored, None before.
+        trouble: What the next requests are told instead; None answers them.
+        before: Awaited before each answer.
+    """
+
+    reference: Mapping[str, str] = {"kind": "Lease", "namespace": "kube-system", "name": "plimsoll"}
+
+    def __init__(self, lease: Lease | None = None) -> None:
+        self.lease = lease
+        self.trouble: Answer | None = None
+        self.before: Callable[[], Awaitable[None]] | None = None
+        self._version = 100
+
+    async def read(self) -> tuple[Answer, Lease | None]:
+        """The lease."""
+        if self.before is not None:
+            await self.before()
+        return (self.trouble, None) if self.trouble else (DONE, self.lease)
+
+    async def write(self, lease: Lease) -> tuple[Answer, Lease | None]:
+        """Keep it, if its version is the latest."""
+        if self.before is not None:
+            await self.before()
+        if self.trouble:
+            return self.trouble, None
+        if lease.version != (self.lease.version if self.lease else ""):
+            return Answer(Verdict.CONFLICT, "the lease has been modified"), None
+        self._version += 1
+        self.lease = dataclasses.replace(lease, version=str(self._version))
+        return DONE, self.lease
 
 
 class FakePolicyStatuses:

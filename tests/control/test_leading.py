@@ -1,0 +1,237 @@
+"""The shell of the election: who leads, the fence that follows, the end of a leader."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from plimsoll.control.electing import Election, Lease, Terms
+from plimsoll.control.fencing import Fence
+from plimsoll.control.leading import Elected, LeadershipLost, Unchallenged
+from plimsoll.control.ports import Answer, Verdict
+from plimsoll.testing.fakes import (
+    FakeClock,
+    FakeLeases,
+    FakeRandomness,
+    FakeRecorder,
+    RememberingObserver,
+)
+
+AWAY = Answer(Verdict.UNKNOWN, "connection refused")
+
+
+class Candidate:
+    """One process's part in the election."""
+
+    def __init__(self, clock: FakeClock, leases: FakeLeases, identity: str = "we") -> None:
+        self.clock = clock
+        self.fence = Fence(clock)
+        self.recorder = FakeRecorder()
+        self.observer = RememberingObserver()
+        self.leadership = Elected(
+            "plimsoll",
+            Election(identity, Terms()),
+            leases,
+            fence=self.fence,
+            clock=clock,
+            randomness=FakeRandomness(),
+            recorder=self.recorder,
+            observer=self.observer,
+        )
+
+    @property
+    def may_write(self) -> bool:
+        """Whether a write would pass."""
+        return self.fence.seconds_left() > 0
+
+    @asynccontextmanager
+    async def running(self):
+        """Take part; yields the task."""
+        task = asyncio.create_task(self.leadership.run())
+        await self.clock.advance(0)
+        try:
+            yield task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_single_candidate_leads_at_once_and_stays():
+    """And says so where people look."""
+    clock, leases = FakeClock(), FakeLeases()
+    one = Candidate(clock, leases)
+    assert not one.may_write
+    async with one.running():
+        assert one.leadership.acquired.is_set()
+        assert one.leadership.standing == "leading as we"
+        assert one.recorder.said("LeaderElection") == ["we became leader"]
+        for _ in range(30):
+            await clock.advance(1.9)
+
+            assert one.may_write
+            assert one.fence.seconds_left() > 7.9
+
+
+async def test_a_second_candidate_stands_by_until_the_first_is_gone():
+    """Then it leads as soon as the lease expires."""
+    clock, leases = FakeClock(), FakeLeases()
+    one, two = Candidate(clock, leases, "one"), Candidate(clock, leases, "two")
+    async with one.running() as first, two.running():
+        await clock.advance(20)
+        assert two.leadership.tried.is_set()
+        assert two.leadership.standing == "standing by for one"
+        assert not two.may_write
+        first.cancel()
+        await clock.advance(14)
+        assert not two.may_write
+        await clock.advance(3)
+
+        assert two.may_write
+        assert leases.lease.transitions == 1
+
+
+async def test_a_leader_without_an_api_server_stops_writing_and_ends():
+    """At its deadline, five seconds before anybody else may lead."""
+    clock, leases = FakeClock(), FakeLeases()
+    one = Candidate(clock, leases)
+    async with one.running() as task:
+        await clock.advance(2)
+        leases.trouble = AWAY
+        await clock.advance(9.9)
+        assert one.may_write
+        await clock.advance(0.2)
+        assert not one.may_write
+
+        with pytest.raises(LeadershipLost, match="connection refused"):
+            await task
+    leases.trouble = None
+    assert one.observer.failures == [("election", "the lease plimsoll: connection refused")]
+
+
+async def test_a_short_outage_is_survived():
+    """Seven and a half seconds without an answer; the lease is renewed at the next attempt."""
+    clock, leases = FakeClock(), FakeLeases()
+    one = Candidate(clock, leases)
+    async with one.running() as task:
+        leases.trouble = AWAY
+        await clock.advance(7.5)
+        leases.trouble = None
+        await clock.advance(4)
+
+        assert one.may_write
+        assert not task.done()
+
+
+async def test_writes_stop_although_the_renewal_hangs():
+    """The fence closes by the clock alone: nobody has to notice anything."""
+    clock, leases = FakeClock(), FakeLeases()
+    one = Candidate(clock, leases)
+    async with one.running():
+        leases.before = asyncio.Event().wait
+        await clock.advance(10)
+
+        assert not one.may_write
+
+
+async def test_a_paused_leader_may_not_write_when_it_wakes():
+    """Time has passed, and no task has run yet."""
+    clock, leases = FakeClock(), FakeLeases()
+    one = Candidate(clock, leases)
+    async with one.running() as task:
+        clock.time += 20
+        assert not one.may_write
+        await clock.advance(0)
+
+        with pytest.raises(LeadershipLost):
+            await task
+
+
+async def test_who_cannot_read_the_lease_says_why_once():
+    """Such as a missing role; it goes on trying."""
+    clock, leases = FakeClock(), FakeLeases()
+    leases.trouble = Answer(Verdict.REFUSED, 'leases "plimsoll" is forbidden')
+    one = Candidate(clock, leases)
+    async with one.running():
+        await clock.advance(20)
+        assert len(one.observer.failures) == 1
+        assert "is forbidden" in one.leadership.standing
+        leases.trouble = None
+        await clock.advance(2)
+
+        assert one.may_write
+
+
+async def test_a_leader_that_ends_gives_the_lease_away():
+    """So that the next one need not wait for it to expire."""
+    clock, leases = FakeClock(), FakeLeases()
+    one = Candidate(clock, leases)
+    async with one.running():
+        await one.leadership.drain()
+        assert not one.may_write
+        await clock.advance(3)
+        assert not one.may_write, "a renewal must not open it again"
+    await one.leadership.release()
+
+    assert leases.lease.holder == ""
+
+
+async def test_a_leader_that_ends_waits_for_what_it_has_sent():
+    """Up to three seconds."""
+    clock, leases = FakeClock(), FakeLeases()
+    one = Candidate(clock, leases)
+    async with one.running():
+        one.fence.begin()
+        draining = asyncio.create_task(one.leadership.drain())
+        await clock.advance(1)
+        assert not draining.done()
+        one.fence.end(answered=True)
+        await clock.advance(0.1)
+        assert draining.done()
+    await one.leadership.release()
+
+    assert leases.lease.holder == ""
+
+
+@pytest.mark.parametrize("is_under_way", [True, False])
+async def test_a_lease_is_kept_while_a_write_may_still_happen(is_under_way):
+    """One that is under way, or was given up without an answer: the lease expires by itself."""
+    clock, leases = FakeClock(), FakeLeases()
+    one = Candidate(clock, leases)
+    async with one.running():
+        one.fence.begin()
+        if not is_under_way:
+            one.fence.end(answered=False)
+        draining = asyncio.create_task(one.leadership.drain())
+        await clock.advance(3.1)
+        assert draining.done()
+    await one.leadership.release()
+
+    assert leases.lease.holder == "we"
+
+
+async def test_who_never_led_gives_nothing_away():
+    """The lease is somebody else's."""
+    clock = FakeClock()
+    leases = FakeLeases(Lease("they", 15, 0, 0, version="1"))
+    one = Candidate(clock, leases)
+    async with one.running():
+        pass
+    await one.leadership.release()
+
+    assert leases.lease.holder == "they"
+
+
+async def test_without_an_election_everything_passes():
+    """For ever, and until the end."""
+    clock = FakeClock()
+    fence = Fence(clock)
+    one = Unchallenged(fence, clock)
+    assert one.acquired.is_set()
+    await clock.advance(1e6)
+    assert fence.seconds_left() > 0
+
+    await one.drain()
+
+    assert fence.seconds_left() == 0

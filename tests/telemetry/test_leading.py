@@ -1,0 +1,18 @@
+"""Who leads, as Prometheus sees it."""
+
+from prometheus_client import CollectorRegistry
+
+from plimsoll.telemetry.fanout import told_to_all
+from plimsoll.telemetry.leading import LeadingMetrics
+
+
+def test_the_gauge_follows_the_election():
+    """1 while leading, 0 while standing by, by the lease's name as in client-go."""
+    registry = CollectorRegistry()
+    observer = told_to_all([LeadingMetrics(registry)])
+    seen = []
+    for is_leading in (False, True, False):
+        observer.leadership_changed("plimsoll", is_leading=is_leading)
+        seen.append(registry.get_sample_value("plimsoll_leader_election_master_status", {"name": "plimsoll"}))
+
+    assert seen == [0, 1, 0]
