@@ -44,6 +44,7 @@ from plimsoll.control.ordering import QueueOrder
 from plimsoll.control.policies import Policies
 from plimsoll.control.rebalancing import Rebalancers
 from plimsoll.control.reconciling import reconcile
+from plimsoll.control.refusals import KubeletRefusals
 from plimsoll.control.retrying import RetriedStatuses
 from plimsoll.control.scheduling import SchedulingLoop
 from plimsoll.control.victim_evictions import VictimEvictions
@@ -176,6 +177,9 @@ class Operator:
         self.rebalancers.adopt = self.evictions.adopt
         self.ingestion.on_event(self.rebalancers.observe)
         self.ingestion.on_event(self.evictions.observe)
+        refusals = KubeletRefusals(self.loop.serves_name, self.recorder, self.clock, self.observer)
+        self.ingestion.on_event(refusals.observe)
+        self.loop.on_placed.append(refusals.placed)
         self.policies = Policies(
             registry=registry,
             defaults=defaults,

@@ -149,6 +149,10 @@ class SchedulingLoop:
         """Whether the pod is for us to place."""
         return self._enqueueing.serves(pod)
 
+    def serves_name(self, scheduler_name: str) -> bool:
+        """Whether pods that name this scheduler are for us to place."""
+        return scheduler_name in self._schedulers
+
     def observe(self, event: ClusterEvent) -> None:
         """A pod that is gone is not bound any more; of one with a node nothing is kept."""
         self.gangs.observe(event)

@@ -57,6 +57,11 @@ class Observer:
     def binding_failed(self, profile: str, verdict: str, message: str) -> None:
         """The API server did not take a binding."""
 
+    def pod_refused(
+        self, profile: str, reason: str, *, pod: str, node: str, decision: str, after_s: float | None
+    ) -> None:
+        """A kubelet did not admit a pod of ours, ``after_s`` seconds after it was bound by this process."""
+
     def preempted(self, victims: int) -> None:
         """Room was made for a pod."""
 

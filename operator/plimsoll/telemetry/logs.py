@@ -75,6 +75,20 @@ class LoggingObserver(Observer):
         """A binding was not taken."""
         self._log.warning("binding failed", profile=profile, verdict=verdict, message=message)
 
+    def pod_refused(
+        self, profile: str, reason: str, *, pod: str, node: str, decision: str, after_s: float | None
+    ) -> None:
+        """A kubelet had the last word."""
+        self._log.warning(
+            "pod not admitted",
+            profile=profile,
+            reason=reason,
+            pod=pod,
+            node=node,
+            decision=decision,
+            after_s=after_s,
+        )
+
     def run_ended(self, policy: str, considered: int, planned: int, refused: Mapping[str, int]) -> None:
         """A run has planned."""
         self._log.info(

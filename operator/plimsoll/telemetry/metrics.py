@@ -89,6 +89,12 @@ class MetricsObserver(Observer):
             ["profile", "verdict"],
             registry=registry,
         )
+        self.refusals = Counter(
+            "plimsoll_scheduler_kubelet_refusals",
+            "Bound pods that their kubelet did not admit, such as for OutOfcpu.",
+            ["profile", "reason"],
+            registry=registry,
+        )
         self.preemptions = Counter(
             "plimsoll_scheduler_preemption_attempts",
             "Pods that room was made for.",
@@ -195,6 +201,19 @@ class MetricsObserver(Observer):
     def binding_failed(self, profile: str, verdict: str, message: str) -> None:  # noqa: ARG002 - for the log
         """Count."""
         self.binding_failures.labels(profile, verdict).inc()
+
+    def pod_refused(
+        self,
+        profile: str,
+        reason: str,
+        *,
+        pod: str,  # noqa: ARG002 - for the log
+        node: str,  # noqa: ARG002 - for the log
+        decision: str,  # noqa: ARG002 - for the log
+        after_s: float | None,  # noqa: ARG002 - for the log
+    ) -> None:
+        """Count."""
+        self.refusals.labels(profile, reason).inc()
 
     def preempted(self, victims: int) -> None:
         """Count."""
