@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 TOOLS := .tools/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers crds test e2e vectors bench bench-e2e bench-queue bench-rebalancing docs demo presubmit image lock clean
+.PHONY: help setup tools fmt lint types layers crds test e2e deploy-check vectors bench bench-e2e bench-queue bench-rebalancing docs demo presubmit image lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -52,8 +52,11 @@ demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KE
 test: $(STAMP) $(TOOLS) ## the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
-e2e: $(STAMP) ## the end-to-end tests: PLIMSOLL_E2E_KUBECONFIG=<file> takes a real cluster
+e2e: $(STAMP) $(TOOLS) ## the end-to-end tests: PLIMSOLL_E2E_KUBECONFIG=<file> takes a real cluster
 	$(BIN)/python -m pytest tests/e2e $(ARGS)
+
+deploy-check: $(STAMP) $(TOOLS) ## what deploy/ installs: rendered, judged by a server, run under exactly its rights
+	$(BIN)/python -m pytest tests/deploy tests/e2e/test_deploying.py tests/e2e/test_least_privilege.py $(ARGS)
 
 vectors: $(STAMP) ## decide recorded cases again: VECTORS=<folder> [FAMILY=<name>]
 	$(BIN)/python -m plimsoll.testing.replay $(or $(VECTORS),../shared/vectors) $(if $(FAMILY),--family $(FAMILY))

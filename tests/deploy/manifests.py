@@ -1,37 +1,95 @@
-"""What a kustomization of deploy/ holds, read without kustomize: the files named, in their order."""
+"""What kubectl makes of the overlays of deploy/, and helm of its charts."""
 
 from __future__ import annotations
 
+import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
-OVERLAYS = ("dry-run", "enforce")
+from deploy.tools import ROOT, tool
+
+Obj = dict[str, Any]
+
+DEPLOY = ROOT / "deploy"
+CHART, CRDS_CHART = DEPLOY / "chart", DEPLOY / "crds-chart"
+OVERLAYS = ("dry-run", "enforce", "high-availability")
+#: The release, and the namespace, of everything that is rendered.
+NAME = "plimsoll"
+#: Sets of values: the defaults, and each that lies beside the chart.
+VALUES = ("", *sorted(path.name for path in (CHART / "ci").glob("*-values.yaml")))
 
 
-def documents(overlay: str) -> list[dict[str, Any]]:
-    """The objects of an overlay and of what it is built on."""
-    folder = DEPLOY / overlay
-    kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
-    found: list[dict[str, Any]] = []
-    for resource in kustomization["resources"]:
-        path = (folder / resource).resolve()
-        if path.is_dir():
-            found += documents(str(path.relative_to(DEPLOY)))
-        else:
-            found += yaml.safe_load_all(path.read_text(encoding="utf-8"))
-    return found
+def run(program: str, *args: str, given: str = "", **environment: str) -> str:
+    """What a program prints.
+
+    Raises:
+        AssertionError: It fails.
+    """
+    # helm keeps nothing of its own anywhere.
+    environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **environment}
+    done = subprocess.run(
+        [tool(program), *args], input=given, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{program} {' '.join(args)}: {done.stderr[-4000:]}"
+    return done.stdout
+
+
+@cache
+def rendered(overlay: str) -> str:
+    """The text of an overlay."""
+    return run("kubectl", "kustomize", str(DEPLOY / overlay))
+
+
+@cache
+def templated(values: str, *options: str, chart: Path = CHART) -> str:
+    """The text of a chart with a set of values."""
+    chosen = ["--values", str(CHART / "ci" / values)] if values else []
+    return run("helm", "template", NAME, str(chart), "--namespace", NAME, *chosen, *options)
+
+
+def parsed(text: str) -> list[Obj]:
+    """The objects of a text."""
+    return [each for each in yaml.safe_load_all(text) if each]
+
+
+def documents(overlay: str) -> list[Obj]:
+    """The objects of an overlay."""
+    return parsed(rendered(overlay))
+
+
+def of_kind(objects: list[Obj], *kinds: str) -> list[Obj]:
+    """Those of some kinds."""
+    return [each for each in objects if each["kind"] in kinds]
+
+
+def pod_template(objects: list[Obj]) -> Obj:
+    """The operator's pod template."""
+    (deployment,) = of_kind(objects, "Deployment")
+    template: Obj = deployment["spec"]["template"]
+    return template
 
 
 def grants(overlay: str) -> set[tuple[str, str, str]]:
-    """What the operator may do: (verb, group, resource) of every rule of every role, wherever it holds."""
+    """What the operator may do: (verb, group, resource) of every rule of its roles, wherever they hold."""
+    return operators_grants(documents(overlay))
+
+
+def operators_grants(objects: list[Obj]) -> set[tuple[str, str, str]]:
+    """Likewise, of objects."""
+    account = pod_template(objects)["spec"]["serviceAccountName"]
+    bound = {
+        (each["roleRef"]["kind"], each["roleRef"]["name"])
+        for each in of_kind(objects, "RoleBinding", "ClusterRoleBinding")
+        if any(subject["name"] == account for subject in each["subjects"])
+    }
     return {
         (verb, group, resource)
-        for document in documents(overlay)
-        if document["kind"] in {"ClusterRole", "Role"}
-        for rule in document["rules"]
+        for role in of_kind(objects, "Role", "ClusterRole")
+        if (role["kind"], role["metadata"]["name"]) in bound
+        for rule in role["rules"]
         for verb in rule["verbs"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]

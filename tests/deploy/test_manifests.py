@@ -1,130 +1,369 @@
-"""deploy/: valid for an API server, restricted, and in step with the command line."""
+"""deploy/: what its overlays and its chart say, and that they say the same."""
 
 from __future__ import annotations
 
 import inspect
+import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
-from deploy.manifests import DEPLOY, OVERLAYS, documents, grants
-from e2e.speaking import speaking
+from deploy.manifests import (
+    CHART,
+    CRDS_CHART,
+    DEPLOY,
+    NAME,
+    OVERLAYS,
+    VALUES,
+    Obj,
+    documents,
+    of_kind,
+    operators_grants,
+    parsed,
+    pod_template,
+    run,
+    templated,
+)
+from deploy.tools import ROOT, tool
+from plimsoll import __version__
 from plimsoll.adapters.resources import WATCHED
 from plimsoll.app.settings import Settings
-from plimsoll.cli import run
+from plimsoll.cli import run as plimsoll_run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Where objects of each kind are created.
-COLLECTIONS = {
-    "Namespace": "/api/v1/namespaces",
-    "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts",
-    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles",
-    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings",
-    "Deployment": "/apis/apps/v1/namespaces/{namespace}/deployments",
+#: Everything that can be installed, by name.
+INSTALLATIONS = [
+    *(pytest.param(documents(each), id=each) for each in OVERLAYS),
+    *(pytest.param(parsed(templated(each)), id=each or "defaults") for each in VALUES),
+]
+every_installation = pytest.mark.parametrize("objects", INSTALLATIONS)
+
+#: What may be written without placing or moving anything.
+HARMLESS = {
+    ("create", "plimsoll.dev", "evictions"),
+    ("delete", "plimsoll.dev", "evictions"),
+    ("patch", "plimsoll.dev", "evictions/status"),
+    ("patch", "plimsoll.dev", "schedulingpolicies/status"),
+    ("create", "events.k8s.io", "events"),
+    ("patch", "events.k8s.io", "events"),
+    ("create", "coordination.k8s.io", "leases"),
+    ("update", "coordination.k8s.io", "leases"),
 }
 
 
-def pod_template(overlay: str) -> dict[str, Any]:
-    """The operator's pod template."""
-    found = next(each for each in documents(overlay) if each["kind"] == "Deployment")
-    template: dict[str, Any] = found["spec"]["template"]
-    return template
+def operator(objects: list[Obj]) -> Obj:
+    """The operator's container."""
+    (container,) = pod_template(objects)["spec"]["containers"]
+    found: Obj = container
+    return found
 
 
-@pytest.mark.e2e
-@pytest.mark.parametrize("overlay", OVERLAYS)
-async def test_an_api_server_takes_every_object(overlay: str, kubeconfig: Path) -> None:
-    """Strictly: a field that does not exist is an error."""
-    async with speaking(kubeconfig) as speaker:
-        made = []
-        try:
-            for document in documents(overlay):
-                path = COLLECTIONS[document["kind"]].format(**document["metadata"])
-                made.append(f"{path}/{document['metadata']['name']}")
-                answer = await speaker.request("POST", path, document, fieldValidation="Strict")
-                assert answer.status == 201, answer.body
-        finally:
-            for path in reversed(made):
-                await speaker.request("DELETE", path)
-
-
-def test_every_file_belongs_to_an_overlay() -> None:
+def test_every_file_belongs_to_a_kustomization() -> None:
     """Nothing lies about that nobody applies."""
-    files = {path for path in DEPLOY.rglob("*.yaml") if path.name != "kustomization.yaml"}
+    files = {
+        path
+        for folder in ("base", "components", *OVERLAYS)
+        for path in (DEPLOY / folder).rglob("*.yaml")
+        if path.name != "kustomization.yaml"
+    }
     named = set()
     for path in DEPLOY.rglob("kustomization.yaml"):
-        for resource in yaml.safe_load(path.read_text(encoding="utf-8"))["resources"]:
-            named.add((path.parent / resource).resolve())
+        read = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for each in (*read.get("resources", ()), *(patch["path"] for patch in read.get("patches", ()))):
+            named.add((path.parent / each).resolve())
 
     assert files <= named
-    assert all(path.exists() for path in named)
 
 
-def test_the_pod_meets_the_restricted_standard() -> None:
-    """Pod Security 'restricted', with a numeric user and a read-only root."""
-    spec = pod_template("enforce")["spec"]
-    (container,) = spec["containers"]
+@every_installation
+def test_the_pod_meets_the_restricted_standard(objects: list[Obj]) -> None:
+    """Pod Security 'restricted', with a numeric user, a read-only root, and nothing of the node."""
+    spec = pod_template(objects)["spec"]
 
-    assert spec["securityContext"]["runAsNonRoot"]
-    assert spec["securityContext"]["runAsUser"] > 0
-    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    assert container["securityContext"] == {
+    assert spec["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "runAsGroup": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    assert operator(objects)["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
+    assert not {"hostNetwork", "hostPID", "hostIPC", "volumes", "initContainers"} & spec.keys()
+    assert "hostPort" not in json.dumps(operator(objects)["ports"])
 
 
-def test_probes_ask_the_ports_that_the_operator_opens() -> None:
-    """Ports are the command's defaults, and the options exist."""
-    (container,) = pod_template("enforce")["spec"]["containers"]
+def test_the_namespace_refuses_what_is_not_restricted() -> None:
+    """The overlays make the namespace; helm's is made by whoever installs."""
+    (namespace,) = of_kind(documents("dry-run"), "Namespace")
+
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+@every_installation
+def test_probes_ask_the_ports_that_the_operator_opens(objects: list[Obj]) -> None:
+    """Ports are the command's defaults, and the options exist and are taken."""
+    container = operator(objects)
     ports = {each["name"]: each["containerPort"] for each in container["ports"]}
-    options = {"--" + name.replace("_", "-") for name in inspect.signature(run).parameters}
+    options = {"--" + name.replace("_", "-") for name in inspect.signature(plimsoll_run).parameters}
 
     assert ports == {"health": Settings().health_port, "metrics": Settings().metrics_port}
     assert container["args"][0] == "run"
     assert {each.partition("=")[0] for each in container["args"][1:]} <= options
     assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "health"}
     assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "metrics"}
+    assert container["startupProbe"]["httpGet"] == {"path": "/healthz", "port": "health"}
 
 
-def test_what_is_watched_may_be_listed_and_watched() -> None:
-    """Each reflector's collection, in both overlays."""
+@every_installation
+def test_what_is_watched_may_be_listed_and_watched(objects: list[Obj]) -> None:
+    """Each reflector's collection."""
+    granted = operators_grants(objects)
     for resource in WATCHED:
         parts = resource.path.strip("/").split("/")
         group = parts[1] if parts[0] == "apis" else ""
         for verb in ("list", "watch"):
-            assert (verb, group, resource.name) in grants("dry-run")
+            assert (verb, group, resource.name) in granted
 
 
-def test_a_dry_run_can_change_nothing_but_what_it_says() -> None:
+@pytest.mark.parametrize(
+    "objects",
+    [
+        pytest.param(documents("dry-run"), id="overlay"),
+        pytest.param(parsed(templated("")), id="chart"),
+    ],
+)
+def test_a_dry_run_can_change_nothing_but_what_it_says(objects: list[Obj]) -> None:
     """Records, statuses of our kinds, events, its lease: the API server refuses all else."""
-    writes = {grant for grant in grants("dry-run") if grant[0] not in {"get", "list", "watch"}}
+    writes = {grant for grant in operators_grants(objects) if grant[0] not in {"get", "list", "watch"}}
 
-    assert writes == {
-        ("create", "plimsoll.dev", "evictions"),
-        ("delete", "plimsoll.dev", "evictions"),
-        ("patch", "plimsoll.dev", "evictions/status"),
-        ("patch", "plimsoll.dev", "schedulingpolicies/status"),
-        ("create", "events.k8s.io", "events"),
-        ("patch", "events.k8s.io", "events"),
-        ("create", "coordination.k8s.io", "leases"),
-        ("update", "coordination.k8s.io", "leases"),
-    }
+    assert writes == HARMLESS
 
 
-def test_the_lease_may_be_written_by_its_name_and_in_its_namespace_only() -> None:
+@every_installation
+def test_the_lease_may_be_written_by_its_name_and_in_its_namespace_only(objects: list[Obj]) -> None:
     """Of other leases, such as kube-scheduler's, the operator can neither read nor change any."""
-    roles = [each for each in documents("dry-run") if each["kind"] == "Role"]
-    rules = [rule for role in roles for rule in role["rules"]]
+    roles = [
+        each for each in of_kind(objects, "Role", "ClusterRole") if "leases" in json.dumps(each["rules"])
+    ]
+    if "--leader-elect=false" in operator(objects)["args"]:
+        assert roles == []
+        return
+    (role,) = roles
+    option = "--leader-elect-resource-name="
+    chosen = [each.removeprefix(option) for each in operator(objects)["args"] if each.startswith(option)]
 
-    assert [role["metadata"]["namespace"] for role in roles] == ["plimsoll"]
-    assert {verb for rule in rules if "resourceNames" not in rule for verb in rule["verbs"]} == {"create"}
-    assert {name for rule in rules for name in rule.get("resourceNames", ())} == {
-        Settings().leader_elect_resource_name
-    }
+    assert (role["kind"], role["metadata"]["namespace"]) == ("Role", NAME)
+    unnamed = {verb for rule in role["rules"] if "resourceNames" not in rule for verb in rule["verbs"]}
+    assert unnamed == {"create"}
+    names = [name for rule in role["rules"] for name in rule.get("resourceNames", ())]
+    assert names == (chosen or [Settings().leader_elect_resource_name])
+
+
+@every_installation
+def test_no_role_has_a_wildcard_or_reads_secrets(objects: list[Obj]) -> None:
+    """Neither the operator's nor Prometheus'."""
+    for role in of_kind(objects, "Role", "ClusterRole"):
+        for rule in role["rules"]:
+            assert "*" not in {*rule["verbs"], *rule["apiGroups"], *rule["resources"]}
+            assert not {"secrets", "configmaps"} & set(rule["resources"])
+
+
+@every_installation
+def test_replicas_keep_apart_and_may_be_drained(objects: list[Obj]) -> None:
+    """More than one: another node for each, a budget that lets one go, a lease; one: none of these."""
+    (deployment,) = of_kind(objects, "Deployment")
+    budgets = of_kind(objects, "PodDisruptionBudget")
+    spec = pod_template(objects)["spec"]
+    selector = deployment["spec"]["selector"]
+    if deployment["spec"]["replicas"] == 1:
+        assert budgets == []
+        assert "affinity" not in spec
+        return
+    (budget,) = budgets
+    (apart,) = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    (spread,) = spec["topologySpreadConstraints"]
+
+    assert budget["spec"]["selector"] == selector
+    assert budget["spec"]["maxUnavailable"] in {1, "50%"}
+    assert (apart["topologyKey"], apart["labelSelector"]) == ("kubernetes.io/hostname", selector)
+    assert (spread["topologyKey"], spread["labelSelector"]) == ("topology.kubernetes.io/zone", selector)
+    assert deployment["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+    assert "--leader-elect=false" not in operator(objects)["args"]
+
+
+@every_installation
+def test_only_the_monitoring_namespace_may_connect(objects: list[Obj]) -> None:
+    """Where it is named; and there the Service and the rights to find it exist."""
+    metrics = [
+        each for each in of_kind(objects, "RoleBinding") if each["metadata"]["name"].endswith("discovery")
+    ]
+    policies = of_kind(objects, "NetworkPolicy")
+    if not policies:
+        assert metrics == []
+        return
+    (policy,) = policies
+    (deployment,) = of_kind(objects, "Deployment")
+    assert policy["spec"]["podSelector"] == deployment["spec"]["selector"]
+    assert set(policy["spec"]["policyTypes"]) == {"Ingress", "Egress"}
+    rules = policy["spec"].get("ingress", [])
+    assert all(rule["ports"] == [{"port": "metrics"}] for rule in rules)
+    allowed = [
+        each["namespaceSelector"] for rule in rules for each in rule["from"] if "namespaceSelector" in each
+    ]
+    if not metrics:
+        assert allowed == []
+        return
+    assert allowed == [{"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}]
+    (binding,) = metrics
+    assert [each["name"] for each in binding["subjects"]] == ["system:serviceaccounts:monitoring"]
+    (service,) = of_kind(objects, "Service")
+    assert service["spec"]["ports"] == [{"name": "metrics", "port": 8081, "targetPort": "metrics"}]
+    assert service["spec"]["selector"].items() <= pod_template(objects)["metadata"]["labels"].items()
+
+
+@pytest.mark.parametrize(("overlay", "values"), [("dry-run", ""), ("enforce", "enforce-values.yaml")])
+def test_the_chart_grants_and_runs_what_the_overlays_do(overlay: str, values: str) -> None:
+    """The same rules, and the same pod but for its labels and the options that the chart spells out."""
+    ours, charts = documents(overlay), parsed(templated(values))
+
+    def rules(objects: list[Obj]) -> dict[str, Any]:
+        return {each["metadata"]["name"]: each["rules"] for each in of_kind(objects, "Role", "ClusterRole")}
+
+    def comparable(objects: list[Obj]) -> Obj:
+        container = {**operator(objects)}
+        del container["args"]
+        container.setdefault("imagePullPolicy", "IfNotPresent")
+        return {**pod_template(objects)["spec"], "containers": [container]}
+
+    assert rules(ours) == rules(charts)
+    assert comparable(ours) == comparable(charts)
+
+
+def test_the_control_plane_component_changes_the_place_and_nothing_else() -> None:
+    """The same nodes and tolerations as the chart's controlPlane."""
+    patch = yaml.safe_load((DEPLOY / "components/control-plane/deployment.yaml").read_text(encoding="utf-8"))
+    chart = pod_template(parsed(templated("", "--set", "controlPlane=true")))["spec"]
+    plain = pod_template(parsed(templated("")))["spec"]
+
+    assert {key: chart[key] for key in chart.keys() - plain.keys()} == patch["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize("chart", [CHART, CRDS_CHART], ids=["plimsoll", "plimsoll-crds"])
+def test_helm_finds_nothing_to_say(chart: Path) -> None:
+    """As helm lint --strict judges, for each set of values."""
+    for values in VALUES if chart == CHART else ("",):
+        chosen = ["--values", str(CHART / "ci" / values)] if values else []
+        run("helm", "lint", "--strict", "--quiet", str(chart), *chosen)
+
+
+@pytest.mark.parametrize("chart", [CHART, CRDS_CHART], ids=["plimsoll", "plimsoll-crds"])
+def test_the_charts_bring_the_definitions_of_this_version(chart: Path) -> None:
+    """As crds/ has them, and kept when the release goes unless somebody says otherwise."""
+    option = "keep=false" if chart == CRDS_CHART else "crds.keep=false"
+    expected = [
+        yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "crds").glob("*.yaml"))
+    ]
+    kept = of_kind(parsed(templated("", chart=chart)), "CustomResourceDefinition")
+    dropped = of_kind(parsed(templated("", "--set", option, chart=chart)), "CustomResourceDefinition")
+    about = yaml.safe_load((chart / "Chart.yaml").read_text(encoding="utf-8"))
+
+    assert dropped == expected
+    assert all(each["metadata"].pop("annotations") == {"helm.sh/resource-policy": "keep"} for each in kept)
+    assert kept == expected
+    assert about["version"] == about["appVersion"] == __version__
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("mode=enforce", "at '/mode': value must be one of 'DryRun', 'Enforce'"),
+        ("replicas=-1", "at '/replicas'"),
+        ("replica=2", "additional properties 'replica' not allowed"),
+        ("image.digest=latest", "at '/image/digest'"),
+        ("leaderElection.leaseDuration=15", "at '/leaderElection/leaseDuration': got number, want string"),
+        ("replicas=2,leaderElection.enabled=false", "more than one needs leaderElection.enabled"),
+        ("serviceAccount.create=false", "serviceAccount.name: say which one"),
+        (
+            "policies[0].name=a,policies[0].spec.rebalancing.mode=DryRun",
+            "install the chart plimsoll-crds first",
+        ),
+    ],
+)
+def test_values_that_make_no_sense_are_refused_with_a_sentence(setting: str, said: str) -> None:
+    """By the schema, or by the template that would have to obey."""
+    command = [tool("helm"), "template", NAME, str(CHART), "--set", setting]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode != 0
+    assert said in done.stderr
+
+
+def test_each_value_is_described_by_the_schema() -> None:
+    """And the schema describes no other."""
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+
+    def compare(found: Obj, described: Obj, where: str) -> None:
+        assert described["additionalProperties"] is False, where
+        assert found.keys() == described["properties"].keys() - {"global"}, where
+        for key, value in found.items():
+            inner = described["properties"][key]
+            if isinstance(value, dict) and value and "properties" in inner and key != "resources":
+                compare(value, inner, f"{where}.{key}")
+
+    compare(values, schema, "values")
+
+
+def test_policies_of_the_release_are_rendered_where_they_are_served(tmp_path: Path) -> None:
+    """With a cluster that has the kind, as GitOps tools tell helm."""
+    values = tmp_path / "values.yaml"
+    spec = {"scheduling": {"schedulerName": "plimsoll"}}
+    values.write_text(yaml.safe_dump({"policies": [{"name": "scheduler", "spec": spec}]}), encoding="utf-8")
+    served = "--api-versions=plimsoll.dev/v1alpha1/SchedulingPolicy"
+
+    (policy,) = of_kind(parsed(templated("", served, "--values", str(values))), "SchedulingPolicy")
+
+    assert (policy["metadata"]["name"], policy["spec"]) == ("scheduler", spec)
+
+
+def test_the_helm_test_tells_a_ready_operator_from_one_that_is_not() -> None:
+    """The script of its pod, run against servers that answer, and that do not."""
+    (pod,) = of_kind(parsed(templated("")), "Pod")
+    (container,) = pod["spec"]["containers"]
+    python, dash_c, script, url = container["command"]
+    assert (python, dash_c) == ("python", "-c")
+    assert url == f"http://{NAME}-metrics.{NAME}:8081/readyz"
+    serving = (
+        "import http.server, threading;"
+        "h = type('H', (http.server.BaseHTTPRequestHandler,),"
+        " {'do_GET': lambda s: (s.send_response(STATUS), s.end_headers(), s.wfile.write(b'ok'))[0]});"
+        "s = http.server.HTTPServer(('127.0.0.1', 0), h); print(s.server_port, flush=True); s.serve_forever()"
+    )
+
+    def asked(status: int) -> int:
+        command = [sys.executable, "-c", serving.replace("STATUS", str(status))]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as server:
+            assert server.stdout is not None
+            port = server.stdout.readline().strip()
+            short = script.replace("monotonic() + 60", "monotonic() + 1")
+            assert short != script
+            done = subprocess.run(
+                [sys.executable, "-c", short, f"http://127.0.0.1:{port}/readyz"],
+                capture_output=True,
+                check=False,
+            )
+            server.kill()
+        return done.returncode
+
+    assert asked(200) == 0
+    assert asked(503) == 1

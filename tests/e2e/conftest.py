@@ -89,8 +89,9 @@ def start_operator(tmp_path: Path) -> Iterator[Callable[..., Operator]]:
     """Start further operators, on clusters of their own."""
     started: list[Operator] = []
 
-    def start(kubeconfig: Path, **environment: str) -> Operator:
-        one = Operator(kubeconfig, tmp_path / f"operator-{len(started)}.log", environment=environment)
+    def start(kubeconfig: Path, *options: str, **environment: str) -> Operator:
+        log = tmp_path / f"operator-{len(started)}.log"
+        one = Operator(kubeconfig, log, environment=environment, options=options)
         started.append(one)
         return one.start()
 

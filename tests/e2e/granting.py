@@ -15,6 +15,8 @@ import aiohttp
 import yaml
 from aiohttp import web
 
+from e2e.authorizing import Asked, Rights
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
@@ -24,20 +26,21 @@ Call = tuple[str, str, str]
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
-def call_of(method: str, path: str, *, is_watch: bool) -> Call | None:
+def asked_by(method: str, path: str, *, is_watch: bool) -> Asked | None:
     """What a request is to the authorizer; None for discovery, which everybody may read."""
     parts = path.strip("/").split("/")
     group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1] if len(parts) > 1 else "", parts[3:])
     if parts[0] not in {"api", "apis"} or not rest:
         return None
+    namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2:
-        rest = rest[2:]
+        namespace, rest = rest[1], rest[2:]
     resource, name, sub = (*rest, "", "")[:3]
     if method == "GET":
         verb = "get" if name else "watch" if is_watch else "list"
     else:
         verb = _VERBS[method] if name or method != "DELETE" else "deletecollection"
-    return verb, group, f"{resource}/{sub}" if sub else resource
+    return Asked(verb, group, f"{resource}/{sub}" if sub else resource, namespace, name)
 
 
 @dataclass(slots=True)
@@ -45,7 +48,7 @@ class Door:
     """Lets requests through as granted."""
 
     server: str
-    grants: set[Call]
+    permits: Callable[[Asked], bool]
     url: str = ""
     used: set[Call] = field(default_factory=set)
     refused: set[Call] = field(default_factory=set)
@@ -65,12 +68,13 @@ class Door:
         if not self.is_open:
             return _status(503, "ServiceUnavailable", "the server is currently unable to handle the request")
         is_watch = request.query.get("watch") in {"true", "1"}
-        call = call_of(request.method, request.path, is_watch=is_watch)
-        if call is not None and call not in self.grants:
-            self.refused.add(call)
-            return _status(403, "Forbidden", f"cannot {call[0]} {call[2]}.{call[1]}")
+        asked = asked_by(request.method, request.path, is_watch=is_watch)
         failing = ""
-        if call is not None:
+        if asked is not None:
+            call = (asked.verb, asked.group, asked.resource)
+            if not self.permits(asked):
+                self.refused.add(call)
+                return _status(403, "Forbidden", f"cannot {asked.verb} {asked.resource}.{asked.group}")
             self.used.add(call)
             failing = self.trouble(call)
         match failing:
@@ -120,9 +124,17 @@ def _status(code: int, reason: str, message: str) -> web.Response:
 
 
 @asynccontextmanager
-async def door(server: str, grants: set[Call]) -> AsyncIterator[Door]:
-    """Open a door on loopback."""
-    one = Door(server, grants)
+async def door(server: str, grants: set[Call] | Rights) -> AsyncIterator[Door]:
+    """Open a door on loopback.
+
+    Args:
+        server: Behind the door.
+        grants: What is let through: in all namespaces, or as a cluster's roles say.
+    """
+    if isinstance(grants, set):
+        one = Door(server, lambda asked: (asked.verb, asked.group, asked.resource) in grants)
+    else:
+        one = Door(server, grants)
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", one.pass_on)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)

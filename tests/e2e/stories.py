@@ -1,0 +1,106 @@
+"""What the operator does for its users, told with few objects: all that it may do, or all that a dry run may.
+
+Whoever plays them decides under which rights.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from e2e.ganging import a_gang, until_phase
+from e2e.polling import eventually
+from e2e.scene import POLICIES
+from e2e.speaking import MERGE
+
+if TYPE_CHECKING:
+    from e2e.scene import Obj, Scene
+
+#: What an operator is granted and does not use in these stories.
+LATER = {("patch", "events.k8s.io", "events")}  # the count of an event that comes again after a minute
+LATER_IN_A_DRY_RUN = {*LATER, ("delete", "plimsoll.dev", "evictions")}  # predictions are kept for a while
+
+
+async def everything(scene: Scene) -> None:
+    """Placing, telling why not, preempting, moving, recording, tidying up, choosing volumes."""
+    high: Obj = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 1000,
+    }
+    await scene.make("/apis/scheduling.k8s.io/v1/priorityclasses", high)
+    old = await scene.node("old", cpu="1")
+    await scene.scheduling()
+    await scene.deployment("web", 2)
+    await scene.node("new", cpu="1")
+    await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
+    name = await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints", records={"maxCount": 1}))
+    await eventually(lambda: scene.running(app="web"), lambda nodes: len(nodes) == 2 and old not in nodes)
+    await scene.until_finished(1)
+    await scene.runs(name, 2)
+    await scene.speaker.request("DELETE", f"{POLICIES}/{name}")
+    await scene.pod("low", cpu="700m")
+    await scene.until_bound("low")
+    await scene.pod("high", cpu="700m", priorityClassName="high")
+    await scene.until_bound("high")
+    await claims_that_wait(scene)
+    await a_gang(scene, "gang", 2, cpu="10m")
+    await until_phase(scene, "gang", "Running")
+
+
+async def claims_that_wait(scene: Scene) -> None:
+    """A pod whose claims get a volume that exists, and one that is provisioned; until both are told."""
+    storage, claims = "/apis/storage.k8s.io/v1/storageclasses", scene.path("persistentvolumeclaims")
+    document: Obj = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "late"},
+        "provisioner": "example.com/disks",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    await scene.make(storage, document)
+    wanted: Obj = {"accessModes": ["ReadWriteOnce"], "storageClassName": "late"}
+    volume: Obj = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "disk"},
+        "spec": {**wanted, "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/disk"}},
+    }
+    await scene.make("/api/v1/persistentvolumes", volume)
+    available = {"status": {"phase": "Available"}}
+    path = "/api/v1/persistentvolumes/disk"
+    (await scene.speaker.request("PATCH", f"{path}/status", available, sends=MERGE)).accepted()
+    for name, size in (("found", "1Gi"), ("made", "2Gi")):
+        claim: Obj = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name},
+            "spec": {**wanted, "resources": {"requests": {"storage": size}}},
+        }
+        await scene.make(claims, claim)
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("found", "made")]
+    await scene.pod("stateful", cpu="10m", volumes=volumes)
+
+    async def told() -> tuple[object, object]:
+        kept = (await scene.speaker.request("GET", path)).accepted()["spec"].get("claimRef", {}).get("name")
+        meta = (await scene.speaker.request("GET", f"{claims}/made")).accepted()["metadata"]
+        return kept, meta.get("annotations", {}).get("volume.kubernetes.io/selected-node")
+
+    await eventually(told, lambda found: found[0] == "found" and found[1])
+
+
+async def a_prediction(scene: Scene) -> tuple[str, str]:
+    """Moves that are planned and recorded, and not made; the names of the policy and of the pods' node."""
+    old = await scene.node("old")
+    bound: Obj = {"nodeName": old, "schedulerName": "default-scheduler"}
+    await scene.deployment("web", 2, **bound)
+    await scene.node("new")
+    await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
+    predicting = scene.rebalancing("RemovePodsViolatingNodeTaints", mode="DryRun", records={"maxCount": 1})
+    name = await scene.policy(predicting)
+    await scene.until_finished(1)
+    await scene.runs(
+        name, 4
+    )  # some seconds: the lease is renewed, and records above their number are deleted
+    assert await scene.running(app="web") == [old, old]
+    return name, old

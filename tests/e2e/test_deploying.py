@@ -1,0 +1,121 @@
+"""What is installed is what runs: each overlay, and the chart with each set of values.
+
+Applied to a development cluster, first as a dry run of the server's. Then the operator is started as the
+Deployment in the cluster says, in as many processes and with its options, under the rights that its roles and
+bindings give to its service account. What it needs must be allowed, and what is allowed must be used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deploy.manifests import (
+    CHART,
+    CRDS_CHART,
+    NAME,
+    OVERLAYS,
+    VALUES,
+    Obj,
+    operators_grants,
+    parsed,
+    rendered,
+    run,
+    templated,
+)
+from e2e.authorizing import Rights
+from e2e.conftest import define
+from e2e.granting import door, kubeconfig_for
+from e2e.scene import Scene
+from e2e.speaking import speaking
+from e2e.stories import LATER, LATER_IN_A_DRY_RUN, a_prediction, everything
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import RunningCluster, StartDevCluster
+    from e2e.operating import Operator
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,  # each has a cluster of its own, and plays a story through
+    pytest.mark.timeout(180),
+]
+
+APPLYING = ("apply", "--server-side", "--validate=strict")
+
+
+def applied(text: str, kubeconfig: Path) -> None:
+    """Apply manifests as a user does, once the server says that it would take them."""
+    config = f"--kubeconfig={kubeconfig}"
+    namespaces = [f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NAME}}}\n"]
+    run(
+        "kubectl", *APPLYING, config, "-f-", given="---\n".join(namespaces)
+    )  # what a dry run makes is not there
+    run("kubectl", *APPLYING, "--dry-run=server", config, "-f-", given=text)
+    run("kubectl", *APPLYING, config, "-f-", given=text)
+
+
+def installed(values: str, kubeconfig: Path) -> None:
+    """Install the chart as a user does, once the server says that it would take it."""
+    chosen = ["--values", str(CHART / "ci" / values)] if values else []
+    where = ["--namespace", NAME, "--create-namespace", "--kubeconfig", str(kubeconfig)]
+    if "alone" in values:  # brings no definitions
+        run("helm", "install", f"{NAME}-crds", str(CRDS_CHART), *where)
+    run("helm", "install", NAME, str(CHART), *where, *chosen, "--dry-run=server")
+    run("helm", "install", NAME, str(CHART), *where, *chosen)
+
+
+async def play(cluster: RunningCluster, start: Callable[..., Operator], folder: Path, granted: set) -> None:
+    """Start what the cluster's Deployment says, under its service account's rights; play the story."""
+    acts = ("create", "", "pods/binding") in granted
+    async with speaking(cluster.kubeconfig) as speaker:
+        await define(speaker)
+        found = await speaker.request("GET", f"/apis/apps/v1/namespaces/{NAME}/deployments")
+        (deployment,) = found.accepted()["items"]
+        spec: Obj = deployment["spec"]["template"]["spec"]
+        command, *options = spec["containers"][0]["args"]
+        assert command == "run"
+        if "--leader-elect=false" not in options:
+            options.append(f"--leader-elect-resource-namespace={NAME}")  # a pod knows its own
+        rights = await Rights.read(speaker, NAME, spec["serviceAccountName"])
+        async with door(cluster.plain_url, rights) as entrance:
+            config = kubeconfig_for(folder / "door", entrance.url, cluster.token)
+            operators = [start(config, *options) for _ in range(deployment["spec"]["replicas"])]
+            scene = await Scene(speaker).begin()
+            await (everything if acts else a_prediction)(scene)
+            for operator in operators:
+                assert operator.until_ready().terminate() == 0, operator.said()[-4000:]
+
+        assert entrance.refused == set()
+        assert granted - entrance.used == (LATER if acts else LATER_IN_A_DRY_RUN)
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+async def test_an_overlay_runs_with_what_it_installs(
+    overlay: str,
+    start_devcluster: StartDevCluster,
+    start_operator: Callable[..., Operator],
+    tmp_path: Path,
+) -> None:
+    """As kubectl apply -k does."""
+    cluster = start_devcluster()
+    applied(rendered(overlay), cluster.kubeconfig)
+
+    await play(cluster, start_operator, tmp_path, operators_grants(parsed(rendered(overlay))))
+
+
+@pytest.mark.parametrize("values", VALUES)
+async def test_the_chart_runs_with_what_it_installs(
+    values: str,
+    start_devcluster: StartDevCluster,
+    start_operator: Callable[..., Operator],
+    tmp_path: Path,
+) -> None:
+    """As helm install does."""
+    cluster = start_devcluster()
+    installed(values, cluster.kubeconfig)
+
+    await play(cluster, start_operator, tmp_path, operators_grants(parsed(templated(values))))
