@@ -101,6 +101,7 @@ class Scene:
                 "labels": {"kubernetes.io/hostname": name, LABEL: self.name, **(labels or {})},
             },
             "spec": {"taints": list(taints)} if taints else {},
+            "status": {"capacity": room, "allocatable": room},
         }
         await self.make("/api/v1/nodes", document)
         status = {"status": {"capacity": room, "allocatable": room}}
