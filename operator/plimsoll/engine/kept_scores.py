@@ -16,7 +16,6 @@ from plimsoll.engine.runtime import calling, checked, in_range
 from plimsoll.engine.shared_columns import SharedColumns
 from plimsoll.framework import (
     MAX_SCORE,
-    MIN_SCORE,
     Cluster,
     CycleState,
     IntArray,
@@ -260,7 +259,8 @@ def _asked(plugin: ScorePlugin, state: CycleState, pod: PodInfo, snapshot: Snaps
 
 
 def _lie_in_range(points: IntArray) -> bool:
-    return bool(points.min(initial=MIN_SCORE) >= MIN_SCORE and points.max(initial=MAX_SCORE) <= MAX_SCORE)
+    # One look instead of two, as the least score is 0: without a sign, negative numbers are the largest.
+    return not len(points) or bool(points.view(np.uint64).max() <= MAX_SCORE)
 
 
 def _normalizes(plugin: ScorePlugin) -> TypeGuard[NormalizingPlugin]:

@@ -197,13 +197,15 @@ class KeptVerdicts:
         self._near_failed = failed
         self.failed = np.empty(0, dtype=np.int16)
 
-    def _patch_near(self, rows: RowArray, refusing: Iterable[Refusing]) -> None:
+    def _patch_near(self, rows: RowArray, refusing: list[Refusing]) -> None:
         """The same where rows changed, whose refusals by plugins that look at a node's own pods are given."""
         before = self._near_failed[rows]
-        if self._node_failed is None:
+        if self._node_failed is not None:
+            after = self._node_failed[rows]
+        elif refusing or np.count_nonzero(before != FEASIBLE):
             after = np.full(len(rows), FEASIBLE, dtype=np.int16)
         else:
-            after = self._node_failed[rows]
+            return
         for position, codes in refusing:
             _note(after, position, codes)
         if np.count_nonzero(before != after):

@@ -190,6 +190,12 @@ class Snapshot:
         return self._cluster.fork()
 
     def _cut(self, column: NDArray[ScalarT]) -> NDArray[ScalarT]:
-        window = column[: len(self._cluster)] if self._rows is None else column[self._rows]
+        if self._rows is None:
+            window = column[: len(self._cluster)]
+        elif column.ndim == 1:
+            window = column.take(self._rows)
+        else:
+            # Columns lie in memory one after the other: each is gathered for itself.
+            window = column.T.take(self._rows, axis=1).T
         window.flags.writeable = False
         return window

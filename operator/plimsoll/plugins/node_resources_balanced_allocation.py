@@ -105,7 +105,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
             return all_feasible(snapshot) + 75
         capacity = snapshot.allocatable[:, compared.columns]
         taken = snapshot.requested[:, compared.columns]
-        counted = None if capacity.min(initial=1) > 0 else capacity != 0
+        counted = None if np.count_nonzero(capacity) == capacity.size else capacity != 0
         some = capacity if counted is None else np.maximum(capacity, 1)
         points = _balance((taken + compared.amounts) / some, counted)
         points += 50

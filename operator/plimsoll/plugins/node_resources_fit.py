@@ -68,7 +68,7 @@ FIXED = PODS + 1
 ANY = -(2**63)
 """Less than what is free anywhere."""
 EXACT = 2**53
-"""Every integer up to here is a double."""
+"""Every integer up to here is a double; and these are those without a bit from here on."""
 HOPELESS, PODS_FULL, FIRST_RESOURCE = 1, 2, 2
 """Codes are bits: removing pods cannot help; too many pods; then (shifted) one bit a wanted resource."""
 
@@ -278,13 +278,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtens
             return all_feasible(snapshot)
         capacity = snapshot.allocatable[:, scored.columns]
         taken = _taken(scored, snapshot)
-        everywhere = bool(capacity.min(initial=1) > 0)
+        everywhere = np.count_nonzero(capacity) == capacity.size
         points = self._points(taken, capacity, capacity if everywhere else np.maximum(capacity, 1))
         total = _weighted(points, scored.weights)  # 0 where it is not counted
         if self._shape is None:
-            if everywhere:
-                return divided(total, sum(scored.weights))
-            return divided(total, np.maximum(_weighted(capacity > 0, scored.weights), 1))
+            sums: IntArray | int = sum(scored.weights)
+            if not everywhere:
+                sums = np.maximum(_weighted(capacity > 0, scored.weights), 1)
+            return divided(total, sums)
         sums = _weighted(points > 0, scored.weights)
         rounded: IntArray = (2 * total + sums) // np.maximum(2 * sums, 1)
         return rounded
@@ -393,11 +394,12 @@ def _weighted(columns: IntArray | BoolArray, weights: Sequence[int]) -> IntArray
 
 def divided(numerator: IntArray, divisor: IntArray | int) -> IntArray:
     """The quotient truncated towards zero; products of absurd amounts wrap around and are negative."""
-    # Doubles hold these exactly, and a correctly rounded quotient reaches no integer that the true one
-    # does not: the same result, in a quarter of the time. Negative numbers are large as unsigned ones.
-    if numerator.view(np.uint64).max(initial=0) < EXACT:
+    bits = np.bitwise_or.reduce(numerator, axis=None)
+    if 0 <= bits < EXACT:
+        # Doubles hold these exactly, and their correctly rounded quotient reaches no integer that the true
+        # one does not: the same result, in a quarter of the time.
         return (numerator / divisor).astype(np.int64)
-    if numerator.min() < 0:
+    if bits < 0:
         numerator -= np.fmod(numerator, divisor)
     quotient: IntArray = numerator // divisor
     return quotient
