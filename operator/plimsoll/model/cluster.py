@@ -26,6 +26,7 @@ from plimsoll.model.columns import (
     grown,
 )
 from plimsoll.model.images import ImageState, ImageTable
+from plimsoll.model.kept_columns import KeptColumns
 from plimsoll.model.node import Node, Taint
 from plimsoll.model.objects import ClusterObjects
 from plimsoll.model.pod_info import LARGEST_AMOUNT, PodInfo, Templates
@@ -51,6 +52,7 @@ class Cluster:
             (count), then scalar resources (units) in order of appearance.
         epoch: Rises when rows or axes change their meaning.
         objects: Everything else that decisions read: namespaces, volumes, workloads, budgets.
+        kept: Columns that plugins derived from these.
     """
 
     def __init__(self, templates: Templates | None = None, capacity: int = 64) -> None:
@@ -79,6 +81,7 @@ class Cluster:
         self._labels: dict[str, LabelColumn] = {}
         self._images: ImageTable | None = None
         self._indexes: dict[type[PodIndex], PodIndex] = {}
+        self.kept = KeptColumns()
         self._log: list[int] = []
         self._log_start = 0
         self._node_ticks: IntArray = np.zeros(capacity, dtype=np.int64)

@@ -8,14 +8,23 @@ pods and scalar resources in units, all int64. Every array is read-only.
 concerns the cluster as a whole (domains, totals) is asked of ``snapshot.whole``.
 """
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.model.cluster import CPU, MEMORY, PODS, STORAGE, Cluster
-from plimsoll.model.columns import ABSENT, BoolArray, IdArray, IntArray, LabelColumn, PodIndex, RowArray
+from plimsoll.model.columns import (
+    ABSENT,
+    BoolArray,
+    IdArray,
+    IntArray,
+    LabelColumn,
+    PodIndex,
+    RowArray,
+    columns_of,
+)
 from plimsoll.model.images import ImageState
 from plimsoll.model.node import Node, Taint
 from plimsoll.model.objects import ClusterObjects
@@ -30,7 +39,14 @@ __all__ = ["ABSENT", "CPU", "MEMORY", "PODS", "STORAGE", "Snapshot"]
 class Snapshot:
     """A window on a cluster. Valid until the cluster changes; take a new one, they cost nothing."""
 
-    __slots__ = ("_allocatable", "_cluster", "_nonzero_requested", "_requested", "_rows")
+    __slots__ = (
+        "_allocatable",
+        "_cluster",
+        "_is_supposed",
+        "_nonzero_requested",
+        "_requested",
+        "_rows",
+    )
 
     def __init__(self, cluster: Cluster, rows: RowArray | None = None) -> None:
         self._cluster = cluster
@@ -38,6 +54,7 @@ class Snapshot:
         self._allocatable: IntArray | None = None
         self._requested: IntArray | None = None
         self._nonzero_requested: IntArray | None = None
+        self._is_supposed = False
 
     def __len__(self) -> int:
         return len(self._cluster) if self._rows is None else len(self._rows)
@@ -60,6 +77,7 @@ class Snapshot:
         """The same nodes, as if the pods on them requested that much; shape (N, R)."""
         twin = Snapshot(self._cluster, self._rows)
         twin._requested = requested
+        twin._is_supposed = True
         return twin
 
     @property
@@ -151,6 +169,32 @@ class Snapshot:
         if self._nonzero_requested is None:
             self._nonzero_requested = self._cut(self._cluster.nonzero_requested)
         return self._nonzero_requested
+
+    def kept(
+        self, key: Hashable, compute: "Callable[[Snapshot], NDArray[Any]]", *, of_nodes: bool = False
+    ) -> NDArray[Any]:
+        """A column derived from these, read-only: kept for all nodes, and renewed where they changed.
+
+        Args:
+            key: Whose column, and which; keys hold for all plugins.
+            compute: Its values for the nodes of a snapshot, shape (N, ...). Must look at nothing but each
+                node and the pods on it.
+            of_nodes: Whether it looks at the node objects alone.
+        """
+        if self._rows is not None or self._is_supposed:
+            return compute(self)
+        cluster = self._cluster
+        return cluster.kept.column(
+            key, cluster, lambda rows: compute(Snapshot(cluster, rows)), of_nodes=of_nodes
+        )
+
+    def divisor(self, axes: tuple[int, ...]) -> NDArray[np.float64]:
+        """``allocatable`` of K resources to divide by, shape (N, K): in doubles, 1 where there is none."""
+        return self.kept(
+            ("divisor", axes),
+            lambda some: np.maximum(some.allocatable[:, columns_of(axes)], 1).astype(np.float64),
+            of_nodes=True,
+        )
 
     def requests_row(self, requests: dict[str, int]) -> IntArray:
         """Amounts along the R axis, shape (R,), counting one pod. A resource no node has gets an axis.

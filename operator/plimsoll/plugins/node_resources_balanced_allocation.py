@@ -74,14 +74,26 @@ class _Compared:
     Attributes:
         template: Whose.
         resources: The R axis.
-        columns: The K axes that count.
+        axes: The K axes that count.
+        columns: How to cut them out of the R axis.
         amounts: Shape (K,): what the pod requests.
     """
 
     template: PodTemplate
     resources: tuple[str, ...]
+    axes: tuple[int, ...]
     columns: slice | list[int]
     amounts: IntArray
+
+    def without_pod(self, snapshot: Snapshot) -> IntArray:
+        """150 less the balance without the pod, shape (N,): the same for all pods compared by these axes."""
+        return 150 - self.balance(snapshot.requested[:, self.columns], snapshot)
+
+    def balance(self, taken: IntArray, snapshot: Snapshot) -> IntArray:
+        """How even the use of each node is if so much is taken, shape (N, K) to (N,), 0..100."""
+        capacity = snapshot.allocatable[:, self.columns]
+        counted = None if np.count_nonzero(capacity) == capacity.size else capacity != 0
+        return _balance(taken / snapshot.divisor(self.axes), counted)
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
@@ -103,15 +115,10 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         compared = self._compared(state, pod, snapshot)
         if not len(compared.amounts):
             return all_feasible(snapshot) + 75
-        capacity = snapshot.allocatable[:, compared.columns]
-        taken = snapshot.requested[:, compared.columns]
-        counted = None if np.count_nonzero(capacity) == capacity.size else capacity != 0
-        some = capacity if counted is None else np.maximum(capacity, 1)
-        points = _balance((taken + compared.amounts) / some, counted)
-        points += 50
-        points -= _balance(taken / some, counted)
-        points //= 2
-        points += 50
+        points = compared.balance(snapshot.requested[:, compared.columns] + compared.amounts, snapshot)
+        # The formula in one sum; shifting divides, and rounds down as // does.
+        points += snapshot.kept(("150 - balance", compared.axes), compared.without_pod)
+        points >>= 1
         return points
 
     def _compared(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> _Compared:
@@ -130,6 +137,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         compared = _Compared(
             template=pod.template,
             resources=snapshot.resources,
+            axes=tuple(axes.values()),
             columns=columns_of(list(axes.values())),
             amounts=np.array([requests.get(name, 0) for name in axes], dtype=np.int64),
         )
@@ -144,11 +152,12 @@ def _balance(fractions: FloatArray, counted: BoolArray | None) -> IntArray:
         fractions: Taken of allocatable, shape (N, K), changed on the way; above 1 counts as 1.
         counted: Where a node has the resource at all, shape (N, K); None: everywhere.
     """
-    np.minimum(fractions, 1.0, out=fractions)
+    if fractions.max(initial=0) > 1:
+        np.minimum(fractions, 1.0, out=fractions)
     if fractions.shape[1] == 2:
         deviation = fractions[:, 0] - fractions[:, 1]
         np.abs(deviation, out=deviation)
-        deviation /= 2
+        deviation *= 0.5
         if counted is not None:
             deviation *= counted.all(axis=1)
     else:
