@@ -415,7 +415,9 @@ class TestRevalidate:
         first, second = plan(rebalancing, cluster, SURROUNDINGS).moves
         cluster.displace(first.pod.uid)
 
-        assert revalidate(second, rebalancing, cluster, SURROUNDINGS, [first]) == second
+        cluster.place(replacement_of(first.pod, cluster, first.target), first.target)
+
+        assert revalidate(second, rebalancing, cluster, SURROUNDINGS) == second
 
     def test_a_budget_that_is_used_up_stops_it(self):
         """It is named."""

@@ -94,6 +94,7 @@ def move_of(record: Record, pod: PodInfo) -> Move:
         is_forecast=False,
         workload=workload_of(pod),
         planner=Planner(spec.planner),
+        is_directed=spec.directed,
     )
 
 

@@ -279,6 +279,7 @@ class RecordKeeper:
             reason=move.reason[:REASON_LENGTH],
             from_node=move.source,
             target_node=move.target or None,
+            directed=move.is_directed,
             gain=move.gain,
         )
         phase = Phase.PREDICTED if mode is Mode.DRY_RUN else Phase.PLANNED

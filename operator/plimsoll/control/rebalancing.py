@@ -324,14 +324,19 @@ class Rebalancers:
 
     async def _carry_out(self, policy: SchedulingPolicy, totals: RunTotals, memory: Memory) -> None:
         name = policy.metadata.name
+        broken: set[str] = set()  # bundles of which a move was not made: the rest of them stays
         for move in totals.plan.moves:
             if self._policies.get(name) is not policy:
                 return  # changed, suspended or deleted meanwhile: the rest is dropped
+            if move.bundle in broken:
+                continue
             record = await self.keeper.open(move, name, Mode.ENFORCE, totals.cycle)
             if record is not None and await self._mover.make(
                 record, move, lambda: self._asked_for(policy), memory, totals.evicted
             ):
                 totals.evicted += 1
+            elif move.bundle:
+                broken.add(move.bundle)
 
     # -- approval ------------------------------------------------------------------------------------
 

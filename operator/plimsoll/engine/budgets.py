@@ -63,6 +63,12 @@ class BudgetLedger:
             )
         return None
 
+    def copy(self) -> "BudgetLedger":
+        """The same, to be restored when moves are taken back."""
+        twin = BudgetLedger(())
+        twin._by_namespace, twin._spent = self._by_namespace, dict(self._spent)
+        return twin
+
     def take(self, pod: PodInfo) -> str:
         """Count an eviction; the key of the budget that covers the pod, "" when none does."""
         budgets = self.over(pod)

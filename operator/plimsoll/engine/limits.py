@@ -7,7 +7,7 @@ Source: descheduler v0.36, ``pkg/descheduler/evictions/evictions.go``.
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from plimsoll.framework.strategy import Refusal
@@ -113,8 +113,26 @@ class Tally:
     by_namespace: Counter[str] = field(default_factory=Counter)
     by_workload: Counter[str] = field(default_factory=Counter)
 
-    def reached(self, node: str, namespace: str, workload: Workload) -> LimitReached | None:
-        """The first ceiling that one more eviction would break, None when there is none."""
+    def copy(self) -> "Tally":
+        """The same, to be restored when moves are taken back."""
+        return replace(
+            self,
+            by_node=Counter(self.by_node),
+            by_namespace=Counter(self.by_namespace),
+            by_workload=Counter(self.by_workload),
+        )
+
+    def reached(
+        self, node: str, namespace: str, workload: Workload, but: LimitLevel | None = None
+    ) -> LimitReached | None:
+        """The first ceiling that one more eviction would break, None when there is none.
+
+        Args:
+            node: That the pod would leave.
+            namespace: Of the pod.
+            workload: Of the pod.
+            but: A level that does not matter.
+        """
         flying = self.in_flight.get(workload.uid, 0)
         for level, ceiling, key, done, what in (
             (LimitLevel.TOTAL, self.limits.total, "", self.total, "in this cycle"),
@@ -145,7 +163,7 @@ class Tally:
                 f"of {workload.name}" + (f", {flying} still in flight" if flying else ""),
             ),
         ):
-            if ceiling == NO_CEILING:
+            if ceiling == NO_CEILING or level is but:
                 continue
             most = ceiling.of(0 if ceiling.count is not None else self.population(level, key))
             if most is not None and done + 1 > most:

@@ -86,6 +86,9 @@ class Move:
         workload: Whose pod it is.
         budget: The PodDisruptionBudget that covers it (``namespace/name``), or "".
         planner: Who decided it.
+        is_directed: Whether the target was chosen for the replacement, which is sent there if it is
+            feasible, instead of being expected there as the scheduler's best.
+        bundle: What tells moves that stand and fall together from others, or "".
     """
 
     pod: PodInfo
@@ -99,6 +102,8 @@ class Move:
     workload: Workload
     budget: str = ""
     planner: Planner = Planner.PROVEN
+    is_directed: bool = False
+    bundle: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from plimsoll.engine.runtime import calling
-from plimsoll.framework.strategy import Candidate, Strategy, Verdict
+from plimsoll.framework.strategy import Proposal, Strategy, Verdict
 from plimsoll.framework.strategy_context import StrategyContext
 
-Judge = Callable[[Candidate], Verdict | None]
-"""Says what becomes of a candidate; None wants no more of them."""
+Judge = Callable[[Proposal], Verdict | None]
+"""Says what becomes of a proposal; None wants no more of them."""
 
 
 def run_strategy(strategy: Strategy, context: StrategyContext, judge: Judge) -> None:

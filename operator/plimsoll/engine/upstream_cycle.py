@@ -20,7 +20,7 @@ from plimsoll.engine.moves import workload_of
 from plimsoll.engine.populations import Populations
 from plimsoll.engine.strategy_run import run_strategy
 from plimsoll.framework import Cluster, PluginError, PodInfo
-from plimsoll.framework.strategy import Candidate, Evictor, Refusal, Strategy, StrategyKind, Verdict
+from plimsoll.framework.strategy import Candidate, Evictor, Proposal, Refusal, Strategy, StrategyKind, Verdict
 from plimsoll.framework.strategy_context import (
     Measurements,
     NodeClasses,
@@ -194,7 +194,9 @@ class _Run:
         ]
         self.context.protected.clear()
 
-    def _judge(self, candidate: Candidate, strategy: str) -> Verdict | None:
+    def _judge(self, candidate: Proposal, strategy: str) -> Verdict | None:
+        if not isinstance(candidate, Candidate):
+            return Verdict.REFUSED  # descheduler knows of no pods that stand and fall together
         pod, node = candidate.pod, candidate.node
         if not pod.uid:
             return Verdict.REFUSED

@@ -65,6 +65,7 @@ from plimsoll.framework.status import (
     unschedulable,
 )
 from plimsoll.framework.strategy import (
+    Bundle,
     Evictor,
     Refusal,
     Strategy,
@@ -191,6 +192,7 @@ __all__ = [
     "Binder",
     "BinderPort",
     "BoolArray",
+    "Bundle",
     "CSIDriver",
     "CSINode",
     "CSIStorageCapacity",

@@ -59,15 +59,29 @@ class Candidate:
         pod: The pod.
         node: The node that it runs on.
         reason: Why it should go, in one sentence without its name; becomes the record's reason.
+        target: The node that it should go to, for pods of our own schedulers only: the target is held, and
+            the replacement is sent there if it is feasible, whatever its score. "" leaves the choice to
+            the scheduler, whose best node must then be another one.
     """
 
     pod: PodInfo
     node: str
     reason: str
+    target: str = ""
 
 
-Candidates: TypeAlias = Generator[Candidate, Verdict, None]
-"""What a strategy returns: candidates out, verdicts in."""
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Candidates of which all go or none does, in this order; the limit for a node does not apply to them."""
+
+    candidates: tuple[Candidate, ...]
+
+
+Proposal: TypeAlias = Candidate | Bundle
+"""What a planner judges: one pod, or several that stand and fall together."""
+
+Candidates: TypeAlias = Generator[Proposal, Verdict, None]
+"""What a strategy returns: proposals out, verdicts in."""
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ from hypothesis import given
 
 from plimsoll.engine.strategy_run import run_strategy
 from plimsoll.framework.args import NoArgs
-from plimsoll.framework.strategy import Candidate, Evictor, Refusal, Strategy, Verdict
+from plimsoll.framework.strategy import Bundle, Candidate, Evictor, Proposal, Refusal, Strategy, Verdict
 from plimsoll.framework.strategy_context import (
     Planner,
     StrategyContext,
@@ -63,11 +63,13 @@ class StrategyConformance:
         )
         proposed: list[Candidate] = []
 
-        def judge(candidate: Candidate) -> Verdict:
-            proposed.append(candidate)
+        def judge(proposal: Proposal) -> Verdict:
+            together = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
+            proposed.extend(together)
             if verdict is Verdict.ACCEPTED:
-                cluster.displace(candidate.pod.uid)
-                context.unplaced.discard(candidate.pod.uid)
+                for candidate in together:
+                    cluster.displace(candidate.pod.uid)
+                    context.unplaced.discard(candidate.pod.uid)
             return verdict
 
         run_strategy(self.strategy, context, judge)

@@ -62,6 +62,11 @@ class EvictionSpec(Resource):
         default=None,
         description="Node that the replacement is expected on; left out when none is expected.",
     )
+    directed: bool = Field(
+        default=False,
+        description="Whether the replacement is sent to the target, whatever its score, instead of being "
+        "expected there as the scheduler's choice.",
+    )
     gain: int | None = Field(
         default=None,
         description="Points by which the target's total score beats that of the present node.",

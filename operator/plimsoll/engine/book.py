@@ -1,0 +1,263 @@
+"""The state of one plan: a fork with all moves made, what limits and budgets have left, and the proof.
+
+See :mod:`plimsoll.engine.plan` for what a proposal passes on its way.
+"""
+
+from dataclasses import replace
+
+from plimsoll.engine.budgets import BudgetLedger
+from plimsoll.engine.cycle import Ranking, Scheduler
+from plimsoll.engine.limits import LimitLevel, Tally, Workload
+from plimsoll.engine.moves import (
+    REPLACEMENT,
+    Circumstances,
+    Move,
+    Rebalancing,
+    Refused,
+    replacement_of,
+    workload_of,
+)
+from plimsoll.engine.populations import Populations
+from plimsoll.engine.profile import Profile
+from plimsoll.engine.runtime import calling
+from plimsoll.framework import Cluster, PluginError, PodInfo
+from plimsoll.framework.strategy import Bundle, Candidate, Proposal, Refusal, StrategyKind, Verdict
+from plimsoll.framework.strategy_context import (
+    OwnerCounts,
+    Planner,
+    ReadyCounts,
+    StrategyContext,
+    UnplacedPods,
+    considered_nodes,
+)
+
+#: Why a pod of a bundle stays that another proposal has moved already.
+MOVED = Refusal("Moved", "it moves already")
+
+
+class Book:
+    """The state of one plan: the fork with all moves made, what limits and budgets have left."""
+
+    def __init__(self, rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> None:
+        self.moves: list[Move] = []
+        self.refused: list[Refused] = []
+        self._rebalancing = rebalancing
+        for counts in (OwnerCounts, ReadyCounts):  # counted once and kept up to date, not in every fork
+            cluster.index(counts)
+        self._fork = cluster.fork()
+        self._moved: set[str] = set()
+        self._schedulers: dict[int, Scheduler] = {}
+        self._ledger = BudgetLedger(self._fork.objects.budgets.values())
+        self._memory = circumstances.memory
+        self._balancing = {each.name for each in rebalancing.strategies if each.kind is StrategyKind.BALANCE}
+        self.context = StrategyContext(
+            cluster=self._fork,
+            nodes=considered_nodes(self._fork, rebalancing.nodes),
+            now=circumstances.now,
+            evictors=tuple(rebalancing.evictors),
+            planner=Planner.PROVEN,
+            unplaced=UnplacedPods(circumstances.unplaced),
+            measurements=circumstances.measurements,
+        )
+        self._tally = Tally(
+            rebalancing.limits, Populations(self.context), circumstances.in_flight, circumstances.recent
+        )
+
+    def judge(self, proposal: Proposal, strategy: str) -> Verdict | None:
+        """Prove and book a proposal, or refuse it; None when the cycle's total is used up.
+
+        A plugin or evictor that raises harms this proposal only.
+        """
+        if isinstance(proposal, Bundle):
+            return self._judge_all(proposal, strategy)
+        return self._judge(proposal, strategy)
+
+    def _judge(self, candidate: Candidate, strategy: str, but: LimitLevel | None = None) -> Verdict | None:
+        pod = candidate.pod
+        if pod.uid in self._moved or pod.uid.startswith(REPLACEMENT):
+            return Verdict.REFUSED  # strategies see replacements in their new places, before they are there
+        workload = workload_of(pod)
+        limit = self._tally.reached(candidate.node, pod.namespace, workload, but)
+        try:
+            answer = (
+                self._protection(candidate)
+                or (limit.refusal if limit else None)
+                or self._ledger.refusal(pod)
+                or self._lesson(pod, strategy, workload)
+                or self._prove(candidate, strategy, workload)
+            )
+        except PluginError as exc:
+            answer = Refusal("PluginError", str(exc))
+        if isinstance(answer, Move):
+            self._tally.count(answer.source, pod.namespace, workload)
+            self.moves.append(replace(answer, budget=self._ledger.take(pod)))
+            self.make(answer)
+            return Verdict.ACCEPTED
+        self.refused.append(Refused(pod, strategy, candidate.reason, answer))
+        if limit is not None and limit.level.ends_cycle:
+            return None
+        if limit is not None and limit.level is LimitLevel.NODE:
+            return Verdict.NODE_CLOSED
+        return Verdict.REFUSED
+
+    def _judge_all(self, bundle: Bundle, strategy: str) -> Verdict | None:
+        """Book all candidates or none: what was booked is taken back when one of them must stay."""
+        made, refused = len(self.moves), len(self.refused)
+        tally, ledger = self._tally.copy(), self._ledger.copy()
+        for candidate in bundle.candidates:
+            verdict = self._judge(candidate, strategy, but=LimitLevel.NODE)
+            if verdict is not Verdict.ACCEPTED:
+                break
+        else:
+            name = bundle.candidates[0].pod.uid if bundle.candidates else ""
+            self.moves[made:] = [replace(move, bundle=name) for move in self.moves[made:]]
+            return Verdict.ACCEPTED
+        why = self.refused[-1].refusal if len(self.refused) > refused else MOVED
+        del self.refused[refused:]
+        for move in reversed(self.moves[made:]):
+            self._take_back(move)
+        del self.moves[made:]
+        self._tally, self._ledger = tally, ledger
+        for each in bundle.candidates:
+            message = f"it goes only with others, and pod {candidate.pod.key} must stay: {why.message}"
+            own = why if each is candidate else Refusal("NotAll", message)
+            self.refused.append(Refused(each.pod, strategy, each.reason, own))
+        return verdict
+
+    def _take_back(self, move: Move) -> None:
+        """Undo a move in the fork."""
+        pod = move.pod
+        self._moved.discard(pod.uid)
+        if move.target:
+            self._fork.displace(f"{REPLACEMENT}{pod.uid}")
+            self._fork.place(pod, move.source)
+        else:
+            self.context.unplaced.set(pod)
+
+    def make(self, move: Move) -> None:
+        """Make a move in the fork: the pod gone, its replacement on the target."""
+        pod = move.pod
+        self._moved.add(pod.uid)
+        self._fork.displace(pod.uid)
+        self.context.unplaced.discard(pod.uid)
+        if move.target and move.target in self._fork.rows:
+            self._fork.place(replacement_of(pod, self._fork, move.target), move.target)
+
+    def collect_protected(self, strategy: str) -> None:
+        """Take over what evictors refused while a strategy looked around."""
+        for each in self.context.protected:
+            self.refused.append(Refused(each.pod, strategy, each.wanted, each.refusal))
+        self.context.protected.clear()
+
+    def _protection(self, candidate: Candidate) -> Refusal | None:
+        pod = candidate.pod
+        for evictor in self._rebalancing.evictors:
+            with calling(evictor.name, "filter"):
+                refusal = evictor.filter(pod, self.context)
+            with calling(evictor.name, "preEvictionFilter"):
+                refusal = refusal or evictor.pre_eviction_filter(pod, self.context)
+            if refusal is not None:
+                return refusal
+        return None
+
+    def _lesson(self, pod: PodInfo, strategy: str, workload: Workload) -> Refusal | None:
+        """Why past moves speak against this one."""
+        budgets = self._ledger.over(pod)
+        refusal = self._memory.budget(budgets[0].key) if budgets else None
+        return refusal or self._memory.held_back(workload.uid, strategy)
+
+    def _prove(self, candidate: Candidate, strategy: str, workload: Workload) -> Move | Refusal:
+        pod, source = candidate.pod, candidate.node
+        if pod.pod.is_terminal:
+            return Move(
+                pod, strategy, candidate.reason, source, "", None, 0, is_forecast=False, workload=workload
+            )
+        named = pod.pod.spec.scheduler_name
+        profile = self._rebalancing.profiles.get(named) or self._rebalancing.forecast
+        if profile is None:
+            return Refusal("OtherScheduler", f'scheduler "{named}" places the pod, and no policy serves it')
+        is_forecast = named not in self._rebalancing.profiles
+        if candidate.target and is_forecast:
+            return Refusal("OtherScheduler", f'scheduler "{named}" places the pod and cannot be told where')
+        standing = self._fork.displace(pod.uid)
+        if standing is None:
+            return Refusal("Gone", f"the pod is not on node {source} any more")
+        try:
+            ranking = self._scheduler(profile).rank(replacement_of(pod, self._fork))
+        finally:
+            self._fork.place(standing, source)
+        if candidate.target:
+            refusal, target = self._sent(candidate, ranking), candidate.target
+        else:
+            refusal, target = self._expected(source, ranking), next(iter(ranking.best), "")
+        if refusal is not None:
+            return refusal
+        if strategy in self._balancing and not candidate.target:
+            for name in ranking.best:
+                back = self._memory.ping_pong(workload.uid, strategy, name)
+                if back is not None:
+                    return back
+        total, own = ranking.total_of(target), ranking.total_of(source)
+        return Move(
+            pod=pod,
+            strategy=strategy,
+            reason=candidate.reason,
+            source=source,
+            target=target,
+            gain=None if own is None or total is None else total - own,
+            ties=1 if candidate.target else len(ranking.best),
+            is_forecast=is_forecast,
+            workload=workload,
+            planner=self._rebalancing.planner,
+            is_directed=bool(candidate.target),
+        )
+
+    def _sent(self, candidate: Candidate, ranking: Ranking) -> Refusal | None:
+        """Why the replacement cannot be sent to the target that the strategy chose."""
+        target = candidate.target
+        if target == candidate.node:
+            return Refusal("NoOtherNode", f"node {target} is its own")
+        if target not in ranking.nodes:
+            why = f": {ranking.diagnosis}" if ranking.diagnosis else ""
+            return Refusal("NotFeasible", f"node {target} is not feasible for it any more{why}")
+        if not self._is_target(target):
+            return Refusal("NotATarget", f"the policy names node {target} no target")
+        return None
+
+    def _expected(self, source: str, ranking: Ranking) -> Refusal | None:
+        """Why the scheduler would not put the replacement on a better node."""
+        best = ranking.best
+        if not best:
+            return Refusal("NoFeasibleNode", str(ranking.diagnosis))
+        if best == (source,) and len(ranking.nodes) == 1:
+            return Refusal("NoOtherNode", f"node {source}, its own, is the only feasible one")
+        highest = int(ranking.totals.max())
+        if source in best:
+            return Refusal(
+                "WouldReturn",
+                f"the scheduler may put it on node {source} again: no other node has a better score"
+                f" than its {highest}",
+            )
+        own = ranking.total_of(source)
+        if own is not None and highest - own < self._rebalancing.margin:
+            return Refusal(
+                "SmallGain",
+                f"node {best[0]} beats its own node by {highest - own} points,"
+                f" the policy asks for {self._rebalancing.margin}",
+            )
+        other = next((name for name in best if not self._is_target(name)), "")
+        if other:
+            return Refusal(
+                "NotATarget", f"the scheduler may put it on node {other}, which the policy names no target"
+            )
+        return None
+
+    def _scheduler(self, profile: Profile) -> Scheduler:
+        known = self._schedulers.get(id(profile))
+        if known is None:
+            known = self._schedulers[id(profile)] = Scheduler(profile, self._fork)
+        return known
+
+    def _is_target(self, name: str) -> bool:
+        targets = self._rebalancing.targets
+        return targets.is_empty or targets.matches(self._fork.nodes[self._fork.rows[name]].labels)
