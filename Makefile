@@ -56,7 +56,8 @@ e2e: $(STAMP) $(TOOLS) ## the end-to-end tests: PLIMSOLL_E2E_KUBECONFIG=<file> t
 	$(BIN)/python -m pytest tests/e2e $(ARGS)
 
 deploy-check: $(STAMP) $(TOOLS) ## what deploy/ installs: rendered, judged by a server, run under exactly its rights
-	$(BIN)/python -m pytest tests/deploy tests/e2e/test_deploying.py tests/e2e/test_least_privilege.py $(ARGS)
+	$(BIN)/python -m pytest tests/deploy tests/e2e/test_deploying.py tests/e2e/test_installing.py \
+		tests/e2e/test_least_privilege.py $(ARGS)
 
 vectors: $(STAMP) ## decide recorded cases again: VECTORS=<folder> [FAMILY=<name>]
 	$(BIN)/python -m plimsoll.testing.replay $(or $(VECTORS),../shared/vectors) $(if $(FAMILY),--family $(FAMILY))

@@ -15,7 +15,7 @@ import aiohttp
 import yaml
 from aiohttp import web
 
-from e2e.authorizing import Asked, Rights
+from e2e.authorizing import Asked
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -124,7 +124,7 @@ def _status(code: int, reason: str, message: str) -> web.Response:
 
 
 @asynccontextmanager
-async def door(server: str, grants: set[Call] | Rights) -> AsyncIterator[Door]:
+async def door(server: str, grants: set[Call] | Callable[[Asked], bool]) -> AsyncIterator[Door]:
     """Open a door on loopback.
 
     Args:

@@ -1,0 +1,123 @@
+"""docs/install.md, carried out: each command as it is written, and a cluster that is left as it was found."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from deploy.tools import ROOT, tool
+from e2e.hosting import Host
+from e2e.polling import eventually
+from e2e.speaking import speaking
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import StartDevCluster
+    from e2e.operating import Operator
+    from e2e.speaking import Speaker
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,  # a whole life of an installation
+    pytest.mark.timeout(600),
+]
+
+Obj = dict[str, Any]
+
+
+def commands(section: str) -> list[str]:
+    """The commands of a section, one mark for where it begins to take away."""
+    text = (ROOT / "docs/install.md").read_text(encoding="utf-8")
+    (chosen,) = re.findall(rf"^## {section}\n(.*?)(?=^## )", text, re.MULTILINE | re.DOTALL)
+    found = []
+    for part in re.split(r"^(?=### )", chosen, flags=re.MULTILINE):
+        if part.startswith("### Uninstall"):
+            found.append("")
+        for block in re.findall(r"^```console\n(.*?)^```", part, re.MULTILINE | re.DOTALL):
+            found += re.findall(r"^\$ (.+)$", block, re.MULTILINE)
+    return found
+
+
+async def told(command: str, environment: dict[str, str]) -> str:
+    """What a shell says to a command that must succeed."""
+    process = await asyncio.create_subprocess_exec(
+        "bash",
+        "-euo",
+        "pipefail",
+        "-c",
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        said, _ = await asyncio.wait_for(process.communicate(), 150)
+    except TimeoutError:
+        process.kill()
+        said, _ = await process.communicate()
+        raise AssertionError(f"$ {command}\nhas not ended: {said.decode()}") from None
+    assert process.returncode == 0, f"$ {command}\n{said.decode()}"
+    return said.decode()
+
+
+async def everything(speaker: Speaker) -> set[str]:
+    """Each object of the cluster, with what it bears; but for events, which fade."""
+    paths = ["/api/v1"]
+    for group in (await speaker.request("GET", "/apis")).accepted()["groups"]:
+        paths += (f"/apis/{each['groupVersion']}" for each in group["versions"])
+    found = set()
+    for path in paths:
+        for resource in (await speaker.request("GET", path)).accepted()["resources"]:
+            if "list" not in resource["verbs"] or resource["name"] == "events" or "metrics.k8s.io" in path:
+                continue
+            listed = (await speaker.request("GET", f"{path}/{resource['name']}")).accepted()["items"]
+            for each in listed:
+                meta = each["metadata"]
+                bears = [*meta.get("finalizers", ()), *meta.get("labels", ()), *meta.get("annotations", ())]
+                found.add(
+                    f"{path}/{resource['name']} {meta.get('namespace', '')}/{meta['name']} {sorted(bears)}"
+                )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("section", "uses"), [("With kubectl", "kubectl"), ("With Helm", "helm")], ids=["kubectl", "helm"]
+)
+async def test_an_installation_comes_works_and_goes_as_the_page_says(
+    section: str,
+    uses: str,
+    start_devcluster: StartDevCluster,
+    start_operator: Callable[..., Operator],
+    tmp_path: Path,
+) -> None:
+    """Install, look, allow, upgrade, uninstall: all succeeds, nothing is forbidden, nothing is left."""
+    cluster = start_devcluster("--nodes", "2")
+    environment = {
+        "PATH": f"{Path(tool('kubectl')).parent}:{Path(tool('helm')).parent}:/usr/bin:/bin",
+        "KUBECONFIG": str(cluster.kubeconfig),
+        "HOME": str(tmp_path),
+    }
+    steps = commands(section)
+    assert any(step.startswith(uses) for step in steps)
+    async with speaking(cluster.kubeconfig) as speaker:
+        before = await everything(speaker)
+        host = Host(speaker, cluster, start_operator, tmp_path)
+        speaker.begin(host.run())
+        refused: set[tuple[str, str, str]] | None = None
+        for step in steps:
+            if not step:
+                assert await everything(speaker) - before, "something was installed"
+                refused = set(host.refused)
+                continue
+            await told(step, environment)
+
+        assert refused == set(), "while it was installed"
+        await eventually(lambda: everything(speaker), lambda after: after == before)
+    assert host.ran, "the operator ran"
+    assert host.tested == ([0] if uses == "helm" else [])
