@@ -48,6 +48,10 @@ def _scheduling(**fields: Any) -> dict[str, Any]:
     return {"scheduling": {"schedulerName": "plimsoll"} | fields}
 
 
+def _extender(**fields: Any) -> dict[str, Any]:
+    return _scheduling(extenders=[{"urlPrefix": "http://gpu"} | fields])
+
+
 def _rebalancing(**fields: Any) -> dict[str, Any]:
     return {"rebalancing": fields}
 
@@ -69,6 +73,7 @@ def _expression(**fields: Any) -> dict[str, Any]:
 
 
 _EXPRESSION = "spec.scope.podSelector.matchExpressions[0]"
+_EXTENDER = "spec.scheduling.extenders[0]"
 _A = MalformedPolicy
 
 BY_HAND = (
@@ -198,6 +203,65 @@ BY_HAND = (
         "args-as-a-list",
         _scheduling(pluginConfig=[{"name": "A", "args": [1]}]),
         "spec.scheduling.pluginConfig[0].args",
+    ),
+    # Scheduling: extenders.
+    _A("extender-without-a-scheme", _extender(urlPrefix="gpu.example.com"), f"{_EXTENDER}.urlPrefix"),
+    _A("extender-with-a-password", _extender(urlPrefix="http://a:b@gpu"), f"{_EXTENDER}.urlPrefix"),
+    _A("extender-in-a-file", _extender(urlPrefix="file:///etc/passwd"), f"{_EXTENDER}.urlPrefix"),
+    _A("verb-with-a-query", _extender(filterVerb="filter?a=b"), f"{_EXTENDER}.filterVerb"),
+    _A("scores-without-a-weight", _extender(prioritizeVerb="prioritize"), f"{_EXTENDER}.weight"),
+    _A("scores-of-no-weight", _extender(prioritizeVerb="prioritize", weight=0), f"{_EXTENDER}.weight"),
+    _A(
+        "https-over-http", _extender(enableHTTPS=True, tlsConfig={"insecure": True}), f"{_EXTENDER}.urlPrefix"
+    ),
+    _A("https-of-nobody", _extender(urlPrefix="https://gpu", enableHTTPS=True), f"{_EXTENDER}.enableHTTPS"),
+    _A(
+        "verified-and-not",
+        _extender(urlPrefix="https://gpu", tlsConfig={"insecure": True, "caData": "YQ=="}),
+        f"{_EXTENDER}.tlsConfig.insecure",
+    ),
+    _A(
+        "certificate-without-a-key",
+        _extender(urlPrefix="https://gpu", tlsConfig={"certData": "YQ=="}),
+        f"{_EXTENDER}.tlsConfig.keyData",
+    ),
+    _A(
+        "certificate-in-a-file",
+        _extender(urlPrefix="https://gpu", tlsConfig={"caFile": "/etc/ca.crt"}),
+        f"{_EXTENDER}.tlsConfig.caFile",
+        unknown=True,
+    ),
+    _A("timeout-of-minutes", _extender(httpTimeout="2m"), f"{_EXTENDER}.httpTimeout"),
+    _A("timeout-in-nanoseconds", _extender(httpTimeout=5_000_000_000), f"{_EXTENDER}.httpTimeout"),
+    _A(
+        "managed-cpu",
+        _extender(managedResources=[{"name": "cpu"}]),
+        f"{_EXTENDER}.managedResources[0].name",
+    ),
+    _A(
+        "managed-by-kubernetes",
+        _extender(managedResources=[{"name": "kubernetes.io/gpu"}]),
+        f"{_EXTENDER}.managedResources[0].name",
+    ),
+    _A(
+        "managed-by-two",
+        _scheduling(
+            extenders=[
+                {"urlPrefix": f"http://{name}", "managedResources": [{"name": "example.com/gpu"}]}
+                for name in ("a", "b")
+            ]
+        ),
+        "spec.scheduling.extenders",
+    ),
+    _A(
+        "two-binders",
+        _scheduling(extenders=[{"urlPrefix": f"http://{name}", "bindVerb": "bind"} for name in ("a", "b")]),
+        "spec.scheduling.extenders",
+    ),
+    _A(
+        "extender-twice",
+        _scheduling(extenders=[{"urlPrefix": "http://a"}, {"urlPrefix": "http://a"}]),
+        "spec.scheduling.extenders[1]",
     ),
     # Rebalancing: mode and schedule.
     _A("mode-in-lower-case", _rebalancing(mode="dryRun"), "spec.rebalancing.mode"),
@@ -354,6 +418,16 @@ _VALID = {"name": "a", "schedulerName": "plimsoll", "key": "a", "operator": "Exi
 """A valid value for each required field."""
 
 
+def _valid(name: str, schema: dict[str, Any], value: str = "") -> Any:
+    """A valid value for a required field of a schema, made of ``value`` if it must differ from others."""
+    pattern = schema["properties"][name].get("pattern", "")
+    if pattern.startswith("^https"):
+        return f"https://{value or 'a'}"
+    if "?/[" in pattern:
+        return f"example.com/{value or 'a'}"
+    return value or _VALID[name]
+
+
 def _around(path: tuple[str | int, ...], schema: dict[str, Any], value: Any) -> Any:
     """The smallest object of a schema that holds ``value`` at ``path`` and is valid elsewhere."""
     if not path:
@@ -362,7 +436,7 @@ def _around(path: tuple[str | int, ...], schema: dict[str, Any], value: Any) -> 
     if isinstance(step, int):
         return [_around(tuple(rest), schema["items"], value)]
     below = schema.get("properties", {}).get(step) or schema.get("additionalProperties", {})
-    filled = {name: _VALID[name] for name in schema.get("required", ()) if name != step}
+    filled = {name: _valid(name, schema) for name in schema.get("required", ()) if name != step}
     return filled | {step: _around(tuple(rest), below, value)}
 
 
@@ -393,7 +467,8 @@ def _items(schema: dict[str, Any], count: int) -> Iterator[Any]:
     """That many items, each valid and no two alike where the schema allows so many."""
     for n in range(count):
         if schema["type"] == "object":
-            yield {name: _VALID[name] for name in schema["required"]} | {schema["required"][0]: f"a{n}"}
+            first, *others = schema["required"]
+            yield {name: _valid(name, schema) for name in others} | {first: _valid(first, schema, f"a{n}")}
         else:
             yield schema.get("enum", [f"a{n}"])[n % len(schema.get("enum", ["a"]))]
 
@@ -414,7 +489,7 @@ def _generated(root: dict[str, Any]) -> Iterator[MalformedPolicy]:
                 f"{_named(path)}-unknown-field", _around(odd, root, 1), _named(odd), unknown=True
             )
         for name in schema.get("required", ()):
-            rest = {other: _VALID[other] for other in schema["required"] if other != name}
+            rest = {other: _valid(other, schema) for other in schema["required"] if other != name}
             yield MalformedPolicy(
                 f"{_named((*path, name))}-missing", _around(path, root, rest), _named((*path, name))
             )

@@ -13,10 +13,12 @@ from pydantic import ValidationError
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.extender import Extender, ExtenderTLS, ManagedResource
 from plimsoll.api.v1alpha1.limits import EvictionBudget
 from plimsoll.api.v1alpha1.resource import Resource
 from plimsoll.api.v1alpha1.rules import RULE_BROKEN
 from plimsoll.api.v1alpha1.schedules import Schedule
+from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scope import NamespaceScope, PriorityThreshold
 from plimsoll.api.v1alpha1.selectors import LabelSelectorRequirement, SelectorOperator
 
@@ -30,8 +32,49 @@ CRON = st.one_of(
     st.tuples(*[st.sampled_from(["*", "1", "1-3", "2,4", "*/2"])] * 5).map("  ".join),
 )
 NAMES = st.lists(st.sampled_from(["a", "b", "c"]), unique=True)
+MANAGED = st.lists(
+    st.sampled_from(["example.com/gpu", "example.com/fpga"]).map(lambda name: {"name": name}),
+    unique_by=lambda one: one["name"],
+)
+EXTENDERS = st.lists(
+    st.fixed_dictionaries(
+        {"urlPrefix": st.sampled_from(["http://a", "http://b", "http://c"])},
+        optional={"bindVerb": st.sampled_from(["", "bind"]), "managedResources": MANAGED},
+    ),
+    unique_by=lambda one: one["urlPrefix"],
+)
+TLS = st.fixed_dictionaries(
+    {},
+    optional={
+        "insecure": st.booleans(),
+        "caData": st.just("YQ=="),
+        "certData": st.just("YQ=="),
+        "keyData": st.just("YQ=="),
+    },
+)
 
 WIRE = {
+    ManagedResource: st.fixed_dictionaries(
+        {
+            "name": st.sampled_from(
+                ["example.com/gpu", "kubernetes.io/a", "a.kubernetes.io/b", "requests.example.com/gpu"]
+            )
+        }
+    ),
+    ExtenderTLS: TLS,
+    Extender: st.fixed_dictionaries(
+        {"urlPrefix": st.sampled_from(["http://a", "https://a/b"])},
+        optional={
+            "prioritizeVerb": st.sampled_from(["", "prioritize"]),
+            "weight": st.integers(0, 2),
+            "enableHTTPS": st.booleans(),
+            "tlsConfig": st.sampled_from([{}, {"insecure": True}, {"caData": "YQ=="}, {"insecure": False}]),
+            "httpTimeout": st.sampled_from(["0s", "5s", "60s", "1m", "1m1s", "61s", "1h", "100ms"]),
+        },
+    ),
+    SchedulingSpec: st.fixed_dictionaries(
+        {"schedulerName": st.just("gpus")}, optional={"extenders": EXTENDERS}
+    ),
     Schedule: st.fixed_dictionaries(
         {},
         optional={

@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 
 from engine.toys import Fifo
 from plimsoll.control.blaming import PluginFailures
+from plimsoll.control.extending import Extending
+from plimsoll.control.fencing import Fence
 from plimsoll.control.policies import Policies
 from plimsoll.control.ports import Answer, Verdict
 from plimsoll.control.reconciling import EVERY_S, reconcile
@@ -15,6 +17,8 @@ from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.fakes import (
     DONE,
     FakeClock,
+    FakeExtenders,
+    FakePods,
     FakePolicyStatuses,
     FakeRandomness,
     RememberingObserver,
@@ -56,6 +60,10 @@ class Scene:
         self.rebalancing = NoRebalancing()
         self.observer = RememberingObserver()
         self.failures = PluginFailures()
+        self.extenders = FakeExtenders()
+        self.extending = Extending(
+            self.extenders, FakePods(), fence=Fence(self.clock), clock=self.clock, observer=self.observer
+        )
         self.policies = Policies(
             registry=registry,
             defaults=[Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry],
@@ -67,6 +75,7 @@ class Scene:
             randomness=FakeRandomness(),
             observer=self.observer,
             failures=self.failures,
+            extending=self.extending,
             serve=self._serve,
         )
         self.exists = []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from e2e.extending import Extender, extenders_served, with_extenders
 from e2e.ganging import a_gang, until_phase
 from e2e.polling import eventually
 from e2e.scene import POLICIES
@@ -46,6 +47,17 @@ async def everything(scene: Scene) -> None:
     await claims_that_wait(scene)
     await a_gang(scene, "gang", 2, cpu="10m")
     await until_phase(scene, "gang", "Running")
+    await a_pod_of_an_extender(scene)
+
+
+async def a_pod_of_an_extender(scene: Scene) -> None:
+    """It is read whole, to be shown."""
+    with extenders_served() as served:
+        extender = Extender(served, scene.name)
+        await extender.does(filter={"only": [f"{scene.name}-new"]})
+        scheduler, _ = await with_extenders(scene, {"urlPrefix": extender.url, "filterVerb": "filter"})
+        await scene.pod("extended", schedulerName=scheduler, cpu="1m")
+        await scene.until_bound("extended")
 
 
 async def claims_that_wait(scene: Scene) -> None:

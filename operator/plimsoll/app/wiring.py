@@ -19,10 +19,12 @@ from plimsoll.adapters.binding import PodBinder
 from plimsoll.adapters.claiming import VolumePatcher
 from plimsoll.adapters.discovering import shadowing_evictions
 from plimsoll.adapters.evicting import PodEvictor
+from plimsoll.adapters.extender import HTTPExtenders
 from plimsoll.adapters.groups import PodGroupStatusPatcher
 from plimsoll.adapters.listing import PolicyList
 from plimsoll.adapters.patching import PodStatusPatcher, PolicyStatusPatcher
 from plimsoll.adapters.preempting import PodPreemptor
+from plimsoll.adapters.reading import PodDocuments
 from plimsoll.adapters.recording import EventRecorder
 from plimsoll.adapters.records import EvictionRecords
 from plimsoll.adapters.resources import WATCHED
@@ -34,6 +36,7 @@ from plimsoll.app.candidacy import candidacy
 from plimsoll.app.serving import serving
 from plimsoll.app.settings import Settings
 from plimsoll.control.blaming import PluginFailures
+from plimsoll.control.extending import Extending
 from plimsoll.control.fencing import Fence
 from plimsoll.control.group_reporting import GroupReports
 from plimsoll.control.ingesting import Ingestion
@@ -139,6 +142,15 @@ class Operator:
             clock=self.clock,
             observer=self.observer,
         )
+        self.extenders = HTTPExtenders()
+        extending = Extending(
+            self.extenders,
+            PodDocuments(session),
+            fence=self.fence,
+            clock=self.clock,
+            observer=self.observer,
+        )
+        self.extender_health = extending.health
         self.loop = SchedulingLoop(
             self.cache,
             self.queue,
@@ -147,6 +159,7 @@ class Operator:
             preemptor=PodPreemptor(session, self.clock),
             statuses=PodStatusPatcher(session, self.clock),
             recorder=self.recorder,
+            extending=extending,
             clock=self.clock,
             meter=self.meter,
             observer=self.observer,
@@ -191,6 +204,7 @@ class Operator:
             randomness=randomness,
             observer=self.observer,
             failures=self.failures,
+            extending=extending,
             serve=self._serve,
         )
         self.rebalancers.on_trouble = self.policies.refresh
@@ -307,6 +321,7 @@ class Operator:
             finally:
                 stop.set()
                 await end_tasks()
+                await self.extenders.close()
                 with contextlib.suppress(asyncio.CancelledError):
                     await front
                 await self.leadership.release()
@@ -363,6 +378,7 @@ class Operator:
             group.create_task(self.rebalancers.run())
             group.create_task(self.evictions.run())
             group.create_task(self.failures.run(self.policies.refresh))
+            group.create_task(self.extender_health.run(self.policies.refresh))
 
     def _login(self) -> kopf.ConnectionInfo:
         settings = self.session.configuration

@@ -100,7 +100,7 @@ class Enqueueing:
         return answer
 
     def _declared(self, scheduler: Scheduler) -> QueueingHints:
-        """The registrations of a profile; for a plugin that cannot say them, every event may help."""
+        """The registrations of a profile; where an extender, or who says none, rejects pods, any may help."""
         plugins = []
         for plugin in scheduler.profile.plugins:
             try:
@@ -109,5 +109,5 @@ class Enqueueing:
                 plugins.append(plugin)
             except PluginError as exc:
                 self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
-        whole = len(plugins) == len(scheduler.profile.plugins)
+        whole = len(plugins) == len(scheduler.profile.plugins) and not scheduler.profile.extenders
         return hints_of(plugins, has_undeclared=not whole)

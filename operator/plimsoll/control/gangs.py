@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from plimsoll.control.binding import Attempt, BindingCycle
 from plimsoll.control.ports import Clock, Note, Recorder
 from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.extender import interested
 from plimsoll.engine.gang import GangDecision, lacking_resources, place_together
 from plimsoll.framework import SUCCESS, Code, CycleState, Nomination, Pod, PodInfo, Status, unschedulable
 from plimsoll.framework.observer import Observer
@@ -226,6 +227,14 @@ class Gangs:
                 members.append((queued.pod, scheduler))
             else:
                 self._queue.remove(queued.pod.uid)
+        vetoes = _veto(members)
+        if vetoes:
+            sentence = (
+                f"extender {vetoes} is asked about one pod at a time, and the members of PodGroup {group.key}"
+                " start together; give them a schedulerName whose policy has no such extender"
+            )
+            self._reject(group, taken, self._sentence(sentence), frozenset({PLUGIN}))
+            return
         decision = place_together(members, cluster, needed)
         by_uid = {queued.pod.uid: queued for queued in taken}
         if decision.is_feasible:
@@ -484,3 +493,12 @@ class Gangs:
             "uid": metadata.uid,
         }
         self._recorder.record(Note(reference, reason, "Scheduling", text[:1024], is_warning=is_warning))
+
+
+def _veto(members: Sequence[tuple[PodInfo, Scheduler]]) -> str:
+    """An extender without whose consent some member may go nowhere, or drive nobody away; "" for none."""
+    for pod, scheduler in members:
+        for each in interested(scheduler.profile.extenders, pod):
+            if each.filter_verb or each.preempt_verb:
+                return each.name
+    return ""

@@ -25,6 +25,7 @@ from plimsoll.api.v1alpha1.field_errors import field_errors, summary
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.control.blaming import PluginFailures
+from plimsoll.control.extending import Extending
 from plimsoll.control.ports import Clock, PolicyStatusWriter, Randomness, Verdict
 from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, PluginSet, ProfileConfig, build_profile
@@ -33,6 +34,9 @@ from plimsoll.framework.observer import Observer
 
 #: The annotation that asks for a run out of turn.
 RUN = "plimsoll.dev/run"
+
+#: The plugin that counts resources, unless an extender does.
+FIT = "NodeResourcesFit"
 
 #: Characters of a condition's message, as the API server allows.
 LONGEST_MESSAGE = 32_768
@@ -89,6 +93,7 @@ class Policies:
         randomness: Breaks ties of schedulers.
         observer: Told of failures.
         failures: Plugins that have failed.
+        extending: Speaks to the extenders of the policies.
         serve: Told the schedulers by name whenever they change.
     """
 
@@ -105,6 +110,7 @@ class Policies:
         randomness: Randomness,
         observer: Observer,
         failures: PluginFailures,
+        extending: Extending,
         serve: Callable[[Mapping[str, Scheduler]], None],
     ) -> None:
         self._registry = registry
@@ -117,6 +123,7 @@ class Policies:
         self._randomness = randomness
         self._observer = observer
         self._failures = failures
+        self._extending = extending
         self._serve = serve
         self._known: dict[str, _Known] = {}
         self._schedulers: dict[str, tuple[SchedulingSpec, Scheduler]] = {}
@@ -169,6 +176,7 @@ class Policies:
         try:
             order: tuple[str, object] = ("", None)
             if policy.spec.scheduling is not None:
+                self._extending.check(policy.spec.scheduling)
                 config = profile_config(policy.spec.scheduling)
                 sort = build_profile(config, self._registry, self._defaults).queue_sort.name
                 order = (sort, config.args.get(sort) or {})
@@ -224,6 +232,7 @@ class Policies:
             if policy.spec.rebalancing is not None:
                 working.append(policy)
         self._serve_profiles(serving, claimed)
+        await self._extending.retain(self._schedulers)
         self._rebalancing.configure(working)
         for known in list(self._known.values()):
             known.lost = lost.get(known.name, ("", ""))
@@ -240,6 +249,7 @@ class Policies:
                 continue
             try:
                 profile = build_profile(profile_config(spec, policies[name]), self._registry, self._defaults)
+                profile = self._extending.equip(profile, spec)
             except Exception as exc:  # noqa: BLE001 - a plugin that breaks at its second birth harms no other policy
                 self._observer.failed(f"profile {name}", repr(exc))
                 continue
@@ -295,12 +305,17 @@ class Policies:
             said(DEGRADED, holds=False, why="AsExpected", text="nothing is missing")
 
     def _failing(self, known: _Known) -> dict[str, str]:
-        """What the plugins of a policy have done wrong, by reason."""
+        """What the plugins and extenders of a policy have done wrong, by reason."""
         if known.accepted is None or known.accepted.spec.scheduling is None:
             return {}
         served = self.scheduler_for(known.accepted.spec.scheduling.scheduler_name)
-        failed = self._failures.of(served.profile.plugin_names) if served else []
-        return {"PluginFailed": "; ".join(failed)} if failed else {}
+        if served is None:
+            return {}
+        found = {
+            "PluginFailed": self._failures.of(served.profile.plugin_names),
+            "ExtenderFailed": self._extending.health.of(served.profile.scheduler_name),
+        }
+        return {reason: "; ".join(sentences) for reason, sentences in found.items() if sentences}
 
     async def _write(self, known: _Known) -> None:
         """Write the status, when it says something new."""
@@ -365,10 +380,16 @@ def profile_config(spec: SchedulingSpec, policy: str = "") -> ProfileConfig:
                     enabled=tuple(Enabled(each.name, each.weight or 0) for each in chosen.enabled),
                     disabled=frozenset(each.name for each in chosen.disabled),
                 )
+    args: dict[str, Mapping[str, Any]] = {each.name: each.args for each in spec.plugin_config}
+    ignored = [
+        each.name for one in spec.extenders for each in one.managed_resources if each.ignored_by_scheduler
+    ]
+    if ignored:
+        args[FIT] = {**args.get(FIT, {}), "ignoredResources": ignored}
     return ProfileConfig(
         scheduler_name=spec.scheduler_name,
         plugins=plugins,
-        args={each.name: each.args for each in spec.plugin_config},
+        args=args,
         arg_paths={
             each.name: f"spec.scheduling.pluginConfig[{position}].args"
             for position, each in enumerate(spec.plugin_config)

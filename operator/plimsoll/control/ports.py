@@ -4,8 +4,8 @@ Adapters implement them for a real API server, :mod:`plimsoll.testing.fakes` for
 simulation for all of it with faults by seed. An expected refusal is a value, never an exception.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
@@ -201,6 +201,65 @@ class LeasePort(Protocol):
 
     async def write(self, lease: Lease) -> tuple[Answer, Lease | None]:
         """Create it, or replace the version that it names; as it was stored, when it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class TLSSettings:
+    """How an HTTPS server is verified, and what it is shown; PEM in base64, empty when there is none."""
+
+    insecure: bool = False
+    server_name: str = ""
+    ca_data: str = ""
+    cert_data: str = ""
+    key_data: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where an HTTP extender is reached.
+
+    Attributes:
+        url: What verbs are appended to.
+        timeout_s: For one answer, from the connection to its last byte.
+        tls: How it is verified.
+    """
+
+    url: str
+    timeout_s: float
+    tls: TLSSettings = TLSSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back from an extender.
+
+    Attributes:
+        content: The body of an answer with status 200; None when there was none.
+        problem: Why there was none, in a sentence.
+    """
+
+    content: bytes | None
+    problem: str = ""
+
+
+class ExtenderPort(Protocol):
+    """Speaks to HTTP extenders."""
+
+    def problem_of(self, endpoint: Endpoint) -> str:
+        """Why this endpoint cannot be spoken to, such as a certificate that is none; empty when it can."""
+
+    async def post(self, endpoint: Endpoint, verb: str, body: bytes) -> Reply:
+        """Ask; never raises, never waits longer than the endpoint's time, never reads without bound."""
+
+    async def retain(self, endpoints: Collection[Endpoint]) -> None:
+        """Close the connections to all others."""
+
+
+class PodReader(Protocol):
+    """Reads pods as they are, every field of them."""
+
+    async def read(self, pod: Pod) -> tuple[Answer, bytes]:
+        """The document of this very pod (by uid); GONE when there is no such pod."""
 
 
 class PolicySource(Protocol):

@@ -13,6 +13,7 @@ from plimsoll.control.binding import Attempt, BindingCycle
 from plimsoll.control.claiming import ClaimBinder
 from plimsoll.control.enqueueing import Enqueueing
 from plimsoll.control.explaining import Explanations, nominated_to
+from plimsoll.control.extending import Extending
 from plimsoll.control.gangs import Gangs, Hands
 from plimsoll.control.metering import Meter
 from plimsoll.control.ports import (
@@ -29,6 +30,7 @@ from plimsoll.control.ports import (
 from plimsoll.control.preempting import Preemption
 from plimsoll.control.victim_evictions import VictimEvictions
 from plimsoll.engine.cycle import Decision, Outcome, Scheduler
+from plimsoll.engine.extender import interested
 from plimsoll.framework import (
     Code,
     CycleState,
@@ -70,6 +72,7 @@ class SchedulingLoop:
         observer: Told of attempts and bindings.
         groups: Which pods start together; they must be told every event before this loop is.
         evictions: Evicts victims for policies that do not want them deleted.
+        extending: Asks the extenders of profiles; without it, profiles have none.
 
     Attributes:
         gangs: Decides on pods that start together.
@@ -90,6 +93,7 @@ class SchedulingLoop:
         observer: Observer,
         groups: Groups | None = None,
         evictions: VictimEvictions | None = None,
+        extending: Extending | None = None,
     ) -> None:
         self._schedulers: Mapping[str, Scheduler] = {}
         self._enqueueing = Enqueueing(queue, cache.cluster.objects, clock, observer)
@@ -107,6 +111,7 @@ class SchedulingLoop:
             is_waiting=lambda uid: uid in queue and not cache.node_of(uid),
         )
         self._recorder = recorder
+        self._extending = extending
         self._clock = clock
         self._meter = meter
         self._observer = observer
@@ -227,14 +232,19 @@ class SchedulingLoop:
             with self._meter.attempt(queued.pod.pod.spec.scheduler_name):
                 return self._attempt(queued)
         except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
-            uid = queued.pod.uid
-            self._observer.failed("scheduling", f"{queued.pod.key}: {exc!r}")
-            node = self._cache.assumed.get(uid, "")
-            self._cache.forget(uid)
-            self._queue.failed(uid, self._clock.monotonic(), frozenset())
-            if node:
-                self._free(queued.pod, node)
+            self._broken(queued, exc)
             return False
+
+    def _broken(self, queued: QueuedPod, exc: Exception) -> None:
+        """Something of ours broke on the way: the pod is tried again."""
+        uid = queued.pod.uid
+        self._observer.failed("scheduling", f"{queued.pod.key}: {exc!r}")
+        node = self._cache.assumed.get(uid, "")
+        self._cache.forget(uid)
+        self._queue.failed(uid, self._clock.monotonic(), frozenset())
+        if node:
+            self._free(queued.pod, node)
+        self._work.set()
 
     def _attempt(self, queued: QueuedPod) -> bool:
         """Try one pod; whether a binding was started."""
@@ -246,6 +256,10 @@ class SchedulingLoop:
             return False
         if self.gangs.attempt(queued, self.schedulers):
             return False
+        if self._extending is not None and interested(scheduler.profile.extenders, pod):
+            # Others have a say in it, over the network: it goes on beside the loop.
+            self._beside(self._extend(queued, scheduler, self._extending))
+            return False
         began = self._clock.monotonic()
         try:
             decision = scheduler.schedule(pod)
@@ -256,23 +270,62 @@ class SchedulingLoop:
             self._explanations.explain(pod.pod, "SchedulerError", problem)
             self._queue.failed(pod.uid, self._clock.monotonic(), frozenset())
             return False
+        attempt = self._decided(queued, scheduler, decision, began)
+        if attempt is None:
+            return False
+        self._queue.settled(pod.uid)
+        self._beside(self._bind(queued, attempt)).add_done_callback(lambda _: self._slots.release())
+        return True
+
+    async def _extend(self, queued: QueuedPod, scheduler: Scheduler, extending: Extending) -> None:
+        """Try one pod with its extenders; what changed about it meanwhile makes the decision void."""
+        pod = queued.pod
+        began = self._clock.monotonic()
+        try:
+            decision = await extending.decide(scheduler, pod)
+            # Nothing is awaited from here until the pod is assumed: the decision holds of this moment.
+            if decision is None or not self._is_as_asked(queued, pod, scheduler):
+                self._queue.failed(pod.uid, self._clock.monotonic(), frozenset())
+                self._work.set()
+                return
+            attempt = self._decided(queued, scheduler, decision, began)
+            self._work.set()
+        except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
+            self._broken(queued, exc)
+            return
+        if attempt is not None:
+            await self._bind_with_room(queued, attempt)
+
+    def _is_as_asked(self, queued: QueuedPod, pod: PodInfo, scheduler: Scheduler) -> bool:
+        """Whether the pod still waits, unchanged, and its policy is still the same."""
+        return (
+            pod.uid in self._queue
+            and queued.pod.template is pod.template
+            and not queued.pod.is_terminating
+            and not self._cache.node_of(pod.uid)
+            and self.schedulers.get(scheduler.profile.scheduler_name) is scheduler
+        )
+
+    def _decided(
+        self, queued: QueuedPod, scheduler: Scheduler, decision: Decision, began: float
+    ) -> Attempt | None:
+        """Carry a decision out as far as memory goes; the attempt when it has to be bound now."""
+        pod, name = queued.pod, scheduler.profile.scheduler_name
         ended = self._clock.monotonic()
         if decision.outcome is not Outcome.SCHEDULED:
             self._observer.attempt_ended(name, decision.outcome.value, ended - began)
             self._reject(queued, scheduler, decision, ended)
-            return False
+            return None
         self._observer.cycle_ended(ended - began)
         attempt, status = self._begun(queued, scheduler, decision.node, scheduler.state_of(pod), began)
         if status.code is Code.WAIT:
             # Waiting takes no slot: any number of pods may wait for one that needs it.
             self._beside(self._bind_when_permitted(queued, attempt))
-            return False
+            return None
         if not status.is_success:
             self._unbound(queued, attempt, status)
-            return False
-        self._queue.settled(pod.uid)
-        self._beside(self._bind(queued, attempt)).add_done_callback(lambda _: self._slots.release())
-        return True
+            return None
+        return attempt
 
     def _begun(
         self, queued: QueuedPod, scheduler: Scheduler, node: str, state: CycleState, began: float
@@ -352,8 +405,16 @@ class SchedulingLoop:
         if not status.is_success:
             self._unbound(queued, attempt, status)
             return
-        self._queue.settled(queued.pod.uid)
-        async with self._slots:
+        await self._bind_with_room(queued, attempt)
+
+    async def _bind_with_room(self, queued: QueuedPod, attempt: Attempt) -> None:
+        """Bind as soon as there is room; pods of extenders, who may be slow, have room of their own."""
+        self._queue.settled(attempt.pod.uid)
+        pod, profile = attempt.pod, attempt.profile
+        turns = None
+        if self._extending is not None and interested(profile.extenders, pod):
+            turns = self._extending.binding_turns(profile.scheduler_name)
+        async with turns.turn(pod.priority) if turns is not None else self._slots:
             await self._bind(queued, attempt)
 
     def _bind_in_turn(self, queued: QueuedPod, attempt: Attempt) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from plimsoll.engine.budgets import BudgetLedger
 from plimsoll.engine.cycle import Ranking, Scheduler
+from plimsoll.engine.extender import interested
 from plimsoll.engine.limits import LimitLevel, Tally, Workload
 from plimsoll.engine.moves import (
     REPLACEMENT,
@@ -179,6 +180,12 @@ class Book:
         is_forecast = named not in self._rebalancing.profiles
         if candidate.target and is_forecast:
             return Refusal("OtherScheduler", f'scheduler "{named}" places the pod and cannot be told where')
+        asked = next((each for each in interested(profile.extenders, pod) if each.places), None)
+        if asked is not None:
+            return Refusal(
+                "PlacedByExtender",
+                f"extender {asked.name} has a say in where it goes; its next node cannot be proved",
+            )
         standing = self._fork.displace(pod.uid)
         if standing is None:
             return Refusal("Gone", f"the pod is not on node {source} any more")

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from plimsoll.engine.extender import EXTENDER
 from plimsoll.engine.kept_scores import ScoreTable
 from plimsoll.engine.kept_verdicts import EXCLUDED, FEASIBLE
 from plimsoll.engine.lane import Lane
@@ -33,6 +34,7 @@ from plimsoll.framework import (
     RowArray,
     Snapshot,
     Status,
+    unresolvable,
 )
 
 #: Chooses one of ``n`` equally good nodes: a number in 0..n-1.
@@ -120,6 +122,21 @@ class Ranking:
         return int(self.totals[self.nodes.index(node)]) if node in self.nodes else None
 
 
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """What the filters said of one pod.
+
+    Attributes:
+        lane: Of its template, refreshed.
+        overrides: Statuses by row that replace the lane's own, where pods are nominated.
+        rows: Of the feasible nodes, ascending.
+    """
+
+    lane: Lane
+    overrides: dict[int, Status]
+    rows: RowArray
+
+
 class Nominations:
     """Pending pods with a nominated node: they hold their room against pods of no higher priority."""
 
@@ -178,8 +195,7 @@ class Scheduler:
         try:
             return self._schedule(pod)
         except PluginError as exc:
-            self._lanes.drop(pod.template)
-            return Decision(pod, Outcome.ERROR, message=str(exc), error=exc)
+            return self.broken(pod, exc)
 
     def state_of(self, pod: PodInfo) -> CycleState:
         """What the plugins learned in the pod's latest attempt; a copy for Reserve to Bind to write into."""
@@ -242,41 +258,84 @@ class Scheduler:
                 diagnosis=Diagnosis(0),
                 nomination=Nomination(Status(Code.UNRESOLVABLE), node=""),
             )
-        lane = self._lane(pod)
-        lane.refresh(pod)
-        overrides, rows = self._with_nominated(lane, pod)
-        nominated = self.cluster.rows.get(
-            self.nominations.node_of(pod.uid) or pod.pod.status.nominated_node_name
-        )
-        if nominated is not None and self._holds(lane, pod, nominated, rows):
+        found = self.filtered(pod)
+        rows = found.rows
+        nominated = self.nominated_row(pod)
+        if nominated is not None and self.holds(found, pod, nominated):
             return Decision(pod, Outcome.SCHEDULED, self.cluster.nodes[nominated].name, feasible=1, ties=1)
         if not len(rows):
-            return self._reject(lane, pod, overrides)
+            return self.reject(pod, found)
         if len(rows) == 1:
             return Decision(pod, Outcome.SCHEDULED, self.cluster.nodes[int(rows[0])].name, feasible=1, ties=1)
-        best, total = lane.best(pod, rows)
-        chosen = int(best[self._choose(len(best)) if len(best) > 1 else 0])
+        best, total = found.lane.best(pod, rows)
         return Decision(
             pod,
             Outcome.SCHEDULED,
-            self.cluster.nodes[chosen].name,
+            self.cluster.nodes[self.pick(best)].name,
             total=total,
             feasible=len(rows),
             ties=len(best),
         )
 
-    def _holds(self, lane: Lane, pod: PodInfo, row: int, rows: RowArray) -> bool:
+    # -- the steps, for whoever has more to ask between them (engine/extended_cycle) --------------------
+
+    def filtered(self, pod: PodInfo) -> Filtered:
+        """What the filters say of the cluster as it is now.
+
+        Raises:
+            PluginError: A plugin raised or broke a rule.
+        """
+        lane = self._lane(pod)
+        lane.refresh(pod)
+        return Filtered(lane, *self._with_nominated(lane, pod))
+
+    def nominated_row(self, pod: PodInfo) -> int | None:
+        """The node that the pod is nominated to, None when there is none."""
+        return self.cluster.rows.get(self.nominations.node_of(pod.uid) or pod.pod.status.nominated_node_name)
+
+    def holds(self, found: Filtered, pod: PodInfo, row: int) -> bool:
         """Whether the nominated node still takes the pod (whatever PreFilter narrowed to)."""
-        if (rows == row).any():
+        lane = found.lane
+        if (found.rows == row).any():
             return True
         if int(lane.failed[row]) != EXCLUDED or not lane.rejected.is_success:
             return False
         trial = Trial(self.profile, lane.state, pod, self.cluster.fork(), lane.skipped)
         return trial.status(row).is_success
 
-    def _reject(self, lane: Lane, pod: PodInfo, overrides: Mapping[int, Status]) -> Decision:
-        diagnosis = lane.diagnose(pod, overrides)
-        nomination = self._post_filter(lane, pod, overrides, diagnosis)
+    def pick(self, best: RowArray) -> int:
+        """One of equally good rows."""
+        return int(best[self._choose(len(best)) if len(best) > 1 else 0])
+
+    def broken(self, pod: PodInfo, exc: PluginError) -> Decision:
+        """An attempt that a plugin ended; what it left behind is dropped."""
+        self._lanes.drop(pod.template)
+        return Decision(pod, Outcome.ERROR, message=str(exc), error=exc)
+
+    def reject(self, pod: PodInfo, found: Filtered, refused: Mapping[int, Status] | None = None) -> Decision:
+        """Say why no node is feasible, and ask PostFilter for a way out.
+
+        Args:
+            pod: The pod.
+            found: What the filters said.
+            refused: Statuses by row of nodes that passed the filters and that extenders refused; None when
+                nobody was asked. No pod that leaves makes an extender change its mind, as far as we know.
+        """
+        lane, overrides = found.lane, found.overrides
+        lost = {row: unresolvable(*status.reasons) for row, status in (refused or {}).items()}
+        shown = {**overrides, **(refused or {})}
+        diagnosis = lane.diagnose(pod, shown)
+        if refused is not None and len(found.rows):
+            diagnosis = replace(diagnosis, plugins=diagnosis.plugins | {EXTENDER})
+        rejections = Rejections(
+            _LazyStatuses(lane, pod, shown),
+            lane.absent,
+            diagnosis,
+            LaneWhatIf(lane, pod, {**overrides, **lost}, self._nominated_by_row()),
+            self.nominations.node_of(pod.uid),
+            self.profile.via_eviction,
+        )
+        nomination = self._post_filter(lane, pod, rejections)
         if nomination is not None and not nomination.status.is_success:
             diagnosis = replace(diagnosis, post_filter_message=nomination.status.message)
         return Decision(
@@ -287,20 +346,10 @@ class Scheduler:
             nomination=nomination,
         )
 
-    def _post_filter(
-        self, lane: Lane, pod: PodInfo, overrides: Mapping[int, Status], diagnosis: Diagnosis
-    ) -> Nomination | None:
+    def _post_filter(self, lane: Lane, pod: PodInfo, rejections: Rejections) -> Nomination | None:
         """Ask the PostFilter plugins in turn; reasons of those that cannot help add up."""
         if not self.profile.post_filter:
             return None
-        rejections = Rejections(
-            _LazyStatuses(lane, pod, overrides),
-            lane.absent,
-            diagnosis,
-            LaneWhatIf(lane, pod, dict(overrides), self._nominated_by_row()),
-            self.nominations.node_of(pod.uid),
-            self.profile.via_eviction,
-        )
         snapshot = Snapshot(self.cluster)
         reasons: list[str] = []
         last = Nomination(Status(Code.UNSCHEDULABLE))

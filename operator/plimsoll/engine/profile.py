@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, cast
 
+from plimsoll.engine.extender import Extender
 from plimsoll.engine.stages import Stages, stages_of
 from plimsoll.framework import (
     EXTENSION_POINTS,
@@ -83,6 +84,7 @@ class Profile:
     """Plugin instances by extension point, in calling order.
 
     Attributes:
+        extenders: In the order written.
         weights: Of the score plugins, by name.
         policy: The SchedulingPolicy that it is of, "" when of none.
         via_eviction: Whether victims of preemption leave through the Eviction API.
@@ -104,6 +106,7 @@ class Profile:
     weights: Mapping[str, int]
     policy: str = ""
     via_eviction: bool = False
+    extenders: tuple[Extender, ...] = ()
 
     @cached_property
     def stages(self) -> Stages:
@@ -113,7 +116,7 @@ class Profile:
     @property
     def plugins(self) -> tuple[Plugin, ...]:
         """Every plugin that takes part at some point, once."""
-        others = ("scheduler_name", "weights", "policy", "via_eviction")
+        others = ("scheduler_name", "weights", "policy", "via_eviction", "extenders")
         points = [getattr(self, each.name) for each in fields(self) if each.name not in others]
         found = {
             plugin.name: plugin

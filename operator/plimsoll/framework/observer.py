@@ -62,6 +62,9 @@ class Observer:
     ) -> None:
         """A kubelet did not admit a pod of ours, ``after_s`` seconds after it was bound by this process."""
 
+    def extender_asked(self, extender: str, point: str, result: str, seconds: float, problem: str) -> None:
+        """An extender was asked: success or error; or skipped, because it has failed too often."""
+
     def preempted(self, victims: int) -> None:
         """Room was made for a pod."""
 

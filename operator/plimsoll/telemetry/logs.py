@@ -89,6 +89,13 @@ class LoggingObserver(Observer):
             after_s=after_s,
         )
 
+    def extender_asked(self, extender: str, point: str, result: str, seconds: float, problem: str) -> None:
+        """An extender failed; what it was asked and answers is no news."""
+        if result == "error":
+            self._log.warning(
+                "extender failed", extender=extender, point=point, seconds=round(seconds, 3), problem=problem
+            )
+
     def run_ended(self, policy: str, considered: int, planned: int, refused: Mapping[str, int]) -> None:
         """A run has planned."""
         self._log.info(

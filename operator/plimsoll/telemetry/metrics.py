@@ -14,6 +14,7 @@ from plimsoll.framework.observer import Observer
 
 ATTEMPT_BUCKETS = tuple(0.0001 * 2**power for power in range(18))
 SLI_BUCKETS = tuple(0.01 * 2**power for power in range(20))
+EXTENDER_BUCKETS = tuple(0.001 * 2**power for power in range(16))
 POINT_BUCKETS = tuple(0.0001 * 2**power for power in range(12))
 PLUGIN_BUCKETS = tuple(0.00001 * 1.5**power for power in range(20))
 
@@ -93,6 +94,20 @@ class MetricsObserver(Observer):
             "plimsoll_scheduler_kubelet_refusals",
             "Bound pods that their kubelet did not admit, such as for OutOfcpu.",
             ["profile", "reason"],
+            registry=registry,
+        )
+        self.extender_asks = Counter(
+            "plimsoll_scheduler_extender_asks",
+            "Asks to HTTP extenders by point (filter, prioritize, preempt, bind): success, error, or skipped "
+            "after failures in a row.",
+            ["extender", "point", "result"],
+            registry=registry,
+        )
+        self.extender_seconds = Histogram(
+            "plimsoll_scheduler_extender_duration_seconds",
+            "Time until an extender's answer was read or given up.",
+            ["extender", "point"],
+            buckets=EXTENDER_BUCKETS,
             registry=registry,
         )
         self.preemptions = Counter(
@@ -214,6 +229,12 @@ class MetricsObserver(Observer):
     ) -> None:
         """Count."""
         self.refusals.labels(profile, reason).inc()
+
+    def extender_asked(self, extender: str, point: str, result: str, seconds: float, problem: str) -> None:  # noqa: ARG002 - for the log
+        """Count, and time what was asked."""
+        self.extender_asks.labels(extender, point, result).inc()
+        if result != "skipped":
+            self.extender_seconds.labels(extender, point).observe(seconds)
 
     def preempted(self, victims: int) -> None:
         """Count."""

@@ -5,11 +5,14 @@ A fake does what a well-behaved world would do and keeps what it was asked; a te
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
+import msgspec
+
 from plimsoll.control.electing import Lease
-from plimsoll.control.ports import Answer, Note, PodCondition, Verdict
+from plimsoll.control.ports import Answer, Endpoint, Note, PodCondition, Reply, Verdict
 from plimsoll.framework.observer import Observer
 from plimsoll.model.pod import Pod
 from plimsoll.model.storage import PersistentVolume, PersistentVolumeClaim
@@ -187,6 +190,51 @@ class FakeStatuses:
         """Keep the nomination."""
         self.nominated[pod.name] = node
         return DONE
+
+
+class FakePods:
+    """Pods as an API server has them: what their models say."""
+
+    def __init__(self) -> None:
+        self.answer = DONE
+
+    async def read(self, pod: Pod) -> tuple[Answer, bytes]:
+        """The model as JSON."""
+        return self.answer, msgspec.json.encode(pod)
+
+
+class FakeExtenders:
+    """Extenders that answer what a test tells.
+
+    Attributes:
+        asked: Verb and body of each ask, in order.
+        answers: What to answer, by verb; a function is called with the body, and awaited when it can be.
+        retained: The endpoints that were to be kept last.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Any]] = []
+        self.answers: dict[str, Any] = {}
+        self.retained: frozenset[Endpoint] = frozenset()
+
+    def problem_of(self, endpoint: Endpoint) -> str:
+        """Certificates that say so are bad."""
+        return "the certificates cannot be used" if endpoint.tls.ca_data == "bad" else ""
+
+    async def post(self, endpoint: Endpoint, verb: str, body: bytes) -> Reply:  # noqa: ARG002 - the port's signature
+        """What the test told; a text is why there is no answer."""
+        document = msgspec.json.decode(body)
+        self.asked.append((verb, document))
+        answer = self.answers[verb]
+        if callable(answer):
+            answer = answer(document)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        return Reply(None, answer) if isinstance(answer, str) else Reply(msgspec.json.encode(answer))
+
+    async def retain(self, endpoints: Collection[Endpoint]) -> None:
+        """Keep which."""
+        self.retained = frozenset(endpoints)
 
 
 class FakeRecorder:

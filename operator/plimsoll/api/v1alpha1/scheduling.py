@@ -3,10 +3,11 @@
 Which plugins exist and what their args mean is judged by the operator, not here: third parties add some.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, JsonValue
 
+from plimsoll.api.v1alpha1.extender import EXTENDER_RULES, Extender
 from plimsoll.api.v1alpha1.names import PluginName, SchedulerName
 from plimsoll.api.v1alpha1.resource import Resource
 from plimsoll.api.v1alpha1.uniqueness import UniqueItems
@@ -95,6 +96,8 @@ class PreemptionSpec(Resource):
 class SchedulingSpec(Resource):
     """One profile: pods that name this scheduler are placed by these plugins."""
 
+    rules: ClassVar = EXTENDER_RULES
+
     scheduler_name: SchedulerName = Field(
         description="Pods with this spec.schedulerName are served; one policy for each name."
     )
@@ -112,4 +115,7 @@ class SchedulingSpec(Resource):
     )
     preemption: PreemptionSpec = Field(
         default=PreemptionSpec(), description="How room is made for pods of higher priority."
+    )
+    extenders: Annotated[tuple[Extender, ...], Field(max_length=8), UniqueItems("url_prefix")] = Field(
+        default=(), description="Services that are asked over HTTP, in this order; ignorable ones come last."
     )

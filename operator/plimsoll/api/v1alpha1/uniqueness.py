@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -39,5 +40,5 @@ class UniqueItems:
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         """The list, with its type in the API server's terms."""
-        kind = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [self.key]}
+        kind = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [to_camel(self.key)]}
         return handler(core) | (kind if self.key else {"x-kubernetes-list-type": "set"})

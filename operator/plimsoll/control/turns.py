@@ -1,0 +1,47 @@
+"""Turns: so many at once, and of those that wait the pod of the highest priority first, then the oldest."""
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class Turns:
+    """A semaphore with an order.
+
+    Args:
+        count: Turns at once.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._tickets = itertools.count()
+
+    @asynccontextmanager
+    async def turn(self, priority: int) -> AsyncIterator[None]:
+        """Wait for a turn, and have it until left."""
+        if self._free:
+            self._free -= 1
+        else:
+            called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            heapq.heappush(self._waiting, (-priority, next(self._tickets), called))
+            try:
+                await called
+            except BaseException:
+                if called.done() and not called.cancelled():
+                    self._pass_on()  # called and cancelled at once: the turn is somebody else's
+                raise
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        while self._waiting:
+            called = heapq.heappop(self._waiting)[2]
+            if not called.done():
+                called.set_result(None)
+                return
+        self._free += 1

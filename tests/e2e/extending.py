@@ -1,0 +1,105 @@
+"""The extenders of a test: programmed, named in a policy, and asked what they were asked."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from e2e.polling import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from e2e.scene import Obj, Scene
+
+TESTS = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The process that serves extenders."""
+
+    http: str
+    https: str
+    certificate: str
+
+    @property
+    def ca_data(self) -> str:
+        """Its certificate, as a policy takes it."""
+        return base64.b64encode(self.certificate.encode()).decode()
+
+
+@contextmanager
+def extenders_served(kubeconfig: Path | None = None) -> Iterator[Served]:
+    """Start the process; it ends with the block. To bind, it needs a kubeconfig."""
+    command = [sys.executable, "-m", "e2e.extender_server"]
+    command += ["--kubeconfig", str(kubeconfig)] if kubeconfig is not None else []
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
+    try:
+        assert process.stdout is not None
+        yield Served(**json.loads(process.stdout.readline()))
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@dataclass(slots=True)
+class Extender:
+    """One extender of a scene."""
+
+    served: Served
+    name: str
+
+    @property
+    def url(self) -> str:
+        """Its urlPrefix."""
+        return f"{self.served.http}/{self.name}"
+
+    @property
+    def tls_url(self) -> str:
+        """The same over HTTPS."""
+        return f"{self.served.https}/{self.name}"
+
+    async def does(self, **by_verb: Obj) -> None:
+        """From now on it does so."""
+        await asyncio.to_thread(_exchanged, f"{self.served.http}/program/{self.name}", by_verb)
+
+    async def asked(self, verb: str) -> list[Obj]:
+        """The bodies that were sent for a verb, oldest first."""
+        log = await asyncio.to_thread(_exchanged, f"{self.served.http}/log/{self.name}")
+        return [each["body"] for each in log if each["verb"] == verb]
+
+    async def headers(self) -> list[dict[str, str]]:
+        """The headers of each ask."""
+        log = await asyncio.to_thread(_exchanged, f"{self.served.http}/log/{self.name}")
+        return [each["headers"] for each in log]
+
+    async def until_asked(self, verb: str, times: int = 1) -> list[Obj]:
+        """Wait until it was asked so often; the bodies."""
+        return await eventually(lambda: self.asked(verb), lambda bodies: len(bodies) >= times)
+
+
+async def with_extenders(scene: Scene, *extenders: Obj, suffix: str = "extended") -> tuple[str, str]:
+    """Serve a scheduler name of its own with these extenders; the name, and that of the policy."""
+    scheduler = f"{scene.scheduler}-{suffix}"
+    spec = {"scheduling": {"schedulerName": scheduler, "extenders": list(extenders)}}
+    policy = await scene.policy(spec, suffix)
+    await scene.until_condition(policy, "Ready", "True")
+    return scheduler, policy
+
+
+def _exchanged(url: str, body: Any = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(url, data=data), timeout=20) as response:
+        content = response.read()
+    return json.loads(content) if content else None
