@@ -24,7 +24,7 @@ class Stage:
         a_claim(self.cluster, "found")
         a_claim(self.cluster, "made")
         self.objects = self.cluster.objects
-        self.binder = ClaimBinder(self.objects, self.writer, self.clock)
+        self.binder = ClaimBinder(self.cluster, self.writer, self.clock)
 
     def bound(self, timeout_s=600.0):
         """A task that ends when the claims are bound, or are not."""
@@ -110,6 +110,44 @@ async def test_a_provisioner_that_gives_up_ends_the_wait(stage):
 
     said = 'binding volumes: provisioning failed for persistentvolumeclaim "default/made"'
     assert (await task).message == said
+
+
+async def test_a_claim_that_went_elsewhere_ends_the_wait(stage):
+    """Another pod that shares it was faster: this one is placed anew, where the claim is."""
+    stage.binder.assume(CHOICES, "n0")
+    task = stage.bound()
+    a_claim(stage.cluster, "made", annotations={SELECTED_NODE: "n9"})
+
+    await stage.clock.advance(1)
+
+    said = 'persistentvolumeclaim "default/made" is provisioned for node "n9" by now'
+    assert (await task).message == f"binding volumes: {said}"
+
+
+async def test_a_volume_that_the_node_does_not_reach_ends_the_wait(stage):
+    """The provisioner, or the volume controller, chose one of another zone."""
+    stage.binder.assume(CHOICES, "n0")
+    task = stage.bound()
+    a_volume(stage.cluster, "far", zones=["z9"])
+    stage.finish("found")
+    a_claim(stage.cluster, "made", volume="far")
+
+    await stage.clock.advance(1)
+
+    said = 'persistentvolume "far" of "default/made" cannot be reached from node "n0"'
+    assert (await task).message == f"binding volumes: {said}"
+
+
+async def test_a_claim_that_is_deleted_meanwhile_ends_the_wait(stage):
+    """It stays until the pod is gone, which will never be bound to it."""
+    stage.binder.assume(CHOICES, "n0")
+    task = stage.bound()
+    a_claim(stage.cluster, "made", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+
+    await stage.clock.advance(1)
+
+    said = 'persistentvolumeclaim "default/made" is being deleted'
+    assert (await task).message == f"binding volumes: {said}"
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,22 @@ Source: kube-scheduler v1.36, ``volumebinding/binder.go`` (``AssumePodVolumes``,
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from plimsoll.control.ports import Clock, VolumeWriter
 from plimsoll.framework import (
     SELECTED_NODE,
     SUCCESS,
-    ClusterObjects,
+    Cluster,
     PersistentVolume,
     PersistentVolumeClaim,
+    Snapshot,
     Status,
     VolumeChoices,
+    compile_node_terms,
     error,
     is_bound,
+    term_nodes,
 )
 from plimsoll.model.storage import ObjectReference
 
@@ -33,13 +37,14 @@ class ClaimBinder:
     """Books and binds; the objects' second writer besides ingestion, in the same event loop.
 
     Args:
-        objects: The shelves of the cluster.
+        cluster: With the shelves, and the nodes that volumes are reached from.
         writer: Writes to the API server.
         clock: Time.
     """
 
-    def __init__(self, objects: ClusterObjects, writer: VolumeWriter, clock: Clock) -> None:
-        self._objects = objects
+    def __init__(self, cluster: Cluster, writer: VolumeWriter, clock: Clock) -> None:
+        self._cluster = cluster
+        self._objects = cluster.objects
         self._writer = writer
         self._clock = clock
         self._assumed: dict[str, tuple[dict[str, Any], str, Any, Any]] = {}
@@ -70,7 +75,7 @@ class ClaimBinder:
                 self._objects.version += 1
 
     async def bind(self, choices: VolumeChoices, node: str, timeout_s: float) -> Status:
-        """Write, then look every second."""
+        """Write, then look every second, until all are bound or one never will be for this node."""
         for key, volume in choices.items():
             claim = self._objects.claims.get(key)
             if claim is None:
@@ -85,18 +90,47 @@ class ClaimBinder:
             if not answer.is_done:
                 return error(f"binding volumes: {answer.message}")
         deadline = self._clock.monotonic() + timeout_s
-        while not all(self._is_bound(key) for key in choices):
-            if self._clock.monotonic() >= deadline:
-                waiting = ", ".join(key for key in choices if not self._is_bound(key))
-                return error(f"binding volumes: timed out waiting for {waiting}")
-            await self._clock.sleep(PACE_S)
+        while True:
             for key, volume in choices.items():
-                claim = self._objects.claims.get(key)
-                if claim is None:
-                    return error(f'binding volumes: persistentvolumeclaim "{key}" not found')
-                if not volume and not is_bound(claim) and SELECTED_NODE not in claim.metadata.annotations:
-                    return error(f'binding volumes: provisioning failed for persistentvolumeclaim "{key}"')
-        return SUCCESS
+                problem = self._problem(key, volume, node)
+                if problem:
+                    return error(f"binding volumes: {problem}")
+            waiting = [key for key in choices if not self._is_bound(key)]
+            if not waiting:
+                return SUCCESS
+            if self._clock.monotonic() >= deadline:
+                return error(f"binding volumes: timed out waiting for {', '.join(waiting)}")
+            await self._clock.sleep(PACE_S)
+
+    def _problem(self, key: str, volume: str, node: str) -> str:
+        """Why a claim will not serve the pod on this node; empty as long as it may."""
+        claim = self._objects.claims.get(key)
+        if claim is None:
+            return f'persistentvolumeclaim "{key}" not found'
+        if claim.metadata.deletion_timestamp is not None:
+            return f'persistentvolumeclaim "{key}" is being deleted'
+        if not is_bound(claim):
+            selected = claim.metadata.annotations.get(SELECTED_NODE)
+            if volume or selected == node:
+                return ""
+            if selected is None:
+                return f'provisioning failed for persistentvolumeclaim "{key}"'
+            return f'persistentvolumeclaim "{key}" is provisioned for node "{selected}" by now'
+        found = self._objects.volumes.get(claim.spec.volume_name)
+        if found is None or self._reaches(found, node):
+            return ""
+        return f'persistentvolume "{found.name}" of "{key}" cannot be reached from node "{node}"'
+
+    def _reaches(self, volume: PersistentVolume, node: str) -> bool:
+        """Whether the node satisfies the volume's affinity."""
+        affinity = volume.spec.node_affinity
+        if affinity is None or affinity.required is None:
+            return True
+        row = self._cluster.rows.get(node)
+        if row is None:
+            return False
+        there = Snapshot(self._cluster).at(np.array([row], dtype=np.intp))
+        return any(term_nodes(term, there)[0] for term in compile_node_terms(affinity.required))
 
     def _is_bound(self, key: str) -> bool:
         claim = self._objects.claims.get(key)

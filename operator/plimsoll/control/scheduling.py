@@ -101,7 +101,7 @@ class SchedulingLoop:
         self._cache = cache
         self._queue = queue
         self._binding = BindingCycle(binder, statuses, clock, observer)
-        self._volumes = ClaimBinder(cache.cluster.objects, volumes, clock)
+        self._volumes = ClaimBinder(cache.cluster, volumes, clock)
         self._preemption = Preemption(preemptor, recorder, observer, self._binding.call_off, evictions)
         self._explanations = Explanations(
             statuses,

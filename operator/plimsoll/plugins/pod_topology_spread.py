@@ -153,6 +153,8 @@ class Included:
         included: BoolArray = np.ones(len(snapshot), dtype=np.bool_)
         for key in keys:
             included &= snapshot.label_ids(key) != ABSENT
+            if not included.any():
+                return included  # a key that no node has, and maybe hundreds of them after it
         if matcher is not None:
             included &= matching_nodes(matcher, snapshot)
         if tolerations is not None:
