@@ -1,0 +1,176 @@
+"""deploy/admission: who may say that a pod goes without protections.
+
+The development cluster has no admission policies. So the expressions are checked and evaluated here by the
+library that it judges custom resources with, on requests as an API server makes them; and, where
+``PLIMSOLL_E2E_KUBECONFIG`` names a real control plane, by that one.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from cel_expr_python import cel
+from cel_expr_python.ext import ext_optional, ext_strings
+
+from deploy.manifests import DEPLOY, Obj, of_kind
+from e2e.speaking import speaking
+from plimsoll.devcluster import cel_library
+from plimsoll.devcluster.fields import struct
+from plimsoll.model.priority import PREFER_NO_EVICTION
+from plimsoll.strategies.default_evictor import EVICT, OPT_OUTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FILE = DEPLOY / "admission/guarded_annotations.yaml"
+OBJECTS: list[Obj] = list(yaml.safe_load_all(FILE.read_text(encoding="utf-8")))
+(POLICY,) = of_kind(OBJECTS, "ValidatingAdmissionPolicy")
+(BINDING,) = of_kind(OBJECTS, "ValidatingAdmissionPolicyBinding")
+GUARDED = {EVICT, PREFER_NO_EVICTION, *OPT_OUTS}
+
+ORDINARY = ["system:authenticated", "team-a"]
+
+
+@dataclass(frozen=True)
+class Admission:
+    """A policy, evaluated as an API server does: conditions, variables in their order, validations."""
+
+    policy: Obj
+
+    def refusal(self, obj: Obj, old: Obj | None = None, groups: list[str] = ORDINARY) -> str:
+        """The message, "" when the request is admitted."""
+        known: dict[str, Any] = {
+            "object": obj,
+            "oldObject": old,
+            "request": {"userInfo": {"username": "somebody", "groups": groups}},
+        }
+        spec = self.policy["spec"]
+        if not all(self._evaluated(each["expression"], known) for each in spec["matchConditions"]):
+            return ""
+        variables: dict[str, Any] = {}
+        for each in spec["variables"]:
+            variables[each["name"]] = self._evaluated(each["expression"], {**known, "variables": variables})
+        known["variables"] = variables
+        for each in spec["validations"]:
+            if not self._evaluated(each["expression"], known):
+                return str(self._evaluated(each["messageExpression"], known))
+        return ""
+
+    @staticmethod
+    def _evaluated(expression: str, known: Mapping[str, Any]) -> Any:
+        environment = cel.NewEnv(
+            variables=dict.fromkeys(known, cel.Type.DYN),
+            functions=cel_library.evaluated(),
+            extensions=[ext_optional.ExtOptional(), ext_strings.ExtStrings()],
+        )
+        answer = environment.compile(expression).eval(data=dict(known))
+        assert answer.type() != cel.Type.ERROR, answer.value()
+        return answer.plain_value()
+
+
+def pod(**annotations: str) -> Obj:
+    """A pod with annotations, by the part of their names behind the last slash."""
+    full = {name.rpartition("/")[2].replace("-", "_"): name for name in GUARDED}
+    given = {full.get(name, name): value for name, value in annotations.items()}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "annotations": given}, "spec": {}}
+
+
+def workload(kind: str, template: Obj) -> Obj:
+    """A workload that makes such pods."""
+    spec: Obj = {"template": {"metadata": template["metadata"], "spec": {}}}
+    if kind == "CronJob":
+        spec = {"jobTemplate": {"spec": spec}}
+    return {"kind": kind, "metadata": {"name": "web"}, "spec": spec}
+
+
+REFUSED = "only administrators may set descheduler.alpha.kubernetes.io/evict on pods"
+
+
+@pytest.mark.parametrize(
+    ("obj", "old", "groups", "said"),
+    [
+        pytest.param(pod(), None, ORDINARY, "", id="none"),
+        pytest.param(pod(owner="a"), None, ORDINARY, "", id="another"),
+        pytest.param(pod(evict="true"), None, ORDINARY, REFUSED, id="created"),
+        pytest.param(pod(evict="true"), pod(), ORDINARY, REFUSED, id="added"),
+        pytest.param(pod(evict="true"), pod(evict="false"), ORDINARY, REFUSED, id="changed"),
+        pytest.param(pod(evict="true"), pod(evict="true"), ORDINARY, "", id="there before"),
+        pytest.param(pod(), pod(evict="true"), ORDINARY, "", id="taken away"),
+        pytest.param(pod(evict="true"), None, ["system:masters"], "", id="administrator"),
+        pytest.param(
+            pod(evict="true"), None, ["system:serviceaccounts:kube-system"], "", id="from a template"
+        ),
+        pytest.param(
+            pod(evict="true"), None, ["system:serviceaccounts:team-a"], REFUSED, id="a team's controller"
+        ),
+        *(
+            pytest.param(workload(kind, pod(evict="true")), workload(kind, pod()), ORDINARY, REFUSED, id=kind)
+            for kind in ("Deployment", "StatefulSet", "Job", "CronJob")
+        ),
+        pytest.param(workload("CronJob", pod()), None, ORDINARY, "", id="CronJob without"),
+        pytest.param(
+            {"kind": "Deployment", "metadata": pod(evict="true")["metadata"], "spec": {"template": {}}},
+            None,
+            ORDINARY,
+            "",
+            id="of the workload itself, which means nothing",
+        ),
+    ],
+)
+def test_ordinary_users_may_not_add_them(obj: Obj, old: Obj | None, groups: list[str], said: str) -> None:
+    """Neither to a pod nor to a template; what is there may stay."""
+    refusal = Admission(POLICY).refusal(obj, old, groups)
+
+    assert refusal.startswith(said)
+    assert bool(refusal) is bool(said)
+
+
+def test_it_guards_every_annotation_that_the_operator_heeds() -> None:
+    """Each by itself, and all of them in one sentence."""
+    for name in GUARDED:
+        assert name in Admission(POLICY).refusal({"metadata": {"annotations": {name: "x"}}})
+    told = Admission(POLICY).refusal({"metadata": {"annotations": dict.fromkeys(GUARDED, "x")}})
+    assert all(name in told for name in GUARDED)
+
+
+@pytest.mark.parametrize(
+    ("obj", "model"),
+    [(POLICY, "V1ValidatingAdmissionPolicy"), (BINDING, "V1ValidatingAdmissionPolicyBinding")],
+    ids=["policy", "binding"],
+)
+def test_its_fields_exist(obj: Obj, model: str) -> None:
+    """As Kubernetes' own description of the kinds has them."""
+    strays: list[str] = []
+
+    struct(model).taken(obj, strays)
+
+    assert strays == []
+
+
+@pytest.mark.e2e
+@pytest.mark.skipif(
+    "PLIMSOLL_E2E_KUBECONFIG" not in os.environ, reason="the development cluster has no admission policies"
+)
+async def test_a_real_api_server_takes_it_and_finds_no_fault() -> None:
+    """Types of all kinds that are matched are checked; what it finds is in the status."""
+    from e2e.polling import eventually  # noqa: PLC0415 - for this one only
+
+    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    name = f"{path}/{POLICY['metadata']['name']}"
+    async with speaking(Path(os.environ["PLIMSOLL_E2E_KUBECONFIG"])) as speaker:
+        (await speaker.request("POST", path, POLICY, fieldValidation="Strict")).accepted()
+        try:
+
+            async def checked() -> Obj:
+                found: Obj = (await speaker.request("GET", name)).accepted().get("status", {})
+                return found
+
+            status = await eventually(checked, lambda found: "typeChecking" in found)
+            assert not status["typeChecking"].get("expressionWarnings")
+        finally:
+            await speaker.request("DELETE", name)
