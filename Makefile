@@ -69,7 +69,7 @@ bench-e2e: $(STAMP) ## pods bound per second and CPU seconds, end to end: ARGS="
 	$(BIN)/python benchmarks/end_to_end.py $(ARGS)
 
 bench-queue: $(STAMP) ## what an event costs while many pods are unschedulable: ARGS="--pods 10000 --events 1000"
-	$(BIN)/python benchmarks/queue.py $(ARGS)
+	$(BIN)/python benchmarks/scheduling_queue.py $(ARGS)
 
 bench-rebalancing: $(STAMP) ## seconds of a rebalancing cycle, by strategy: ARGS="--nodes 5000 --pods 100000"
 	$(BIN)/python benchmarks/rebalancing.py $(ARGS)
