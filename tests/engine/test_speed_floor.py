@@ -26,6 +26,7 @@ FLOORS = {
     ("anti-affinity", 10): 1000,
     ("preferred-anti-affinity", 10): 1000,
     ("preemption", 10): 250,
+    ("constrained-preemption", 10): 200,
     ("unschedulable", 10): 8000,
     ("mixed", 10): 1000,
 }

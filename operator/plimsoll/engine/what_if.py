@@ -13,7 +13,9 @@ from plimsoll.engine.lane import Lane
 from plimsoll.engine.runtime import calling, checked
 from plimsoll.engine.trial import Trial
 from plimsoll.framework import (
+    BoolArray,
     Code,
+    FilterPlugin,
     IntArray,
     PodInfo,
     Reads,
@@ -49,9 +51,30 @@ class LaneWhatIf:
     @cached_property
     def is_additive(self) -> bool:
         """Whether the filters in play that look at pods look at sums of requests alone."""
-        return all(
-            plugin.reads is Reads.NODE or getattr(plugin, "additive", False) for plugin in self._filters
-        )
+        return all(map(_knows_sums, self._filters))
+
+    def by_sums(self, rows: RowArray) -> BoolArray:
+        """Which of the rows ``refusals_if`` judges, whatever pods leave them: shape (len(rows),).
+
+        All, if the filters are additive. Else those where no other filter refuses the pod, if none ever does
+        because pods left: what remains to be seen there is sums.
+        """
+        if not self._lane.rejected.is_success:
+            return np.zeros(len(rows), dtype=np.bool_)
+        judged = np.ones(len(rows), dtype=np.bool_)
+        if self.is_additive:
+            return judged
+        for plugin in self._filters:
+            if _knows_sums(plugin):
+                continue
+            with calling(plugin.name, "Filter"):
+                eased = getattr(plugin, "eased", None)
+                if eased is None or not eased(self._pod.template):
+                    return np.zeros(len(rows), dtype=np.bool_)
+            judged &= self._lane.codes(plugin.name)[rows] == 0
+        # A nominated pod is added in thought, which no filter but an additive one makes light of.
+        judged &= ~np.isin(rows, list(self.ahead))
+        return judged
 
     def helpful(self) -> RowArray:
         """Rows refused with UNSCHEDULABLE exactly."""
@@ -103,8 +126,10 @@ class LaneWhatIf:
         return np.array(rows, dtype=np.intp), claimed
 
     def refusals_if(self, rows: RowArray, requested: IntArray) -> IntArray:
-        """Judge many nodes at once: code times the number of filters, plus the filter's position."""
-        assert self.is_additive
+        """Judge many nodes at once, of those that are judged by sums.
+
+        Kinds are the code times the number of filters, plus the filter's position.
+        """
         if self._claimed is not None:
             claiming, amounts = self._claimed
             known = np.searchsorted(claiming, rows)
@@ -118,7 +143,7 @@ class LaneWhatIf:
         kinds: IntArray = np.zeros(len(rows), dtype=np.int64)
         for position in range(len(filters) - 1, -1, -1):
             plugin = filters[position]
-            if plugin.name in self._lane.skipped:
+            if plugin.name in self._lane.skipped or not _knows_sums(plugin):
                 continue
             if plugin.reads is Reads.NODE:
                 codes = self._lane.codes(plugin.name)[rows]
@@ -150,6 +175,11 @@ class LaneWhatIf:
         return Trial(
             lane.profile, lane.state.clone(), self._pod, lane.cluster.fork(), lane.skipped, known=known
         )
+
+
+def _knows_sums(plugin: FilterPlugin) -> bool:
+    """Whether all that a filter knows of the pods on a node is what they request together."""
+    return plugin.reads is Reads.NODE or getattr(plugin, "additive", False)
 
 
 class RowTrial:

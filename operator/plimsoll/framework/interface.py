@@ -19,7 +19,7 @@ import numpy as np
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.status import SUCCESS, Diagnosis, Status
-from plimsoll.model.columns import IntArray, RowArray
+from plimsoll.model.columns import BoolArray, IntArray, RowArray
 from plimsoll.model.pod_info import PodInfo
 from plimsoll.model.snapshot import Snapshot
 
@@ -105,6 +105,10 @@ class FilterPlugin(Plugin, Protocol):
     A filter or score plugin that reads NODE may have a method ``signature(template)``, hashable and equal for
     templates to which all its answers are equal: these share one evaluation. Its ``filter`` and ``score``
     must write nothing into the cycle state.
+
+    A filter plugin that is not additive may have a method ``eased(template)``: whether a node that it lets
+    pods of that template have is still theirs, for all that it knows, when any pods have left it. Preemption
+    then tries that node without asking the plugin again.
     """
 
     #: What the answer depends on.
@@ -180,11 +184,10 @@ class NodeTrial(Protocol):
 class WhatIf(Protocol):
     """What the filters would say if pods left; made by the engine for one attempt."""
 
-    @property
-    def is_additive(self) -> bool:
-        """Whether every filter that takes part and looks at pods is additive.
+    def by_sums(self, rows: RowArray) -> BoolArray:
+        """On which of the rows sums of requests decide, whatever pods leave the node: shape (len(rows),).
 
-        Then ``refusals_if`` answers for many nodes at once, and is exact.
+        There ``refusals_if`` answers for many nodes at once, and is exact.
         """
 
     def helpful(self) -> RowArray:

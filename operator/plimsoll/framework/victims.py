@@ -185,6 +185,11 @@ class KeptVictims:
         victims = tuple(pods[place] for place in np.flatnonzero(self.victims[:, row]).tolist())
         return Found(row, victims, int(self.costs[0][row]))
 
+    def count(self, rows: RowArray) -> tuple[int, int]:
+        """How many of the rows are candidates, and how many of these without a violation."""
+        costs = self.costs[0][rows[self.kinds[rows] == CANDIDATE]]
+        return len(costs), len(costs) - int(np.count_nonzero(costs))
+
     def best(self, rows: RowArray) -> RowArray:
         """Those of the rows that are candidates, equal by every criterion, and better than the others."""
         rows = rows[self.kinds[rows] == CANDIDATE]

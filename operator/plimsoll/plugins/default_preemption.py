@@ -16,9 +16,9 @@ nominated node waits; a pod that has not started is the least important of its p
 leads nowhere is cleared.
 Source: kube-scheduler v1.36, ``defaultpreemption/default_preemption.go`` and ``framework/preemption``.
 Differs: where a policy says ``preemption.viaEviction``, a node whose victims their budget protects is no
-candidate, and the pod waits for victims on their way out through the Eviction API, too. Where pods only
-matter by what they request, all nodes are tried, at once; else nodes are tried in row order instead of from
-a random one, until minCandidateNodes* are found. Victims are named, not removed, here.
+candidate, and the pod waits for victims on their way out through the Eviction API, too. Nodes where pods only
+matter by what they request are all tried, at once; the others after them, in row order instead of from a
+random one, until minCandidateNodes* are found. Victims are named, not removed, here.
 """
 
 from collections.abc import Collection
@@ -225,24 +225,26 @@ class DefaultPreemption(PostFilterPlugin, EnqueueExtensions):
     ) -> Search:
         pods = snapshot.index(PodsByImportance)
         pods.refresh(snapshot)
-        one_by_one, at_once = rows, rows[:0]
         kept = state.find(KeptVictims)
         if kept is None or not kept.is_current(snapshot, what_if):
             kept = KeptVictims(snapshot)
-        if what_if.is_additive:
-            one_by_one, at_once = rows[:0], rows
-            state.write(kept)
-            kept.complete(pod, at_once, snapshot, what_if)
+        state.write(kept)
+        by_sums = what_if.by_sums(rows)
+        at_once = rows[by_sums]
+        kept.complete(pod, at_once, snapshot, what_if)
         search = Search(snapshot, what_if, at_once, kept)
         share = len(rows) * self.args.min_candidate_nodes_percentage // 100
         wanted = min(len(rows), max(share, self.args.min_candidate_nodes_absolute))
         budgets = DisruptionBudgets(snapshot.objects)
-        for row in one_by_one.tolist():
-            if len(search.found) >= wanted and any(not each.violations for each in search.found):
+        candidates, unviolated = kept.count(at_once)
+        for row in rows[~by_sums].tolist():
+            if candidates >= wanted and unviolated:
                 break
             outcome = victims_by_trial(pod, row, pods.pods[row], budgets, what_if)
             if isinstance(outcome, Found):
                 search.found.append(outcome)
+                candidates += 1
+                unviolated += not outcome.violations
             else:
                 search.refused[row] = outcome
         return search

@@ -147,6 +147,10 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, Normalizin
                 codes[(ids == ABSENT) if alone else (counts <= 0)[ids]] = 1
         return codes
 
+    def eased(self, template: PodTemplate) -> bool:
+        """Unless the pod needs others near it, only those matter that keep it away."""
+        return not template.terms_of(TermKind.REQUIRED_AFFINITY)
+
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
         """Which of the three rules."""
         return REFUSALS[code - 1]

@@ -33,6 +33,7 @@ from plimsoll.framework import (
     NoArgs,
     PodIndex,
     PodInfo,
+    PodTemplate,
     PreFilterPlugin,
     QueueingHint,
     Reads,
@@ -150,6 +151,10 @@ class NodePorts(PreFilterPlugin, SimulatedPods, FilterPlugin, EnqueueExtensions)
                 if row in simulated.used:
                     taken[position] = _conflicts(host_ports(pod), simulated.used[row])
         return taken.astype(np.int64)
+
+    def eased(self, template: PodTemplate) -> bool:
+        """Pods that leave free their ports and take none."""
+        return True
 
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
         """The only refusal there is."""

@@ -300,6 +300,10 @@ class PodTopologySpread(
             codes = np.where(codes == 0, verdicts[ids], codes) if position else verdicts[ids]
         return codes
 
+    def eased(self, template: PodTemplate) -> bool:
+        """A domain that loses a pod comes nearer to the least, or stays the least."""
+        return True
+
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
         """Missing label, or skew."""
         return LABEL_MISSING if code == 1 else SKEWED

@@ -28,6 +28,7 @@ from plimsoll.framework import (
     IntArray,
     NoArgs,
     PodInfo,
+    PodTemplate,
     PreFilterPlugin,
     QueueingHint,
     Reads,
@@ -114,6 +115,10 @@ class VolumeRestrictions(PreFilterPlugin, SimulatedPods, FilterPlugin, EnqueueEx
             for position in [at for at, row in enumerate(snapshot.rows.tolist()) if row in busy]:
                 codes[position] = 1
         return codes
+
+    def eased(self, template: PodTemplate) -> bool:
+        """Pods that leave give up what they hold."""
+        return True
 
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
         """Disk or claim."""
