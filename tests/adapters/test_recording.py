@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from plimsoll.adapters.recording import FORGET_S, NOTE_BYTES, SERIES_S, EventRecorder
+from plimsoll.adapters.recording import FORGET_S, NOTE_BYTES, SERIES_BURST, SERIES_S, EventRecorder
 from plimsoll.control.ports import Note, pod_reference
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock
@@ -142,3 +142,22 @@ async def test_a_text_that_cannot_be_sent_is_dropped_alone(told):
 
     assert recorder.dropped == 10
     assert [body["note"] for _, _, body, _ in server.requests] == [a_note().text]
+
+
+async def test_counts_of_many_series_are_written_at_a_bounded_rate(told):
+    """A thousand pods fail again a minute later: some are told at once, the others with a later failure."""
+    server, session = told
+    for _ in range(1000):
+        server.then({}, 201)
+    for _ in range(SERIES_BURST):
+        server.then({})
+
+    async with recording(session) as (recorder, clock):
+        for _ in range(2):
+            for number in range(1000):
+                recorder.record(a_note(pod=f"web-{number}"))
+            await recorder.drain()
+            await clock.advance(SERIES_S + 1)
+
+    methods = [method for method, *_ in server.requests]
+    assert (methods.count("POST"), methods.count("PATCH")) == (1000, SERIES_BURST)

@@ -1,8 +1,8 @@
 """Events (events.k8s.io/v1): queued, aggregated into series, written in the background.
 
 A storm of unschedulable pods must not become a storm of writes: an event equal to a recent one (same
-object, reason, action and text) raises the count of the first, at most once in SERIES_S; and when the
-queue is full new events are dropped and counted, never waited for.
+object, reason, action and text) raises the count of the first, at most once in SERIES_S and at a bounded
+rate; and when the queue is full new events are dropped and counted, never waited for.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from typing import Any
 
 from plimsoll.adapters.errors import NotFound
 from plimsoll.adapters.session import MERGE_PATCH, Session
+from plimsoll.control.pacing import Pace
 from plimsoll.control.ports import Clock, Note
 
 #: Bytes of an event's note.
@@ -20,6 +21,9 @@ NOTE_BYTES = 1024
 
 #: Seconds between two writes of one series, and after which an event starts a new one.
 SERIES_S, FORGET_S = 60.0, 360.0
+
+#: Series written a second in the long run, and at once after a rest; the counts of others wait.
+SERIES_PER_S, SERIES_BURST = 20.0, 50
 
 #: Events waiting to be written, and events remembered.
 QUEUED, REMEMBERED = 10_000, 20_000
@@ -50,6 +54,7 @@ class EventRecorder:
         self._instance = instance
         self._queue: asyncio.Queue[Note] = asyncio.Queue(QUEUED)
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
+        self._series_pace = Pace(clock, SERIES_PER_S, SERIES_BURST)
         self._made = 0
         self.dropped = 0
 
@@ -95,8 +100,8 @@ class EventRecorder:
         series = self._series.get(key)
         if series is not None and now - series.written < FORGET_S:
             series.count += 1
-            if now - series.written < SERIES_S:
-                return
+            if now - series.written < SERIES_S or not self._series_pace.has_turn():
+                return  # counted; told with a later one
             series.written = now
             body = {"series": {"count": series.count, "lastObservedTime": micro_time(now)}}
             path = f"/apis/events.k8s.io/v1/namespaces/{series.namespace}/events/{series.name}"

@@ -1,0 +1,98 @@
+"""Thousands of pods that fit nowhere: each is told once, at a bounded rate, and nobody waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deploy.manifests import grants
+from e2e.conftest import define
+from e2e.granting import door, kubeconfig_for
+from e2e.polling import eventually
+from e2e.scene import Scene
+from e2e.speaking import speaking
+from plimsoll.control.explaining import BURST, PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import StartDevCluster
+    from e2e.granting import Call
+    from e2e.operating import Operator
+
+pytestmark = pytest.mark.e2e
+
+#: How many, and how many are made at once.
+STORM, AT_ONCE = 1_500, 25
+
+CONDITION, EVENT = ("patch", "", "pods/status"), ("create", "events.k8s.io", "events")
+
+#: Seconds for an ordinary pod to be bound in the middle of it.
+SOON_S = 10.0
+
+
+@pytest.mark.timeout(240)
+async def test_a_storm_of_unschedulable_pods_is_no_storm_of_writes(
+    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator], tmp_path: Path
+) -> None:
+    """One condition and one event a pod; tried again for the same reason, hardly anything."""
+    cluster = start_devcluster()
+    written: Counter[Call] = Counter()
+
+    def count(call: Call) -> str:
+        written[call] += 1
+        return ""
+
+    async with (
+        speaking(cluster.kubeconfig) as speaker,
+        door(cluster.plain_url, grants("enforce")) as entrance,
+    ):
+        await define(speaker)
+        scene = await Scene(speaker).begin()
+        entrance.trouble = count
+        operator = start_operator(kubeconfig_for(tmp_path / "door", entrance.url, cluster.token))
+        await scene.node("small", cpu="1")
+        await scene.scheduling()
+        await scene.pod("seated", cpu="100m")
+        await scene.until_bound("seated")
+
+        def attempts() -> float:
+            return operator.metric("plimsoll_scheduler_schedule_attempts_total", result="unschedulable")
+
+        began = time.monotonic()
+        slots = asyncio.Semaphore(AT_ONCE)
+
+        async def make(number: int) -> None:
+            async with slots:
+                await scene.pod(f"storm-{number}", cpu="950m")
+
+        await asyncio.gather(*(make(number) for number in range(STORM)))
+        asked = time.monotonic()
+        await scene.pod("ordinary", cpu="1m")
+        await scene.until_bound("ordinary")
+        assert time.monotonic() - asked < SOON_S
+        allowed = BURST + PER_S * (time.monotonic() - began) * 1.1 + 20
+        assert written[CONDITION] <= allowed
+        assert written[EVENT] <= allowed
+
+        await eventually(lambda: _value(written[CONDITION]), lambda found: found >= STORM, 90)
+        await eventually(lambda: _value(written[EVENT]), lambda found: found >= STORM, 30)
+        tried = await asyncio.to_thread(attempts)
+        before = Counter(written)
+        await scene.speaker.request("DELETE", scene.path("pods/ordinary"))
+        await eventually(lambda: asyncio.to_thread(attempts), lambda now: now >= tried + STORM, within_s=60)
+        await asyncio.sleep(2.0)  # what was going to be written would be on its way by now
+
+        again = Counter(written) - before
+        assert again[CONDITION] <= 20
+        assert again[EVENT] <= 20
+        assert operator.terminate() == 0
+
+
+async def _value(number: int) -> int:
+    return number
