@@ -66,7 +66,7 @@ bench: $(STAMP) ## pods per second of the engine, by workload: ARGS="--nodes 500
 	$(BIN)/python benchmarks/engine.py $(ARGS)
 
 bench-e2e: $(STAMP) ## pods bound per second and CPU seconds, end to end: ARGS="--nodes 1000 --kubeconfig FILE"
-	$(BIN)/python benchmarks/end_to_end.py $(ARGS)
+	$(BIN)/python benchmarks/end_to_end $(ARGS)
 
 bench-queue: $(STAMP) ## what an event costs while many pods are unschedulable: ARGS="--pods 10000 --events 1000"
 	$(BIN)/python benchmarks/scheduling_queue.py $(ARGS)

@@ -1,0 +1,315 @@
+"""Pods bound per second, latency, CPU and memory of whole schedulers, end to end, against any API server.
+
+    python benchmarks/end_to_end --nodes 1000 --families basic                       # development cluster
+    python benchmarks/end_to_end --nodes 1000,5000 --kubeconfig FILE                 # yours
+    python benchmarks/end_to_end --kubeconfig FILE --scheduler-command "kube-scheduler --config FILE"
+
+For each number of nodes and each family, and for each scheduler in turn: pods are put on nodes, pods are made
+that wait, and only then the scheduler is started, so that nobody waits for whoever makes pods. Measured are
+
+* bound/s: from the first waiting pod that a watch shows bound to the last;
+* CPU s per 1,000 pods: of the scheduler's process, from that first moment until it has come to rest (events
+  and what its watches bring back are part of it; reading the cluster at its start is not);
+* p50 and p99: from a pod's appearance in the watch to its node's, with pods made at a fixed rate;
+* peak memory of the process, as the kernel saw it.
+
+*ceiling* is a binder that decides nothing and watches nothing, in this process: two requests a pod, as every
+scheduler must send. No scheduler on this machine and API server is faster.
+"""
+
+import argparse
+import asyncio
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from contestants import Contestant, Running, another, ours
+from load import NAME, UNSCHEDULABLE, WORKLOADS, Family, Load, a_pod, family
+from sightings import Sightings, watching
+
+from plimsoll.adapters.errors import APIError
+from plimsoll.adapters.session import connected
+
+#: Seconds between two looks at a scheduler's CPU; below this share of one core it is at rest.
+REST_S, REST_SHARE = 1.0, 0.05
+
+FAMILIES = (
+    "basic",
+    "spreading",
+    "preferred-spreading",
+    "affinity",
+    "preferred-affinity",
+    "anti-affinity",
+    "preferred-anti-affinity",
+    "preemption",
+    "unschedulable",
+)
+
+POLICY = {
+    "apiVersion": "plimsoll.dev/v1alpha1",
+    "kind": "SchedulingPolicy",
+    "metadata": {"name": NAME},
+    "spec": {"scheduling": {"schedulerName": NAME}},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much, and how long at most.
+
+    Attributes:
+        nodes: Nodes.
+        initial: Pods on nodes before, at most.
+        pods: Pods that wait when the scheduler starts, at most.
+        arriving: Pods made at a fixed rate, at most.
+        rate: Of them, a second.
+        patience_s: Seconds a family takes at most.
+    """
+
+    nodes: int
+    initial: int
+    pods: int
+    arriving: int
+    rate: float
+    patience_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One row; times in seconds, memory in MiB. Nothing is left out: pods that were not bound are counted."""
+
+    nodes: int
+    family: str
+    scheduler: str
+    ceiling_per_s: float
+    pods: int
+    unbound: int
+    bound_per_s: float
+    cpu_s_per_1000: float
+    cpu_s_at_start: float
+    started_s: float
+    p50_s: float
+    p99_s: float
+    late: int
+    peak_mib: float
+
+
+async def rest(running: Running, patience_s: float) -> float:
+    """The CPU seconds of a process once it has come to rest, or when patience ends."""
+    deadline = time.monotonic() + patience_s
+    before = running.cpu_s()
+    while time.monotonic() < deadline:
+        await asyncio.sleep(REST_S)
+        now = running.cpu_s()
+        if now - before < REST_SHARE * REST_S:
+            return now
+        before = now
+    return before
+
+
+async def arrive(load: Load, what: Family, scheduler: str, count: int, rate: float) -> None:
+    """Create pods at a fixed rate, whatever happens to those before."""
+    began = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for number in range(count):
+            await asyncio.sleep(max(0.0, began + number / rate - time.perf_counter()))
+            group.create_task(load.pod(a_pod(f"late-{number:06}", what.measured, scheduler, number % 10)))
+
+
+def percentile(values: list[float], share: float) -> float:
+    """Nearest rank; 0 of nothing."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else 0.0
+
+
+@dataclass(slots=True)
+class Measurement:
+    """One scheduler, one family."""
+
+    load: Load
+    what: Family
+    contestant: Contestant
+    scale: Scale
+    log: Path
+    ceiling_per_s: float = 0.0
+
+    async def result(self) -> Result:
+        """Prepare, start the scheduler, measure, end it."""
+        load, what, scale = self.load, self.what, self.scale
+        room = int(scale.nodes * what.most)
+        waiting, arriving = min(scale.pods, room * 2 // 3), min(scale.arriving, room // 3)
+        scheduler = self.contestant.scheduler_name
+        for index, pattern in enumerate(what.initial):
+            # Preemption needs a full cluster; elsewhere there is enough for the others to look at.
+            most = scale.nodes if what.name == "preemption" else scale.initial
+            count = min(most, int(scale.nodes * pattern["perNode"]))
+            await load.pods(f"initial{index}", pattern, scheduler, count)
+            self.ceiling_per_s = await load.bind(f"initial{index}", count, scale.nodes)
+        if what.churns:
+            await load.pods("large", WORKLOADS["unschedulable"]["measured"], scheduler, UNSCHEDULABLE)
+        async with watching(load.session, NAME) as sightings:
+            await load.pods("pod", what.measured, scheduler, waiting)
+            running = Running(self.contestant, self.log)
+            churning = asyncio.create_task(load.churn(scheduler)) if what.churns else None
+            try:
+                return await self._measured(running, sightings, waiting, arriving)
+            finally:
+                if churning is not None:
+                    churning.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await churning
+                running.stop()
+
+    async def _measured(self, running: Running, seen: Sightings, waiting: int, arriving: int) -> Result:
+        """Let the scheduler bind what waits, then what arrives."""
+        patience_s = self.scale.patience_s
+
+        def bound(prefix: str, least: int) -> bool:
+            return seen.bound_by_prefix[prefix] >= least or not running.is_alive()
+
+        began = time.perf_counter()
+        await seen.until(lambda: bound("pod", 1), patience_s)
+        at_start = running.cpu_s()
+        await seen.until(lambda: bound("pod", waiting), patience_s)
+        # A scheduler that is kept busy by pods that fit nowhere never comes to rest.
+        done = running.cpu_s() if self.what.churns else await rest(running, 30)
+        moments = seen.bound_of("pod")
+        if not moments or not running.is_alive():
+            raise RuntimeError(f"{running.contestant.label} does not bind: {running.said()}")
+        await arrive(self.load, self.what, running.contestant.scheduler_name, arriving, self.scale.rate)
+        await seen.until(lambda: bound("late", arriving), 30.0)
+        waits = [at - seen.seen[name] for name, at in seen.bound.items() if name.startswith("late-")]
+        return Result(
+            nodes=self.scale.nodes,
+            family=self.what.name,
+            scheduler=running.contestant.label,
+            ceiling_per_s=round(self.ceiling_per_s, 1),
+            pods=waiting,
+            unbound=waiting - len(moments),
+            bound_per_s=round((len(moments) - 1) / max(moments[-1] - moments[0], 1e-9), 1),
+            cpu_s_per_1000=round((done - at_start) / len(moments) * 1000, 3),
+            cpu_s_at_start=round(at_start, 2),
+            started_s=round(moments[0] - began, 2),
+            p50_s=round(percentile(waits, 0.5), 4),
+            p99_s=round(percentile(waits, 0.99), 4),
+            late=arriving - len(waits),
+            peak_mib=round(running.peak_mib(), 1),
+        )
+
+
+COLUMNS = "nodes family scheduler pods bound/s CPU-s/1,000 p50-ms p99-ms peak-MiB ceiling/s"
+HEADER = f"| {COLUMNS.replace(' ', ' | ').replace('-', ' ')} |"
+
+
+def row(result: Result) -> str:
+    """A line of the table."""
+    unbound = f" ({result.unbound} not bound)" if result.unbound else ""
+    late = f" ({result.late} not bound)" if result.late else ""
+    return (
+        f"| {result.nodes:,} | {result.family} | {result.scheduler} | {result.pods:,}{unbound} "
+        f"| {result.bound_per_s:,.0f} | {result.cpu_s_per_1000:.2f} | {1000 * result.p50_s:,.0f} "
+        f"| {1000 * result.p99_s:,.0f}{late} | {result.peak_mib:,.0f} | {result.ceiling_per_s:,.0f} |"
+    )
+
+
+@asynccontextmanager
+async def a_cluster(given: Path | None, folder: Path) -> AsyncIterator[Path]:
+    """The cluster that was named, or a development cluster without nodes and controllers of its own."""
+    if given is not None:
+        yield given
+        return
+    path = folder / "kubeconfig"
+    with (folder / "cluster.log").open("wb") as sink:
+        process = subprocess.Popen(  # noqa: ASYNC220, S603 - our own command, and nothing else runs yet
+            [sys.executable, "-m", "plimsoll", "devcluster", "--kubeconfig", str(path)],
+            stdout=sink,
+            stderr=sink,
+        )
+    try:
+        while not path.exists():
+            if process.poll() is not None:
+                raise RuntimeError(f"no development cluster: {(folder / 'cluster.log').read_text()}")
+            await asyncio.sleep(0.1)
+        yield path
+    finally:
+        process.terminate()
+        process.wait()
+
+
+async def compare(
+    kubeconfig: Path,
+    scales: Iterable[Scale],
+    families: Iterable[str],
+    contestants: Iterable[Contestant],
+    folder: Path,
+) -> AsyncIterator[Result]:
+    """All rows, as they come; the cluster is as before afterwards."""
+    async with connected(kubeconfig) as session:
+        load, made = Load(session), 0
+        await load.install()
+        await load.clean(0)
+        await load.install()
+        with suppress(APIError):
+            await session.request("POST", "/apis/plimsoll.dev/v1alpha1/schedulingpolicies", POLICY)
+        try:
+            for scale in scales:
+                await load.nodes(range(made, scale.nodes))
+                made = max(made, scale.nodes)
+                for name in families:
+                    for contestant in contestants:
+                        log = folder / f"{contestant.label}-{name}-{scale.nodes}.log"
+                        yield await Measurement(load, family(name), contestant, scale, log).result()
+                        await load.empty()
+        finally:
+            await load.clean(made)
+
+
+async def main() -> None:
+    """Read the command line and measure."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--nodes", default="1000", help="comma-separated, ascending")
+    parser.add_argument("--families", default=",".join(FAMILIES), help="comma-separated: %(default)s")
+    parser.add_argument("--initial", type=int, default=1000, help="pods on nodes before, at most")
+    parser.add_argument("--pods", type=int, default=2000, help="pods that wait, at most")
+    parser.add_argument("--arriving", type=int, default=300, help="pods for the latency, at most")
+    parser.add_argument("--rate", type=float, default=50.0, help="of them, a second")
+    parser.add_argument("--patience", type=float, default=300.0, help="seconds a measurement takes at most")
+    parser.add_argument("--kubeconfig", type=Path, help="left out: a development cluster is started")
+    parser.add_argument("--scheduler-command", help="another scheduler's, in the foreground, for comparison")
+    parser.add_argument("--scheduler-name", default="default-scheduler", help="of the pods it serves")
+    parser.add_argument("--only-other", action="store_true", help="do not measure plimsoll")
+    parser.add_argument("--logs", type=Path, help="keep the schedulers' logs in this folder")
+    parser.add_argument("--output", type=Path, help="append each result as a line of JSON")
+    chosen = parser.parse_args()
+    scales = [
+        Scale(int(nodes), chosen.initial, chosen.pods, chosen.arriving, chosen.rate, chosen.patience)
+        for nodes in chosen.nodes.split(",")
+    ]
+    print(f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}\n")
+    print(HEADER)
+    print("| ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = chosen.logs or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        async with a_cluster(chosen.kubeconfig, folder) as kubeconfig:
+            contestants = [] if chosen.only_other else [ours(kubeconfig, NAME)]
+            if chosen.scheduler_command:
+                contestants.append(another(chosen.scheduler_command, chosen.scheduler_name))
+            results = compare(kubeconfig, scales, chosen.families.split(","), contestants, folder)
+            async for result in results:
+                print(row(result), flush=True)
+                if chosen.output:
+                    with chosen.output.open("a") as sink:
+                        sink.write(json.dumps(asdict(result)) + "\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,101 @@
+"""Schedulers as processes: started, weighed by what the kernel says of them, and ended by their pid."""
+
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """A scheduler to measure.
+
+    Attributes:
+        label: In the table.
+        scheduler_name: Of the pods that it serves.
+        command: Starts it, in the foreground; ended with SIGTERM.
+    """
+
+    label: str
+    scheduler_name: str
+    command: tuple[str, ...]
+
+
+def ours(kubeconfig: Path, scheduler_name: str) -> Contestant:
+    """``plimsoll run``."""
+    command = (sys.executable, "-m", "plimsoll", "run", "--kubeconfig", str(kubeconfig))
+    command += ("--metrics-port", "0", "--health-port", "0", "--bind-address", "127.0.0.1")
+    return Contestant("plimsoll", scheduler_name, command)
+
+
+def another(command: str, scheduler_name: str) -> Contestant:
+    """A scheduler by its command line."""
+    words = tuple(shlex.split(command))
+    return Contestant(Path(words[0]).stem, scheduler_name, words)
+
+
+class Running:
+    """A contestant's process."""
+
+    def __init__(self, contestant: Contestant, log: Path) -> None:
+        self.contestant = contestant
+        self._log = log
+        with log.open("wb") as sink:
+            self._process = subprocess.Popen(  # noqa: S603 - what the user asked for
+                contestant.command, stdout=sink, stderr=subprocess.STDOUT
+            )
+
+    def cpu_s(self) -> float:
+        """CPU seconds of the process and of its children, user and system."""
+        return sum(self._ticks(pid) for pid in self._pids()) / _TICKS
+
+    def peak_mib(self) -> float:
+        """The most memory that was resident, MiB, children included."""
+        return sum(self._peak_kib(pid) for pid in self._pids()) / 1024
+
+    def is_alive(self) -> bool:
+        """Whether it still runs."""
+        return self._process.poll() is None
+
+    def said(self) -> str:
+        """The end of its log."""
+        return self._log.read_text(errors="replace")[-3000:]
+
+    def stop(self) -> None:
+        """End it."""
+        self._process.terminate()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _pids(self) -> list[int]:
+        found = [self._process.pid]
+        for pid in found:
+            try:
+                children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            except OSError:
+                continue
+            found += [int(child) for child in children]
+        return found
+
+    @staticmethod
+    def _ticks(pid: int) -> int:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0
+        return int(fields[11]) + int(fields[12])
+
+    @staticmethod
+    def _peak_kib(pid: int) -> int:
+        try:
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        except OSError:
+            return 0
+        return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)

@@ -1,0 +1,109 @@
+"""When each pod was first seen, and first seen with a node: one watch, the same eyes for everybody."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+import msgspec
+
+from plimsoll.adapters.session import Session
+
+
+class _Pod(msgspec.Struct):
+    class Meta(msgspec.Struct):
+        name: str = ""
+        resourceVersion: str = ""  # noqa: N815 - the API's spelling
+
+    class Spec(msgspec.Struct):
+        nodeName: str = ""  # noqa: N815 - the API's spelling
+
+    metadata: Meta
+    spec: Spec = msgspec.field(default_factory=Spec)
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+_EVENT, _POD = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Pod)
+_LIST = msgspec.json.Decoder(_Pod)
+
+
+class Sightings:
+    """Moments by pod name, in seconds that never go back.
+
+    Attributes:
+        seen: When a pod appeared.
+        bound: When it had a node.
+        bound_by_prefix: How many have one, by what stands before the first hyphen.
+    """
+
+    def __init__(self) -> None:
+        self.seen: dict[str, float] = {}
+        self.bound: dict[str, float] = {}
+        self.bound_by_prefix: Counter[str] = Counter()
+        self._news = asyncio.Event()
+
+    def note(self, line: bytes, now: float) -> None:
+        """Take in one line of the watch."""
+        event = _EVENT.decode(line)
+        if event.type not in ("ADDED", "MODIFIED"):
+            return
+        pod = _POD.decode(event.object)
+        name = pod.metadata.name
+        self.seen.setdefault(name, now)
+        if pod.spec.nodeName and name not in self.bound:
+            self.bound[name] = now
+            self.bound_by_prefix[name.partition("-")[0]] += 1
+        self._news.set()
+
+    async def until(self, done: Callable[[], bool], patience_s: float) -> bool:
+        """Wait for a condition; whether it came true in time."""
+        deadline = time.perf_counter() + patience_s
+        while not done():
+            self._news.clear()
+            left = deadline - time.perf_counter()
+            if left <= 0:
+                return False
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), left)
+        return True
+
+    def bound_of(self, prefix: str) -> list[float]:
+        """When the pods of a prefix were bound, in order."""
+        return sorted(at for name, at in self.bound.items() if name.startswith(f"{prefix}-"))
+
+
+@asynccontextmanager
+async def watching(session: Session, namespace: str) -> AsyncIterator[Sightings]:
+    """Watch the pods of a namespace while in the block."""
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    sightings = Sightings()
+    begun = asyncio.Event()
+
+    async def look() -> None:
+        page = await session.request("GET", path, params={"limit": "1"})
+        version = _LIST.decode(page).metadata.resourceVersion
+        params = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "3600"}
+        async with session.stream(path, params, 3600.0) as batches:
+            begun.set()
+            async for lines in batches:
+                now = time.perf_counter()
+                for line in lines:
+                    sightings.note(line, now)
+
+    task = asyncio.create_task(look())
+    waiting = asyncio.create_task(begun.wait())
+    try:
+        await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+        yield sightings
+    finally:
+        waiting.cancel()
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
