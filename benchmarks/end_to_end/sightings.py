@@ -29,7 +29,6 @@ class _Event(msgspec.Struct):
 
 
 _EVENT, _POD = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Pod)
-_LIST = msgspec.json.Decoder(_Pod)
 
 
 class Sightings:
@@ -47,18 +46,25 @@ class Sightings:
         self.bound_by_prefix: Counter[str] = Counter()
         self._news = asyncio.Event()
 
-    def note(self, line: bytes, now: float) -> None:
-        """Take in one line of the watch."""
+    def note(self, line: bytes, now: float) -> str:
+        """Take in one line of the watch; the version that it brings, "" when none.
+
+        Raises:
+            RuntimeError: The watch cannot go on, so that moments are missed.
+        """
         event = _EVENT.decode(line)
-        if event.type not in ("ADDED", "MODIFIED"):
-            return
+        if event.type == "ERROR":
+            raise RuntimeError(f"the watch of the pods broke: {bytes(event.object)!r}")
         pod = _POD.decode(event.object)
+        if event.type == "DELETED":
+            return pod.metadata.resourceVersion
         name = pod.metadata.name
         self.seen.setdefault(name, now)
         if pod.spec.nodeName and name not in self.bound:
             self.bound[name] = now
             self.bound_by_prefix[name.partition("-")[0]] += 1
         self._news.set()
+        return pod.metadata.resourceVersion
 
     async def until(self, done: Callable[[], bool], patience_s: float) -> bool:
         """Wait for a condition; whether it came true in time."""
@@ -86,14 +92,15 @@ async def watching(session: Session, namespace: str) -> AsyncIterator[Sightings]
 
     async def look() -> None:
         page = await session.request("GET", path, params={"limit": "1"})
-        version = _LIST.decode(page).metadata.resourceVersion
-        params = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "3600"}
-        async with session.stream(path, params, 3600.0) as batches:
-            begun.set()
-            async for lines in batches:
-                now = time.perf_counter()
-                for line in lines:
-                    sightings.note(line, now)
+        version = _POD.decode(page).metadata.resourceVersion
+        while True:  # an API server cuts watches whenever it likes, and those of slow readers first
+            params = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "3600"}
+            async with session.stream(path, params, 3600.0) as batches:
+                begun.set()
+                async for lines in batches:
+                    now = time.perf_counter()
+                    for line in lines:
+                        version = sightings.note(line, now) or version
 
     task = asyncio.create_task(look())
     waiting = asyncio.create_task(begun.wait())
@@ -102,6 +109,8 @@ async def watching(session: Session, namespace: str) -> AsyncIterator[Sightings]
         if task.done():
             task.result()
         yield sightings
+        if task.done():  # it ends by nothing but an error
+            task.result()
     finally:
         waiting.cancel()
         task.cancel()
