@@ -80,7 +80,9 @@ async def test_probes_and_metrics_answer(scene: Scene, operator: Operator) -> No
         )
 
     assert operator.ask("/healthz", operator.health_port)[0] == 200
-    assert operator.ask("/readyz") == (200, "ok\n")
+    status, said = operator.ask("/readyz")
+    assert (status, said.splitlines()[0]) == (200, "ok")
+    assert said.splitlines()[1].startswith("leading as ")
     assert operator.ask("/healthz") == (200, "ok\n")
     assert await eventually(bound) == 1
     assert operator.metric("plimsoll_scheduler_cache_size", type="nodes") >= 1

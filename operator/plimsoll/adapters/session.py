@@ -6,8 +6,10 @@ response handling are not (0.27 ms a pod, measured; docs/adr/0001).
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Mapping
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 from urllib.request import getproxies_environment
@@ -18,7 +20,9 @@ import yaml
 from aiohttp.abc import AbstractStreamWriter
 from kubernetes_asyncio import client, config
 
+import plimsoll
 from plimsoll.adapters.errors import APIError, Fenced, Unavailable, error_of
+from plimsoll.adapters.wire import Wire
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -27,7 +31,10 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 #: Seconds for an ordinary request to be answered; watches have a limit of their own.
 REQUEST_TIMEOUT_S = 30.0
 
-#: Connections at once: reflectors, and writes in flight.
+#: Who we are, in the server's audit log.
+AGENT = f"plimsoll/{plimsoll.__version__}"
+
+#: Connections at once for reading, and as many for writing.
 CONNECTIONS = 100
 
 #: Bytes of a watch that wait to be read before the server is held back.
@@ -50,22 +57,36 @@ class WriteFence(Protocol):
         """It was answered, or is waited for no longer."""
 
 
-class _Body(aiohttp.BytesPayload):
-    """A body that is sent only if the fence is open at that very moment.
+@dataclass(slots=True)
+class _Gate:
+    """Asked right before a request is sent, whether the fence is open at that very moment.
 
     Between the decision to send and the sending lie waits for a connection, and the process may have been
-    paused: a request without its body is none.
+    paused.
     """
 
-    def __init__(self, content: bytes, fence: WriteFence) -> None:
+    fence: WriteFence
+    was_closed: bool = False
+
+    def __call__(self) -> None:
+        if self.fence.seconds_left() <= 0:
+            self.was_closed = True
+            raise ConnectionAbortedError("the fence has closed")
+
+
+def _open() -> None:
+    """No fence."""
+
+
+class _Body(aiohttp.BytesPayload):
+    """A body that passes a gate: a request without its body is none."""
+
+    def __init__(self, content: bytes, gate: Callable[[], None]) -> None:
         super().__init__(content, content_type=JSON)
-        self._fence = fence
-        self.was_stopped = False
+        self._gate = gate
 
     async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
-        if self._fence.seconds_left() <= 0:
-            self.was_stopped = True
-            raise ConnectionAbortedError("the fence has closed")
+        self._gate()
         await super().write_with_length(writer, content_length)
 
 
@@ -87,6 +108,10 @@ class Session:
         self._server_hostname: str | None = api_client.rest_client.server_hostname
         self._proxy: str | None = api_client.rest_client.proxy
         self.address: str = str(self._configuration.host).rstrip("/")
+        tls = getattr(pooled.connector, "_ssl", None)
+        self._wire: Wire | None = None
+        if not self._proxy and not getproxies_environment() and isinstance(tls, ssl.SSLContext):
+            self._wire = Wire(self.address, tls, self._server_hostname, CONNECTIONS, AGENT)
 
     def fenced(self, fence: WriteFence) -> Self:
         """The same connection, whose writes pass a fence."""
@@ -118,16 +143,22 @@ class Session:
         stopped = Fenced(f"{method} {path}", message="not sent: this process does not lead")
         if left_s <= 0:
             raise stopped
-        guarded = None if content is None else _Body(content, fence)
+        gate = _Gate(fence)
         answered = False
         fence.begin()
         try:
             answer = await self._exchange(
-                method, path, guarded, content_type, params=params, timeout_s=min(timeout_s, left_s)
+                method,
+                path,
+                content,
+                content_type,
+                params=params,
+                timeout_s=min(timeout_s, left_s),
+                gate=gate,
             )
             answered = True
         except APIError as exc:
-            if guarded is not None and guarded.was_stopped:
+            if gate.was_closed:
                 answered = True
                 raise stopped from exc
             answered = exc.status > 0
@@ -140,30 +171,44 @@ class Session:
         self,
         method: str,
         path: str,
-        content: bytes | _Body | None,
+        content: bytes | None,
         content_type: str,
         *,
         params: Mapping[str, str] | None,
         timeout_s: float,
+        gate: Callable[[], None] = _open,
     ) -> bytes:
         """Send one request and read its answer."""
         attempt = f"{method} {path}"
         try:
-            async with self._http.request(
-                method,
-                self.address + path,
-                data=content,
-                params=params,
-                headers=await self._headers(content_type),
-                timeout=aiohttp.ClientTimeout(total=timeout_s),
-                server_hostname=self._server_hostname,
-                proxy=self._proxy,
-            ) as response:
-                answer = await response.read()
+            headers = await self._headers(content_type)
+            if self._wire is not None and method != "GET":
+                response = await self._wire.exchange(
+                    method,
+                    path,
+                    headers,
+                    content or b"",
+                    params=params,
+                    timeout_s=timeout_s,
+                    before=gate,
+                )
+                status, answer = response.status, response.content
+            else:
+                async with self._http.request(
+                    method,
+                    self.address + path,
+                    data=None if content is None else _Body(content, gate),
+                    params=params,
+                    headers=headers,
+                    timeout=aiohttp.ClientTimeout(total=timeout_s),
+                    server_hostname=self._server_hostname,
+                    proxy=self._proxy,
+                ) as streamed:
+                    status, answer = streamed.status, await streamed.read()
         except _NO_ANSWER as exc:
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
-        if response.status >= 400:
-            raise error_of(attempt, response.status, _parsed(answer))
+        if status >= 400:
+            raise error_of(attempt, status, _parsed(answer))
         return answer
 
     async def object(self, method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
@@ -201,8 +246,10 @@ class Session:
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
 
     async def close(self) -> None:
-        """End the session; its connections are the client's to close."""
+        """End the session; the connections for reading are the client's to close."""
         await self._http.close()
+        if self._wire is not None:
+            await self._wire.close()
 
     @property
     def configuration(self) -> client.Configuration:

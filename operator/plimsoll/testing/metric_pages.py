@@ -10,6 +10,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Metric
 
+from plimsoll.telemetry.leading import LeadingMetrics
 from plimsoll.telemetry.metrics import MetricsObserver
 from plimsoll.telemetry.queueing import QueueingMetrics
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
@@ -45,6 +46,7 @@ def families() -> list[tuple[Metric, tuple[str, ...]]]:
     registry = CollectorRegistry()
     MetricsObserver(registry)
     QueueingMetrics(registry)
+    LeadingMetrics(registry)
     RebalancingMetrics(registry)
     registry.register(StateCollector(_NOTHING))
     found: dict[str, tuple[Metric, tuple[str, ...]]] = {}
