@@ -4,10 +4,12 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from engine.toys import Fifo
+from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.control.blaming import PluginFailures
+from plimsoll.control.extender_health import FAILURES
 from plimsoll.control.extending import Extending
 from plimsoll.control.fencing import Fence
-from plimsoll.control.policies import Policies
+from plimsoll.control.policies import Policies, profile_config
 from plimsoll.control.ports import Answer, Verdict
 from plimsoll.control.reconciling import EVERY_S, reconcile
 from plimsoll.engine.cycle import Nominations
@@ -22,6 +24,7 @@ from plimsoll.testing.fakes import (
     FakePolicyStatuses,
     FakeRandomness,
     RememberingObserver,
+    settled,
 )
 
 
@@ -367,3 +370,77 @@ async def test_a_standby_keeps_policies_warm_and_says_what_they_are_when_it_lead
     await scene.policies.refresh()
 
     assert scene.condition("one", "Ready")[0] == scene.condition("two", "Ready")[0] == "True"
+
+
+EXTENDER = {"urlPrefix": "http://x", "filterVerb": "filter"}
+
+
+async def test_an_extender_that_fails_degrades_its_policy_until_it_is_well():
+    """By name; a change of the policy is another chance, too."""
+    scene = Scene()
+    scheduling = {"schedulerName": "plimsoll", "extenders": [EXTENDER]}
+    await scene.policies.set(a_policy(scheduling=scheduling))
+    task = asyncio.create_task(scene.extending.health.run(scene.policies.refresh))
+    for _ in range(FAILURES):
+        scene.extending.health.failed("plimsoll", "http://x", "no answer", 0.0)
+    await settled()
+    degraded = scene.condition("one", "Degraded")
+
+    scene.extending.health.succeeded("plimsoll", "http://x")
+    await settled()
+    task.cancel()
+
+    said = 'extender "http://x" has failed 3 times in a row: no answer'
+    assert degraded == ("True", "ExtenderFailed", said)
+    assert scene.condition("one", "Degraded")[0] == "False"
+
+
+def test_what_an_extender_counts_is_not_counted_here():
+    """These resources replace what the plugin was told to ignore, as upstream replaces it."""
+    managed = [
+        {"name": "example.com/slice", "ignoredByScheduler": True},
+        {"name": "example.com/card", "ignoredByScheduler": False},
+    ]
+    args = {"ignoredResources": ["example.com/other"], "ignoredResourceGroups": ["example.org"]}
+    scheduling = {
+        "schedulerName": "plimsoll",
+        "extenders": [{**EXTENDER, "managedResources": managed}],
+        "pluginConfig": [{"name": "NodeResourcesFit", "args": args}],
+    }
+
+    config = profile_config(SchedulingSpec.from_wire(scheduling))
+
+    assert config.args["NodeResourcesFit"] == {**args, "ignoredResources": ["example.com/slice"]}
+
+
+async def test_a_certificate_that_is_none_is_not_accepted():
+    """With the field; what was accepted before goes on."""
+    scene = Scene()
+    bad = {"urlPrefix": "https://x", "tlsConfig": {"caData": "bad"}}
+    await scene.policies.set(a_policy())
+    before = scene.served["plimsoll"]
+
+    await scene.policies.set(
+        a_policy(generation=2, scheduling={"schedulerName": "plimsoll", "extenders": [bad]})
+    )
+
+    status, reason, message = scene.condition("one")
+    assert (status, reason) == ("False", "InvalidConfiguration")
+    assert message.startswith("spec.scheduling.extenders[0].tlsConfig: the certificates cannot be used")
+    assert scene.served["plimsoll"] is before
+
+
+async def test_extenders_come_and_go_with_their_policy():
+    """The profile has them, binds through the one that binds, and lets their connections go in the end."""
+    scene = Scene()
+    extenders = [EXTENDER, {"urlPrefix": "http://b", "bindVerb": "bind"}]
+
+    await scene.policies.set(a_policy(scheduling={"schedulerName": "plimsoll", "extenders": extenders}))
+    profile = scene.served["plimsoll"].profile
+    kept = {each.url for each in scene.extenders.retained}
+    await scene.policies.remove("one")
+
+    assert [each.name for each in profile.extenders] == ["http://x", "http://b"]
+    assert [each.name for each in profile.bind] == ["Extender", "DefaultBinder"]
+    assert kept == {"http://x", "http://b"}
+    assert scene.extenders.retained == frozenset()

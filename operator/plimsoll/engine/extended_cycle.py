@@ -12,7 +12,7 @@ chosen. The last step, from the last answer to the decision, touches nothing but
 
 Source: kube-scheduler v1.36, ``schedule_one.go`` (findNodesThatPassExtenders, prioritizeNodes) and
 ``framework/preemption`` (callExtenders). Differs: upstream asks its extenders one pod after another with
-the whole scheduler waiting; here others are served meanwhile, hence the second look (docs/adr/0009).
+the whole scheduler waiting; here others are served meanwhile, hence the second look (docs/adr/0010).
 """
 
 import heapq
