@@ -460,7 +460,8 @@ def _breaches(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     if "maxItems" in schema:
         yield "too-many-items", list(_items(schema["items"], schema["maxItems"] + 1))
     if "maxProperties" in schema:
-        yield "too-many-fields", {f"a{n}": "a" for n in range(schema["maxProperties"] + 1)}
+        value = 1 if "x-kubernetes-int-or-string" in schema["additionalProperties"] else "a"
+        yield "too-many-fields", {f"a{n}": value for n in range(schema["maxProperties"] + 1)}
 
 
 def _items(schema: dict[str, Any], count: int) -> Iterator[Any]:

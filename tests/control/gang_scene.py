@@ -9,6 +9,7 @@ from plimsoll.control.group_reporting import GroupReports
 from plimsoll.control.ingesting import Ingestion
 from plimsoll.control.metering import Meter
 from plimsoll.control.scheduling import SchedulingLoop
+from plimsoll.control.sharing import Sharing
 from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
@@ -66,7 +67,7 @@ class FakeGroupStatuses:
 class GangScene:
     """Pods of scheduler ``s``, placed by the default plugins and more."""
 
-    def __init__(self, *more, args=None):
+    def __init__(self, *more, args=None, enabled=()):
         self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
         self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), RememberingObserver()
         self.cache, self.groups, self.nominations = Cache(), Groups(), Nominations()
@@ -86,13 +87,17 @@ class GangScene:
             groups=self.groups,
         )
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]
-        names += [Enabled(plugin.name) for plugin in more] + [Enabled("DefaultBinder")]
+        names += [Enabled(plugin.name) for plugin in more]
+        names += [Enabled(name) for name in (*enabled, "DefaultBinder")]
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
         scheduler = Scheduler(self.profile, self.cache.cluster, nominations=self.nominations)
         self.loop.schedulers = {"s": scheduler}
         self.reports = GroupReports(self.groups, self.group_statuses, self.clock, self.observer)
         self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.nominations)
         self.ingestion.before_event(self.groups.observe)
+        self.sharing = Sharing(self.cache, self.queue, self.observer)
+        self.sharing.serve(self.loop.schedulers, ())
+        self.ingestion.on_event(self.sharing.observe)
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)
         self.loop.gangs.changed = self.reports.touch
@@ -121,9 +126,9 @@ class GangScene:
 
 
 @asynccontextmanager
-async def gang_scene(*more, args=None, nodes=2, cpu="4"):
+async def gang_scene(*more, args=None, nodes=2, cpu="4", enabled=()):
     """A scene whose loop runs, on equal nodes."""
-    one = GangScene(*more, args=args)
+    one = GangScene(*more, args=args, enabled=enabled)
     tasks = [asyncio.ensure_future(one.loop.run()), asyncio.ensure_future(one.reports.run())]
     await one.see(*(NodeAdded(a_node(f"n{number}", cpu=cpu)) for number in range(nodes)))
     try:

@@ -50,6 +50,7 @@ from plimsoll.control.reconciling import reconcile
 from plimsoll.control.refusals import KubeletRefusals
 from plimsoll.control.retrying import RetriedStatuses
 from plimsoll.control.scheduling import SchedulingLoop
+from plimsoll.control.sharing import Sharing
 from plimsoll.control.victim_evictions import VictimEvictions
 from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -171,6 +172,8 @@ class Operator:
         )
         self.ingestion.before_event(groups.observe)
         self.loop.gangs.changed = self.group_reports.touch
+        self.sharing = Sharing(self.cache, self.queue, self.observer)
+        self.ingestion.on_event(self.sharing.observe)
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)
         self.rebalancers = Rebalancers(
@@ -246,7 +249,7 @@ class Operator:
     def _serve(self, schedulers: Mapping[str, Scheduler]) -> None:
         self.loop.schedulers = schedulers
         self.order.use([scheduler.profile.queue_sort for scheduler in schedulers.values()])
-        self.queue.resort()
+        self.sharing.serve(schedulers, self.ingestion.waiting.values())
         self.rebalancers.profiles = {name: scheduler.profile for name, scheduler in schedulers.items()}
         self.ingestion.requeue_all(self.clock.monotonic())
 

@@ -7,7 +7,7 @@ last accepted state goes on serving until it is mended.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -28,7 +28,7 @@ from plimsoll.control.blaming import PluginFailures
 from plimsoll.control.extending import Extending
 from plimsoll.control.ports import Clock, PolicyStatusWriter, Randomness, Verdict
 from plimsoll.engine.cycle import Nominations, Scheduler
-from plimsoll.engine.profile import Enabled, PluginSet, ProfileConfig, build_profile
+from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, ProfileConfig, build_profile
 from plimsoll.framework import Cluster, ConfigurationError, Registry
 from plimsoll.framework.observer import Observer
 
@@ -37,6 +37,9 @@ RUN = "plimsoll.dev/run"
 
 #: The plugin that counts resources, unless an extender does.
 FIT = "NodeResourcesFit"
+
+#: The plugin that ``spec.scheduling.fairShare`` enables.
+FAIR_SHARE = "FairShare"
 
 #: Characters of a condition's message, as the API server allows.
 LONGEST_MESSAGE = 32_768
@@ -386,14 +389,19 @@ def profile_config(spec: SchedulingSpec, policy: str = "") -> ProfileConfig:
     ]
     if ignored:
         args[FIT] = {**args.get(FIT, {}), "ignoredResources": ignored}
+    paths = {
+        each.name: f"spec.scheduling.pluginConfig[{position}].args"
+        for position, each in enumerate(spec.plugin_config)
+    }
+    if spec.fair_share is not None:
+        multi = plugins.get(MULTI_POINT, PluginSet())
+        plugins[MULTI_POINT] = replace(multi, enabled=(*multi.enabled, Enabled(FAIR_SHARE)))
+        args[FAIR_SHARE], paths[FAIR_SHARE] = spec.fair_share.to_wire(), "spec.scheduling.fairShare"
     return ProfileConfig(
         scheduler_name=spec.scheduler_name,
         plugins=plugins,
         args=args,
-        arg_paths={
-            each.name: f"spec.scheduling.pluginConfig[{position}].args"
-            for position, each in enumerate(spec.plugin_config)
-        },
+        arg_paths=paths,
         policy=policy,
         via_eviction=spec.preemption.via_eviction,
     )

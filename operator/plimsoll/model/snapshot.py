@@ -212,6 +212,10 @@ class Snapshot:
         """The pods on the node at that position."""
         return self._cluster.pods_on(int(node if self._rows is None else self._rows[node]))
 
+    def is_placed(self, uid: str) -> bool:
+        """Whether a pod is on a node of the whole cluster, also on one that is not known."""
+        return uid in self._cluster.pods
+
     def index(self, kind: type[IndexT]) -> IndexT:
         """A summary of the placed pods (of the whole cluster), kept up to date; built on first use."""
         return self._cluster.index(kind)

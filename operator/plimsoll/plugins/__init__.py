@@ -6,6 +6,7 @@ from plimsoll.framework import Plugin
 from plimsoll.plugins.default_binder import DefaultBinder
 from plimsoll.plugins.default_preemption import DefaultPreemption
 from plimsoll.plugins.dynamic_resources import DynamicResources
+from plimsoll.plugins.fair_share import FairShare
 from plimsoll.plugins.image_locality import ImageLocality
 from plimsoll.plugins.inter_pod_affinity import InterPodAffinity
 from plimsoll.plugins.node_affinity import NodeAffinity
@@ -28,6 +29,7 @@ IN_TREE: tuple[type[Plugin], ...] = (
     DefaultBinder,
     DefaultPreemption,
     DynamicResources,
+    FairShare,
     ImageLocality,
     InterPodAffinity,
     NodeAffinity,

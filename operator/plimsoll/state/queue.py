@@ -63,6 +63,7 @@ class SchedulingQueue:
         self._observer = observer or Observer()
         self._gate: Gate = lambda _pod, _first: SUCCESS
         self._objects = ClusterObjects()
+        self._new_heap: Callable[[], PodHeap] = PodHeap
         self._active = PodHeap()
         self._backoff = PodHeap()  #: rejected pods; cut short while nobody is active
         self._patient = PodHeap()  #: pods that failed by an error, or were woken by our own failures
@@ -92,12 +93,17 @@ class SchedulingQueue:
                 sleepers.take(queued.pod.uid)
                 self._enter(queued, now, "ProfileChange")
 
+    def keep_in(self, heap: Callable[[], PodHeap]) -> None:
+        """Who is active, or backs off, waits in such a heap from now on; it may pop by more than the key."""
+        self._new_heap = heap
+        self.resort()
+
     def resort(self) -> None:
         """The order has changed: sort what is active, or backs off, anew."""
-        active, self._active = self._active, PodHeap()
+        active, self._active = self._active, self._new_heap()
         for queued in active:
             self._active.push(self._sort_key(queued.pod, queued.timestamp), queued)
-        backoff, self._backoff = self._backoff, PodHeap()
+        backoff, self._backoff = self._backoff, self._new_heap()
         for queued in backoff:
             self._back_off(queued)
 

@@ -62,16 +62,17 @@ def page(plugin: type[Plugin]) -> str:
 
 def index(plugins: Iterable[type[Plugin]]) -> str:
     """The page that lists the others, in the order of the default profile."""
-    order = list(DEFAULT_PLUGINS)
+    order = {name: place for place, name in enumerate(DEFAULT_PLUGINS)}
     rows = [
         f"| [{plugin.name}]({file_name(plugin)}) | "
         f"{', '.join(point for point in EXTENSION_POINTS if implements(plugin, point))} | "
         f"{sections_of(plugin)[0]} |"
-        for plugin in sorted(plugins, key=lambda each: order.index(each.name))
+        for plugin in sorted(plugins, key=lambda each: order.get(each.name, len(order)))
     ]
     return (
         "# Plugins\n\n"
-        "The in-tree plugins in the order of the default profile, which is kube-scheduler's.\n"
+        "The in-tree plugins in the order of the default profile, which is kube-scheduler's; then those\n"
+        "that a policy asks for.\n"
         "Written by `make docs` from docstrings and arguments: change those.\n"
         "A plugin of your own: [writing a plugin](../writing-a-plugin.md).\n\n"
         "| Plugin | Extension points | What it does |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"

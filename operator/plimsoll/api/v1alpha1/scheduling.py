@@ -3,12 +3,13 @@
 Which plugins exist and what their args mean is judged by the operator, not here: third parties add some.
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
 from plimsoll.api.v1alpha1.extender import EXTENDER_RULES, Extender
 from plimsoll.api.v1alpha1.names import PluginName, SchedulerName
+from plimsoll.api.v1alpha1.quantities import Amounts
 from plimsoll.api.v1alpha1.resource import Resource
 from plimsoll.api.v1alpha1.uniqueness import UniqueItems
 
@@ -93,6 +94,36 @@ class PreemptionSpec(Resource):
     )
 
 
+class Queue(Resource):
+    """Pods that share what a part of the cluster is worth."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$", max_length=63)] = Field(
+        description='Value of the label plimsoll.dev/queue of its pods; those without are in "default".'
+    )
+    weight: int = Field(
+        default=1, ge=1, le=65_535, description="Its part of the cluster, relative to the other weights."
+    )
+    capability: Amounts | None = Field(
+        default=None, description="Ceiling of what its pods may request together, by resource."
+    )
+    reclaimable: bool = Field(
+        default=True, description="Whether other queues may take back what it has above what it deserves."
+    )
+
+
+class FairShare(Resource):
+    """Queues that divide the cluster by weight: the one with the least dominant share is served first."""
+
+    queues: Annotated[tuple[Queue, ...], Field(max_length=100), UniqueItems("name")] = Field(
+        default=(), description="The queues; pods that name no listed one are in the queue default."
+    )
+    reclaim: Literal["Never", "AboveDeserved"] = Field(
+        default="Never",
+        description="AboveDeserved: a queue below what it deserves takes pods away from reclaimable queues "
+        "above, as preemption does.",
+    )
+
+
 class SchedulingSpec(Resource):
     """One profile: pods that name this scheduler are placed by these plugins."""
 
@@ -118,4 +149,7 @@ class SchedulingSpec(Resource):
     )
     extenders: Annotated[tuple[Extender, ...], Field(max_length=8), UniqueItems("url_prefix")] = Field(
         default=(), description="Services that are asked over HTTP, in this order; ignorable ones come last."
+    )
+    fair_share: FairShare | None = Field(
+        default=None, description="How pods share the cluster; left out, priority and age alone order them."
     )

@@ -1,0 +1,293 @@
+"""FairShare: queues have weights, ceilings and, if asked for, the right to what they deserve.
+
+Formula, per queue q (the value of the pod label ``plimsoll.dev/queue``)::
+
+    share[q]  = max over resources of requested[q] / allocatable of the cluster
+    first     = the queue with the lowest share[q] / weight[q], then the order of the queue sort
+    refused   : requested[q] + pod > capability[q], in some resource
+    reclaim   : q may take victims, if share[q] with the pod is at most what q deserves, on the node where the
+                fewest have to go; victims are of reclaimable queues, and none of these falls below what it
+                deserves
+
+Units: cpu in milli, the rest in units; weights are plain numbers.
+Edges: a pod that names no queue, or none that is listed, is in "default" (weight 1 unless listed); pods that
+leave count as gone where victims are chosen; nobody is a victim against its disruption budget, of
+kube-system, or of system-critical priority; priorities of different queues are not compared.
+Source: kube-batch, plugins drf and proportion, action reclaim; Volcano, Queue.spec; "Dominant Resource
+Fairness", NSDI 2011.
+Differs: kube-scheduler has no queues. What a queue deserves is worked out by dominant share, in kube-batch
+resource by resource; there a queue that leaves one resource alone never has too much of it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from plimsoll.framework import (
+    SKIP,
+    ActionType,
+    Change,
+    CycleState,
+    DisruptionBudgets,
+    EnqueueExtensions,
+    EventResource,
+    EventWithHint,
+    Nomination,
+    PluginArgs,
+    PodInfo,
+    PostFilterPlugin,
+    PreFilterPlugin,
+    QueueingHint,
+    Reads,
+    Rejections,
+    Snapshot,
+    Status,
+    unresolvable,
+    unschedulable,
+)
+from plimsoll.framework.fair_share import (
+    EPSILON,
+    LARGEST_WEIGHT,
+    QUEUE_LABEL,
+    Amounts,
+    Claim,
+    Division,
+    FairQueues,
+    QueueKey,
+    QueueUsage,
+    added,
+    amounts_of,
+    deserved,
+    dominant_share,
+)
+from plimsoll.framework.reclaim import victims_to_reclaim
+
+DEFAULT_QUEUE = "default"
+SYSTEM_NAMESPACE = "kube-system"
+SYSTEM_PRIORITY = 2_000_000_000
+
+#: Nodes that are tried one by one for a reclaim.
+MOST_NODES = 100
+
+
+class QueueArgs(PluginArgs):
+    """One queue."""
+
+    name: str = Field(min_length=1, max_length=63, description="Value of the label that puts a pod into it.")
+    weight: Annotated[int, Field(ge=1, le=LARGEST_WEIGHT)] = Field(
+        default=1, description="Its part of the cluster, relative to the other queues' weights."
+    )
+    capability: dict[str, str | int] = Field(
+        default={}, description="Ceiling of what its pods may request together, by resource."
+    )
+    reclaimable: bool = Field(
+        default=True, description="Whether others may take back what it has above what it deserves."
+    )
+
+
+class FairShareArgs(PluginArgs):
+    """Arguments, written as ``spec.scheduling.fairShare`` in a SchedulingPolicy."""
+
+    queues: tuple[QueueArgs, ...] = Field(default=(), description="The queues.")
+    reclaim: Literal["Never", "AboveDeserved"] = Field(
+        default="Never", description="Whether a queue below what it deserves takes pods of others away."
+    )
+
+
+class FairShare(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, FairQueues):
+    """Divide the cluster among queues."""
+
+    name: ClassVar = "FairShare"
+    args_model: ClassVar = FairShareArgs
+    reads: ClassVar = Reads.CLUSTER
+
+    def __init__(self, args: FairShareArgs) -> None:
+        self.args = args
+        self._queues = {each.name: each for each in args.queues}
+        self._queues.setdefault(DEFAULT_QUEUE, QueueArgs(name=DEFAULT_QUEUE))
+        self._capability = {name: amounts_of(each.capability) for name, each in self._queues.items()}
+        self.waiting: Callable[[], Mapping[QueueKey, Amounts]] = dict
+        self._summed: tuple[tuple[int, int], dict[str, int]] = ((-1, -1), {})
+        self._claimed: dict[str, tuple[PodInfo, tuple[PodInfo, ...]]] = {}
+
+    # -- order ---------------------------------------------------------------------------------------
+
+    def queue_of(self, pod: PodInfo) -> str:
+        """By its label; "default" where that names no queue of ours."""
+        named = pod.labels.get(QUEUE_LABEL, "")
+        return named if named in self._queues else DEFAULT_QUEUE
+
+    def standing(self, queue: str, scheduler: str, snapshot: Snapshot) -> float:
+        """Dominant share by weight."""
+        usage = self._by_queue(snapshot.index(QueueUsage).requested, scheduler).get(queue, {})
+        return dominant_share(usage, self._total(snapshot)) / self._queues[queue].weight
+
+    def _by_queue(self, sums: Mapping[QueueKey, Amounts], scheduler: str) -> dict[str, Amounts]:
+        """Sums of one scheduler's pods; labels that name no queue come together."""
+        found: dict[str, Amounts] = {}
+        for (of, label), amounts in sums.items():
+            if of == scheduler:
+                added(found.setdefault(label if label in self._queues else DEFAULT_QUEUE, {}), amounts)
+        return found
+
+    def _total(self, snapshot: Snapshot) -> dict[str, int]:
+        """What the nodes can take together, by resource; summed again when a node changed."""
+        if self._summed[0] != snapshot.node_mark:
+            sums = snapshot.allocatable.sum(axis=0).tolist()
+            self._summed = (snapshot.node_mark, dict(zip(snapshot.resources, sums, strict=True)))
+        return self._summed[1]
+
+    # -- ceilings ------------------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Refuse a pod that its queue's capability has no room for; no victim elsewhere would help."""
+        queue = self.queue_of(pod)
+        capability = self._capability[queue]
+        if not capability:
+            return SKIP
+        usage = self._by_queue(snapshot.index(QueueUsage).requested, _scheduler(pod)).get(queue, {})
+        over = [
+            name
+            for name, most in sorted(capability.items())
+            if pod.requests.get(name, 0) and usage.get(name, 0) + pod.requests[name] > most
+        ]
+        if not over:
+            return SKIP
+        return unresolvable(f"queue {queue} has no capability left for this pod: {', '.join(over)}")
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        """A pod of the same queue leaves, or one of any queue where room is wanted."""
+        changes = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
+        return (EventWithHint(EventResource.ASSIGNED_POD, changes, self._frees, by_template=True),)
+
+    def _frees(self, pod: PodInfo, change: Change) -> QueueingHint:
+        return QueueingHint.of(self.queue_of(change.old) == self.queue_of(pod))
+
+    # -- reclaim -------------------------------------------------------------------------------------
+
+    def post_filter(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rejections: Rejections,
+    ) -> Nomination:
+        """Take back room from queues above what they deserve, for one below."""
+        if self.args.reclaim == "Never" or rejections.what_if is None:
+            return Nomination(unschedulable())
+        self._forget(pod, snapshot)
+        if pod.pod.spec.preemption_policy == "Never":
+            return Nomination(unschedulable("reclaim: not eligible due to preemptionPolicy=Never."))
+        row = snapshot.row_of(pod.pod.nominated_node_name)
+        if row is not None and any(
+            self._may_be_victim(each, pod) for each in snapshot.pods(row) if each.is_terminating
+        ):
+            return Nomination(
+                unschedulable("reclaim: not eligible due to a terminating pod on the nominated node.")
+            )
+        division = self._division(pod, snapshot)
+        queue = self.queue_of(pod)
+        if division.share(queue) > division.deserved(queue) + EPSILON:
+            return Nomination(unschedulable(f"reclaim: queue {queue} would be above what it deserves."))
+        best: tuple[tuple[int, int], int, tuple[PodInfo, ...]] | None = None
+        for row in self._promising(pod, snapshot, rejections, division):
+            victims = self._victims(pod, row, snapshot, rejections, division)
+            if victims:
+                cost = (len(victims), sum(each.priority for each in victims))
+                if best is None or cost < best[0]:
+                    best = (cost, row, victims)
+        if best is None:
+            return Nomination(
+                unschedulable("reclaim: no queue has more than it deserves where it would help.")
+            )
+        _, row, victims = best
+        self._claimed[pod.uid] = (pod, victims)
+        return Nomination(node=snapshot.node(row).name, victims=victims)
+
+    def _forget(self, pod: PodInfo, snapshot: Snapshot) -> None:
+        """Claims that have come to an end: the pod is placed or tries again, or its victims have left."""
+        for uid, (_, victims) in list(self._claimed.items()):
+            if (
+                uid == pod.uid
+                or snapshot.is_placed(uid)
+                or not any(snapshot.is_placed(each.uid) for each in victims)
+            ):
+                del self._claimed[uid]
+
+    def _division(self, pod: PodInfo, snapshot: Snapshot) -> Division:
+        """Who has what, counting the pod, earlier claims and pods on their way out; and who deserves what."""
+        scheduler = _scheduler(pod)
+        index = snapshot.index(QueueUsage)
+        demand = self._by_queue(index.requested, scheduler)
+        for queue, amounts in self._by_queue(self.waiting(), scheduler).items():
+            added(demand.setdefault(queue, {}), amounts)
+        usage = self._by_queue({key: index.staying(key) for key in index.requested}, scheduler)
+        for claimant, victims in self._claimed.values():
+            added(usage.setdefault(self.queue_of(claimant), {}), claimant.requests)
+            for victim in victims:
+                if snapshot.is_placed(victim.uid) and not victim.is_terminating:
+                    added(usage.setdefault(self.queue_of(victim), {}), victim.requests, -1)
+        queue = self.queue_of(pod)
+        added(usage.setdefault(queue, {}), pod.requests)
+        total = self._total(snapshot)
+        for name, amount in usage[queue].items():  # the pod itself may not be known to wait yet
+            demand.setdefault(queue, {})[name] = max(amount, demand.get(queue, {}).get(name, 0))
+        claims = {
+            name: Claim(amounts, self._queues[name].weight, self._capability[name])
+            for name, amounts in demand.items()
+        }
+        due = {name: dominant_share(amounts, total) for name, amounts in deserved(total, claims).items()}
+        return Division(total, usage, due)
+
+    def _may_be_victim(self, other: PodInfo, pod: PodInfo) -> bool:
+        return (
+            _scheduler(other) == _scheduler(pod)
+            and self.queue_of(other) != self.queue_of(pod)
+            and self._queues[self.queue_of(other)].reclaimable
+            and other.namespace != SYSTEM_NAMESPACE
+            and other.priority < SYSTEM_PRIORITY
+        )
+
+    def _promising(
+        self, pod: PodInfo, snapshot: Snapshot, rejections: Rejections, division: Division
+    ) -> Iterator[int]:
+        """Rows where room would be large enough if every candidate went, the first of them."""
+        assert rejections.what_if is not None
+        found = 0
+        over = {
+            queue for queue in division.usage if division.share(queue) > division.deserved(queue) + EPSILON
+        }
+        for row in rejections.what_if.helpful().tolist() if over else ():
+            candidates = [
+                each
+                for each in snapshot.pods(row)
+                if self._may_be_victim(each, pod) and self.queue_of(each) in over
+            ]
+            if candidates:
+                yield row
+                found += 1
+            if found >= MOST_NODES:
+                return
+
+    def _victims(
+        self, pod: PodInfo, row: int, snapshot: Snapshot, rejections: Rejections, division: Division
+    ) -> tuple[PodInfo, ...]:
+        """Who leaves a node so that the pod fits; empty when it never does."""
+        assert rejections.what_if is not None
+        condemned = {each.uid for _, victims in self._claimed.values() for each in victims}
+        candidates = [
+            each
+            for each in snapshot.pods(row)
+            if self._may_be_victim(each, pod) and not each.is_terminating and each.uid not in condemned
+        ]
+        budgets = DisruptionBudgets(snapshot.objects)
+        trial = rejections.what_if.on(row)
+        try:
+            return victims_to_reclaim(candidates, self.queue_of, division, budgets, trial)
+        finally:
+            trial.close()
+
+
+def _scheduler(pod: PodInfo) -> str:
+    return pod.pod.spec.scheduler_name

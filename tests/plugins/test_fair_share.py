@@ -1,0 +1,200 @@
+"""FairShare: order, ceilings and reclaim; the scheduler is the real one, shares are worked out beside."""
+
+import pytest
+
+from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.gang import place_together
+from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, ProfileConfig, build_profile
+from plimsoll.framework import Registry, Snapshot
+from plimsoll.framework.fair_share import dominant_share
+from plimsoll.model.decoding import convert
+from plimsoll.model.queue_usage import queue_key
+from plimsoll.model.workload import PodDisruptionBudget
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+
+
+def in_queue(name, queue, cpu="1", **more):
+    """A pod of a queue."""
+    labels = {"plimsoll.dev/queue": queue, **more.pop("labels", {})}
+    return a_pod(name, cpu=cpu, schedulerName="s", labels=labels, **more)
+
+
+def sharing(cluster, *queues, reclaim="Never"):
+    """The scheduler of a policy with these queues, and its plugin."""
+    defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
+    config = ProfileConfig(
+        "s",
+        plugins={MULTI_POINT: PluginSet(enabled=(Enabled("FairShare"),))},
+        args={"FairShare": {"queues": list(queues), "reclaim": reclaim}},
+    )
+    scheduler = Scheduler(build_profile(config, Registry(IN_TREE), defaults), cluster)
+    (plugin,) = [each for each in scheduler.profile.plugins if each.name == "FairShare"]
+    return scheduler, plugin
+
+
+def crowded(count=4, queue="b", cpu=1, nodes=2, **more):
+    """Nodes of two cpus, full of one queue's pods."""
+    pods = [in_queue(f"{queue}{at}", queue, cpu=cpu, node=f"n{at % nodes}", **more) for at in range(count)]
+    return a_cluster([a_node(f"n{at}", cpu="2") for at in range(nodes)], pods)
+
+
+def tried(scheduler, pod):
+    """The decision on a pod."""
+    return scheduler.schedule(scheduler.cluster.templates.info(pod))
+
+
+def test_a_queue_stands_by_its_dominant_share_and_weight():
+    """Two of four cpus are a half, by weight 2 a quarter; pods without a listed queue are in default."""
+    cluster = a_cluster(
+        [a_node("n", cpu="4")],
+        [in_queue("a1", "a", cpu="2", node="n"), in_queue("x", "nowhere", cpu="1", node="n")],
+    )
+    _, plugin = sharing(cluster, {"name": "a", "weight": 2})
+    snapshot = Snapshot(cluster)
+
+    assert plugin.standing("a", "s", snapshot) == 0.25
+    assert plugin.standing("default", "s", snapshot) == 0.25
+    assert plugin.standing("a", "another", snapshot) == 0.0
+
+
+def test_a_pod_above_its_queues_capability_waits():
+    """And is told of the resource; another queue's pod is placed."""
+    cluster = a_cluster([a_node("n", cpu="8")], [in_queue("a1", "a", cpu="2", node="n")])
+    scheduler, _ = sharing(cluster, {"name": "a", "capability": {"cpu": "3"}})
+
+    assert tried(scheduler, in_queue("a2", "a", cpu="1")).outcome is Outcome.SCHEDULED
+    decision = tried(scheduler, in_queue("a3", "a", cpu="1500m"))
+    assert decision.message.startswith(
+        "0/1 nodes are available: queue a has no capability left for this pod: cpu."
+    )
+    assert decision.diagnosis.plugins == {"FairShare"}
+    assert tried(scheduler, in_queue("b1", "b", cpu="4")).outcome is Outcome.SCHEDULED
+
+
+def test_a_gang_is_measured_as_a_whole():
+    """Its members count one another: of three, two have capability, so a gang of three does not start."""
+    cluster = a_cluster([a_node("n", cpu="8")])
+    scheduler, _ = sharing(cluster, {"name": "a", "capability": {"cpu": "2"}})
+    members = [(cluster.templates.info(in_queue(f"a{at}", "a")), scheduler) for at in range(3)]
+
+    decision = place_together(members, cluster, 3)
+
+    assert not decision.is_feasible
+    assert "1 lack a node: 0/1 nodes are available: queue a has no capability" in decision.message(0)
+
+
+def test_a_queue_below_what_it_deserves_takes_it_back():
+    """A and b deserve two cpus each; b has all four and gives one, the least important."""
+    cluster = crowded()
+    cluster.place(cluster.templates.info(in_queue("b3", "b", node="n1", priority=-1)), "n1")
+    scheduler, _ = sharing(cluster, {"name": "a"}, {"name": "b"}, reclaim="AboveDeserved")
+
+    decision = tried(scheduler, in_queue("a1", "a"))
+
+    assert (decision.nomination.node, [each.name for each in decision.nomination.victims]) == ("n1", ["b3"])
+
+
+def test_nothing_is_taken_back_unless_asked_for():
+    """Never is the default."""
+    cluster = crowded()
+    scheduler, _ = sharing(cluster, {"name": "a"}, {"name": "b"})
+
+    decision = tried(scheduler, in_queue("a1", "a"))
+
+    assert not decision.nomination.victims
+    assert "reclaim" not in decision.message
+
+
+def test_victims_stop_at_what_they_deserve():
+    """B deserves two of four: a may take two, the third is refused; claims that are under way count."""
+    cluster = crowded()
+    scheduler, _ = sharing(cluster, {"name": "a"}, {"name": "b"}, reclaim="AboveDeserved")
+
+    decisions = [tried(scheduler, in_queue(f"a{at}", "a")) for at in range(3)]
+
+    victims = [[each.name for each in decision.nomination.victims] for decision in decisions]
+    assert [len(each) for each in victims] == [1, 1, 0]
+    assert len({name for each in victims for name in each}) == 2
+    assert "reclaim: queue a would be above what it deserves." in decisions[2].message
+
+
+def test_what_others_wait_for_counts():
+    """C waits for as much as a: each of the three deserves a third, and a takes no half."""
+    cluster = crowded(count=6, nodes=3)
+    scheduler, plugin = sharing(cluster, {"name": "a"}, {"name": "b"}, {"name": "c"}, reclaim="AboveDeserved")
+    plugin.waiting = lambda: {("s", "c"): {"cpu": 6000}, ("s", "a"): {"cpu": 6000}}
+
+    decisions = [tried(scheduler, in_queue(f"a{at}", "a")) for at in range(3)]
+
+    assert [len(decision.nomination.victims) for decision in decisions] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("queue", "victim"),
+    [
+        pytest.param({"name": "b", "reclaimable": False}, {}, id="not reclaimable"),
+        pytest.param({"name": "b"}, {"namespace": "kube-system"}, id="of the system"),
+        pytest.param({"name": "b"}, {"priority": 2_000_000_000}, id="system-critical"),
+        pytest.param({"name": "b"}, {"labels": {"app": "db"}}, id="protected by a budget"),
+    ],
+)
+def test_who_is_no_victim(queue, victim):
+    """Whatever share its queue has."""
+    cluster = crowded(**victim)
+    budget = {
+        "metadata": {"name": "db", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "db"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+    cluster.objects.budgets["default/db"] = convert(PodDisruptionBudget, budget)
+    cluster.objects.version += 1
+    scheduler, _ = sharing(cluster, {"name": "a"}, queue, reclaim="AboveDeserved")
+
+    assert not tried(scheduler, in_queue("a1", "a")).nomination.victims
+
+
+def test_nobody_goes_in_vain():
+    """A pod that needs three cpus fits no node of two: b keeps all."""
+    scheduler, _ = sharing(crowded(), {"name": "a", "weight": 9}, {"name": "b"}, reclaim="AboveDeserved")
+
+    decision = tried(scheduler, in_queue("a1", "a", cpu="3"))
+
+    assert not decision.nomination.victims
+    assert "reclaim: no queue has more than it deserves where it would help." in decision.message
+
+
+def test_who_need_not_go_stays():
+    """One large victim is enough; the small ones that were looked at before are put back."""
+    pods = [
+        in_queue("small", "b", cpu="500m", node="n0"),
+        in_queue("large", "b", cpu="1500m", node="n0", priority=1),
+    ]
+    cluster = a_cluster([a_node("n0", cpu="2")], pods)
+    scheduler, _ = sharing(cluster, {"name": "a", "weight": 9}, {"name": "b"}, reclaim="AboveDeserved")
+
+    decision = tried(scheduler, in_queue("a1", "a", cpu="1500m"))
+
+    assert [each.name for each in decision.nomination.victims] == ["large"]
+
+
+def test_no_queue_ends_below_what_it_deserves():
+    """Carried out to the end, a and b have half each."""
+    cluster = crowded(count=8, nodes=4)
+    scheduler, plugin = sharing(cluster, {"name": "a"}, {"name": "b"}, reclaim="AboveDeserved")
+
+    for number in range(8):
+        pod = cluster.templates.info(in_queue(f"a{number}", "a"))
+        decision = scheduler.schedule(pod)
+        for victim in decision.nomination.victims if decision.nomination else ():
+            cluster.displace(victim.uid)
+        again = scheduler.schedule(pod)
+        if again.outcome is Outcome.SCHEDULED:
+            cluster.place(pod, again.node)
+
+    shares = {
+        queue: sum(queue_key(each)[1] == queue for each in cluster.pods.values()) for queue in ("a", "b")
+    }
+    assert shares == {"a": 4, "b": 4}
+    total = {"cpu": 8000}
+    assert dominant_share({"cpu": 4000}, total) == plugin.standing("a", "s", Snapshot(cluster))
