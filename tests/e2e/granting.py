@@ -54,6 +54,7 @@ class Door:
     refused: set[Call] = field(default_factory=set)
     trouble: Callable[[Call], str] = lambda _: ""  #: "", or how a request fails
     is_open: bool = True
+    passed: list[Call] = field(default_factory=list)  #: what was asked, in order
     _open: dict[int, web.Request] = field(default_factory=dict)
 
     def close(self) -> None:
@@ -76,6 +77,7 @@ class Door:
                 self.refused.add(call)
                 return _status(403, "Forbidden", f"cannot {asked.verb} {asked.resource}.{asked.group}")
             self.used.add(call)
+            self.passed.append(call)
             failing = self.trouble(call)
         match failing:
             case "busy":

@@ -71,6 +71,10 @@ class Kubelets:
         (await self.speaker.request("PATCH", path, {"status": status}, sends=STRATEGIC)).accepted()
         self.speaker.begin(self._beat(node))
 
+    def leave(self, name: str) -> None:
+        """Let a node's pods wait where they are bound; the node goes on saying that it is ready."""
+        del self._kubelets[name]
+
     async def play(self) -> None:
         """Follow the namespace's pods, for as long as somebody speaks."""
         path = f"/api/v1/namespaces/{self.namespace}/pods"

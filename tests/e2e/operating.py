@@ -87,6 +87,16 @@ class Operator:
             time.sleep(0.05)
         return self
 
+    @property
+    def leads(self) -> bool:
+        """Whether it says that it is the leader."""
+        return self.metric("plimsoll_leader_election_master_status") == 1
+
+    def signal(self, number: int) -> None:
+        """Send it a signal, such as SIGSTOP."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def said(self) -> str:
         """Its log."""
         return self.log.read_text(errors="replace")

@@ -89,6 +89,7 @@ class Scene:
         labels: Mapping[str, str] | None = None,
         taints: Sequence[Mapping[str, str]] = (),
         allocatable: Mapping[str, str] | None = None,
+        runs_pods: bool = True,
     ) -> str:
         """Add a node and wait until it is ready; its name."""
         name = f"{self.name}-{suffix}"
@@ -114,6 +115,8 @@ class Scene:
             return [each["key"] for each in taints if each["key"] == "node.kubernetes.io/not-ready"]
 
         await eventually(not_ready, lambda found: not found)
+        if not runs_pods:
+            self._kubelets.leave(name)
         return name
 
     async def change_node(self, name: str, change: Obj) -> None:

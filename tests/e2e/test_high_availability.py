@@ -1,0 +1,313 @@
+"""Two replicas: one leads, one stands by, and no pod notices when they change places."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections import Counter
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deploy.manifests import grants
+from e2e.conftest import define
+from e2e.granting import door, kubeconfig_for
+from e2e.operating import Operator
+from e2e.polling import eventually
+from e2e.scene import Scene
+from e2e.speaking import speaking
+from plimsoll.control.electing import JITTER_FACTOR, Terms
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+    from conftest import RunningCluster, StartDevCluster
+    from e2e.granting import Call, Door
+    from e2e.scene import Obj
+
+#: Each waits for a lease to expire, which takes 15 s by design.
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(240)]
+
+TERMS = Terms()
+
+#: Seconds from a leader's death to the next one's first binding, at most: the standby may see the last
+#: renewal one of its turns late; the rest is for a busy machine.
+TAKES_OVER_S = TERMS.lease_duration_s + TERMS.retry_period_s * (1 + JITTER_FACTOR) + 10
+
+#: A fail-over, for ``eventually``.
+PATIENCE_S = 90.0
+
+
+@dataclass(slots=True)
+class History:
+    """What a watch told of the scene's pods.
+
+    Attributes:
+        nodes: Every node that a pod was ever seen on, in order, by uid.
+        bound_at: When it was first seen on one.
+    """
+
+    nodes: dict[str, list[str]] = field(default_factory=dict)
+    bound_at: dict[str, float] = field(default_factory=dict)
+
+    def see(self, pod: Obj) -> None:
+        """Note where a pod is."""
+        uid, node = pod["metadata"]["uid"], pod["spec"].get("nodeName")
+        seen = self.nodes.setdefault(uid, [])
+        if node and node not in seen[-1:]:
+            seen.append(node)
+            self.bound_at.setdefault(uid, time.monotonic())
+
+    async def until_bound(self, count: int) -> None:
+        """Wait until so many pods have been seen on a node."""
+
+        async def bound() -> int:
+            return len(self.bound_at)
+
+        await eventually(bound, lambda found: found >= count, PATIENCE_S)
+
+    def first_after(self, moment: float) -> float:
+        """Seconds from a moment to the first binding that was seen after it."""
+        return min(at for at in self.bound_at.values() if at > moment) - moment
+
+
+@asynccontextmanager
+async def witnessed(scene: Scene) -> AsyncIterator[History]:
+    """Watch the scene's pods from before the first is bound: every change is told, none is skipped."""
+    history = History()
+    path = scene.path("pods")
+    listed = (await scene.speaker.request("GET", path)).accepted()
+    for pod in listed["items"]:
+        history.see(pod)
+
+    async def look() -> None:
+        version = listed["metadata"]["resourceVersion"]
+        async with aclosing(scene.speaker.watch(path, version)) as events:
+            async for event in events:
+                assert event["type"] != "ERROR", event
+                history.see(event["object"])
+
+    task = asyncio.create_task(look())
+    try:
+        yield history
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def pods(scene: Scene, count: int, prefix: str = "pod") -> None:
+    """Create so many pods of a tenth of a CPU, fifty at a time."""
+    names = [f"{prefix}-{number}" for number in range(count)]
+    for first in range(0, count, 50):
+        await asyncio.gather(*(scene.pod(name) for name in names[first : first + 50]))
+
+
+async def leading(*replicas: Operator) -> Operator:
+    """Wait until one of them leads; it."""
+
+    def found() -> list[Operator]:
+        return [each for each in replicas if each.status is None and each.leads]
+
+    async def leaders() -> list[Operator]:
+        return await asyncio.to_thread(found)
+
+    (leader,) = await eventually(leaders, lambda found: len(found) == 1, PATIENCE_S)
+    return leader
+
+
+async def ended(replica: Operator) -> int | None:
+    """Wait until a process ends by itself; its exit status."""
+
+    async def status() -> int | None:
+        return replica.status
+
+    return await eventually(status, lambda found: found is not None, PATIENCE_S)
+
+
+def check(history: History, count: int) -> None:
+    """No pod was bound twice, none was lost."""
+    assert len(history.nodes) == count
+    assert Counter(len(seen) for seen in history.nodes.values()) == {1: count}
+
+
+@pytest.fixture
+def replicas(operator: Operator, tmp_path: Path) -> Iterator[list[Operator]]:
+    """Two operators on the session's cluster, in place of the session's one."""
+    assert operator.terminate() == 0, operator.said()
+    both = [
+        Operator(operator.kubeconfig, tmp_path / f"replica-{name}.log", options=operator.options)
+        for name in "ab"
+    ]
+    for each in both:
+        each.start()
+    for each in both:
+        each.until_ready()
+    yield both
+    for each in both:
+        each.kill()
+    operator.start().until_ready()
+
+
+async def test_a_leader_that_is_killed_among_a_thousand_pods_loses_none(
+    operator: Operator, replicas: list[Operator], scene_of_replicas: Scene
+) -> None:
+    """Room for exactly a thousand: a pod that is counted twice would leave another one without."""
+    scene = scene_of_replicas
+    leader = await leading(*replicas)
+    (standby,) = [each for each in replicas if each is not leader]
+    assert standby.ask("/readyz")[0] == 200
+    assert "standing by for" in standby.ask("/readyz")[1]
+    assert "leading as" in leader.ask("/readyz")[1]
+    await asyncio.gather(*(scene.node(f"n{number}", cpu="5", runs_pods=False) for number in range(20)))
+    await pods(scene, 1000)
+    async with witnessed(scene) as history:
+        await scene.scheduling()
+        await history.until_bound(100)
+        leader.kill()
+        killed, before = time.monotonic(), len(history.bound_at)
+
+        await history.until_bound(1000)
+        present = await scene.pods()
+
+    assert before < 1000, "it was killed too late"
+    check(history, 1000)
+    assert Counter(pod["spec"]["nodeName"] for pod in present) == dict.fromkeys(
+        (f"{scene.name}-n{number}" for number in range(20)), 50
+    )
+    assert history.first_after(killed + 1) + 1 < TAKES_OVER_S
+    assert standby.leads
+    assert standby.status is None
+
+
+async def test_a_leader_that_ends_hands_over_at_once(
+    operator: Operator, replicas: list[Operator], scene_of_replicas: Scene
+) -> None:
+    """As in a rolling update: nobody waits for the lease to expire."""
+    scene = scene_of_replicas
+    await scene.node("a", cpu="20", allocatable={"pods": "100"}, runs_pods=False)
+    await scene.scheduling()
+    leader = await leading(*replicas)
+    (standby,) = [each for each in replicas if each is not leader]
+    await pods(scene, 50)
+    async with witnessed(scene) as history:
+        assert leader.terminate() == 0
+        ended = time.monotonic()
+        await leading(standby)
+        assert time.monotonic() - ended < TERMS.lease_duration_s
+        await scene.pod("late")
+        await scene.until_bound("late")
+        await history.until_bound(51)
+
+    check(history, 51)
+
+
+@pytest.fixture
+async def scene_of_replicas(replicas: list[Operator], speaker: object) -> AsyncIterator[Scene]:
+    """A part of the cluster, for the replicas."""
+    one = await Scene(speaker).begin()
+    yield one
+    await one.end()
+
+
+# -- behind doors, which note what each replica writes -----------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """An operator and its door to the cluster."""
+
+    operator: Operator
+    door: Door
+
+    def writes(self, since: int = 0) -> set[Call]:
+        """What it wrote from the so-manieth request on, its lease apart."""
+        return {
+            call
+            for call in self.door.passed[since:]
+            if call[0] in {"create", "update", "patch", "delete"} and call[2] != "leases"
+        }
+
+
+@asynccontextmanager
+async def pair(cluster: RunningCluster, folder: Path) -> AsyncIterator[tuple[Scene, Replica, Replica]]:
+    """A leader and a standby, each behind a door of its own, and a scene with a node and a scheduler."""
+    async with (
+        speaking(cluster.kubeconfig) as speaker,
+        door(cluster.plain_url, grants("enforce")) as one,
+        door(cluster.plain_url, grants("enforce")) as two,
+    ):
+        await define(speaker)
+        scene = await Scene(speaker).begin()
+        made = []
+        try:
+            for name, entrance in (("one", one), ("two", two)):
+                config = kubeconfig_for(folder / name, entrance.url, cluster.token)
+                operator = Operator(config, folder / f"{name}.log").start()
+                made.append(Replica(operator, entrance))
+                await asyncio.to_thread(operator.until_ready)
+                await leading(made[0].operator)
+            await scene.node("a", cpu="100", allocatable={"pods": "1000"}, runs_pods=False)
+            await scene.scheduling()
+            yield scene, *made
+        finally:
+            for each in made:
+                each.operator.kill()
+
+
+async def test_a_leader_that_was_paused_writes_nothing_when_it_wakes(
+    start_devcluster: StartDevCluster, tmp_path: Path
+) -> None:
+    """It has two hundred pods in mind that another one has bound meanwhile; it ends without a word."""
+    async with pair(start_devcluster(), tmp_path) as (scene, old, new), witnessed(scene) as history:
+        await scene.pod("first")
+        await scene.until_bound("first")
+        assert new.writes() == set(), "a standby writes nothing"
+        creating = asyncio.create_task(pods(scene, 200))
+        await history.until_bound(20)
+        old.operator.signal(signal.SIGSTOP)
+        await creating
+        await history.until_bound(201)
+        assert new.operator.leads
+        await scene.pod("unplaceable", nodeSelector={"no": "such-node"})
+        await eventually(lambda: scene.condition("unplaceable"))
+        asked = len(old.door.passed)
+        old.operator.signal(signal.SIGCONT)
+
+        assert await ended(old.operator) == 1
+        assert "leader election lost" in old.operator.said()
+        assert old.writes(since=asked) == set()
+        assert new.operator.status is None
+    assert {len(seen) for seen in history.nodes.values()} <= {0, 1}
+    assert sum(len(seen) for seen in history.nodes.values()) == 201
+
+
+async def test_a_leader_that_is_cut_off_ends_and_is_replaced(
+    start_devcluster: StartDevCluster, tmp_path: Path
+) -> None:
+    """It cannot tell whether another one leads, so it must not go on; started again, it stands by."""
+    async with pair(start_devcluster(), tmp_path) as (scene, old, new), witnessed(scene) as history:
+        await pods(scene, 20, "before")
+        await history.until_bound(20)
+        old.door.close()
+        cut = time.monotonic()
+        await pods(scene, 20, "meanwhile")
+
+        assert await ended(old.operator) == 1
+        assert "leader election lost" in old.operator.said()
+        assert await leading(new.operator) is new.operator
+        await history.until_bound(40)
+        assert history.first_after(cut) < TAKES_OVER_S
+
+        old.door.is_open = True
+        asked = len(old.door.passed)
+        old.operator.start()
+        await asyncio.to_thread(old.operator.until_ready)
+        await scene.pod("after")
+        await scene.until_bound("after")
+        assert old.writes(since=asked) == set()
+        assert not old.operator.leads
+    check(history, 41)
