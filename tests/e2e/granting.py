@@ -1,11 +1,14 @@
 """A door to an API server that lets through what a role grants, refuses the rest, and makes trouble if asked.
 
 Trouble comes as ``busy`` (429), ``broken`` (500), ``conflict`` (409), ``silent`` (the connection is cut, the
-request is not passed on) and ``deaf`` (it is cut after: what was asked has happened, and nobody knows).
+request is not passed on), ``deaf`` (it is cut after: what was asked has happened, and nobody knows) and
+``hanging`` (nothing is passed on, and no answer comes).
 """
 
 from __future__ import annotations
 
+import asyncio
+import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,7 +57,7 @@ class Door:
     refused: set[Call] = field(default_factory=set)
     trouble: Callable[[Call], str] = lambda _: ""  #: "", or how a request fails
     is_open: bool = True
-    passed: list[Call] = field(default_factory=list)  #: what was asked, in order
+    passed: list[tuple[float, Call]] = field(default_factory=list)  #: what was asked, and when
     _open: dict[int, web.Request] = field(default_factory=dict)
 
     def close(self) -> None:
@@ -77,7 +80,7 @@ class Door:
                 self.refused.add(call)
                 return _status(403, "Forbidden", f"cannot {asked.verb} {asked.resource}.{asked.group}")
             self.used.add(call)
-            self.passed.append(call)
+            self.passed.append((time.monotonic(), call))
             failing = self.trouble(call)
         match failing:
             case "busy":
@@ -86,6 +89,8 @@ class Door:
                 return _status(500, "InternalError", "etcdserver: request timed out")
             case "conflict":
                 return _status(409, "Conflict", "the object has been modified; please apply your changes")
+            case "hanging":
+                await asyncio.Event().wait()
             case "silent" if request.transport is not None:
                 request.transport.abort()
                 return web.Response()

@@ -227,7 +227,7 @@ class Replica:
         """What it wrote from the so-manieth request on, its lease apart."""
         return {
             call
-            for call in self.door.passed[since:]
+            for _, call in self.door.passed[since:]
             if call[0] in {"create", "update", "patch", "delete"} and call[2] != "leases"
         }
 
@@ -283,6 +283,31 @@ async def test_a_leader_that_was_paused_writes_nothing_when_it_wakes(
         assert new.operator.status is None
     assert {len(seen) for seen in history.nodes.values()} <= {0, 1}
     assert sum(len(seen) for seen in history.nodes.values()) == 201
+
+
+async def test_a_leader_whose_renewals_hang_stops_in_time(
+    start_devcluster: StartDevCluster, tmp_path: Path
+) -> None:
+    """All else goes through, there is always a pod to bind, and nobody has told it: it stops by itself."""
+    async with pair(start_devcluster(), tmp_path) as (scene, old, new), witnessed(scene) as history:
+        old.door.trouble = lambda call: "hanging" if call[2] == "leases" else ""
+        renewed = max(at for at, call in old.door.passed if call[2] == "leases")
+        count = 0
+        while old.operator.status is None:
+            await scene.pod(f"pod-{count}")
+            count += 1
+            await asyncio.sleep(0.1)
+            assert time.monotonic() - renewed < PATIENCE_S
+        await leading(new.operator)
+        await history.until_bound(count)
+
+    wrote = [at - renewed for at, call in old.door.passed if call[2] != "leases" and call[0] != "watch"]
+    others = [at - renewed for at in history.bound_at.values()]
+    assert max(wrote) > TERMS.renew_deadline_s / 2, "it went on for as long as it might"
+    assert max(wrote) < TERMS.renew_deadline_s + 1, "a second for the way to the door"
+    assert not [at for at in others if TERMS.renew_deadline_s + 1.5 < at < TERMS.lease_duration_s]
+    assert old.operator.status == 1
+    check(history, count)
 
 
 async def test_a_leader_that_is_cut_off_ends_and_is_replaced(
