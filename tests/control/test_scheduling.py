@@ -271,7 +271,7 @@ async def test_a_loop_that_ends_gives_everything_back(stage):
     await one.pods(our_pod("p"))
     assert one.cache.assumed
 
-    for task in tuple(one.loop._tasks):
+    for task in tuple(one.loop._carrier.tasks):
         task.cancel()
     await settled()
 
@@ -335,11 +335,11 @@ async def test_a_volume_that_cannot_be_written_is_free_again(stage):
 async def test_a_pod_deleted_while_the_loop_waits_for_a_slot_is_not_tried(stage):
     """All bindings are in flight: what is decided next is decided of the pods that are there then."""
     one = await stage(Probe, args=answering(permit=Status(Code.WAIT)), nodes=1)
-    one.loop._slots = asyncio.Semaphore(0)
+    one.loop._carrier.slots = asyncio.Semaphore(0)
 
     await one.pods(our_pod("p"))
     await one.see(PodDeleted(our_pod("p")))
-    one.loop._slots.release()
+    one.loop._carrier.slots.release()
     await settled()
 
     assert one.cache.assumed == {}

@@ -1,31 +1,28 @@
 """The scheduling loop: pop → cycle → assume → bind, or say why not and requeue.
 
-One cycle at a time, in the event loop, touching nothing but memory; binding cycles
-(:mod:`plimsoll.control.binding`) run beside it, many at once. A pod is assumed before its binding cycle
-begins and forgotten when that fails, so no two decisions ever count on the same room.
+One cycle at a time, in the event loop, touching nothing but memory; what follows a decision
+(:mod:`plimsoll.control.carrying`) runs beside it, for many pods at once.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from plimsoll.control.binding import Attempt, BindingCycle
+from plimsoll.control.carrying import Carrier
 from plimsoll.control.claiming import ClaimBinder
 from plimsoll.control.enqueueing import Enqueueing
-from plimsoll.control.explaining import Explanations, nominated_to
+from plimsoll.control.explaining import Explanations
 from plimsoll.control.extending import Extending
 from plimsoll.control.gangs import Gangs, Hands
 from plimsoll.control.metering import Meter
 from plimsoll.control.ports import (
     Binder,
     Clock,
-    Note,
     PodStatusWriter,
     Preemptor,
     Recorder,
-    Verdict,
     VolumeWriter,
-    pod_reference,
 )
 from plimsoll.control.preempting import Preemption
 from plimsoll.control.victim_evictions import VictimEvictions
@@ -33,24 +30,15 @@ from plimsoll.engine.cycle import Decision, Outcome, Scheduler
 from plimsoll.engine.extender import interested
 from plimsoll.framework import (
     Code,
-    CycleState,
-    Diagnosis,
     Nomination,
     PodInfo,
-    PodsToActivate,
-    Snapshot,
-    Status,
-    VolumesPort,
 )
 from plimsoll.framework.observer import Observer
 from plimsoll.model.event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.state.cache import Cache
 from plimsoll.state.groups import Groups
-from plimsoll.state.queue import FLUSHED, SchedulingQueue, room_freed
+from plimsoll.state.queue import SchedulingQueue
 from plimsoll.state.queued_pod import QueuedPod
-
-#: Bindings in flight at once.
-BINDINGS = 100
 
 #: Seconds of cycles after which other tasks of the event loop get their turn.
 SLICE_S = 0.01
@@ -76,6 +64,7 @@ class SchedulingLoop:
 
     Attributes:
         gangs: Decides on pods that start together.
+        on_placed: Told each pod that was bound, and its node.
     """
 
     def __init__(
@@ -97,11 +86,9 @@ class SchedulingLoop:
     ) -> None:
         self._schedulers: Mapping[str, Scheduler] = {}
         self._enqueueing = Enqueueing(queue, cache.cluster.objects, clock, observer)
-        self.on_placed: list[Callable[[PodInfo, str], None]] = []
         self._cache = cache
         self._queue = queue
         self._binding = BindingCycle(binder, statuses, clock, observer)
-        self._volumes = ClaimBinder(cache.cluster, volumes, clock)
         self._preemption = Preemption(preemptor, recorder, observer, self._binding.call_off, evictions)
         self._explanations = Explanations(
             statuses,
@@ -110,7 +97,20 @@ class SchedulingLoop:
             observer,
             is_waiting=lambda uid: uid in queue and not cache.node_of(uid),
         )
-        self._recorder = recorder
+        self._work = asyncio.Event()
+        self._carrier = Carrier(
+            cache=cache,
+            queue=queue,
+            binding=self._binding,
+            volumes=ClaimBinder(cache.cluster, volumes, clock),
+            explanations=self._explanations,
+            recorder=recorder,
+            extending=extending,
+            clock=clock,
+            observer=observer,
+            wake=self._work.set,
+        )
+        self.on_placed = self._carrier.on_placed
         self._extending = extending
         self._clock = clock
         self._meter = meter
@@ -121,13 +121,13 @@ class SchedulingLoop:
             queue,
             binding=self._binding,
             hands=Hands(
-                begun=self._begun,
-                bind=self._bind_in_turn,
-                undo=self._undo,
-                unbound=self._unbound,
-                make_room=lambda *what: self._beside(self._preempt(*what)),
+                begun=self._carrier.begun,
+                bind=self._carrier.bind_in_turn,
+                undo=self._carrier.undo,
+                unbound=self._carrier.unbound,
+                make_room=lambda *what: self._carrier.beside(self._preempt(*what)),
                 explain=self._explanations.explain,
-                beside=self._beside,
+                beside=self._carrier.beside,
                 wake=self.wake,
             ),
             recorder=recorder,
@@ -135,10 +135,10 @@ class SchedulingLoop:
             observer=observer,
         )
         self._enqueueing.hold = self.gangs.gate
-        self._work = asyncio.Event()
-        self._slots = asyncio.Semaphore(BINDINGS)
+        self._carrier.on_not_bound = lambda pod, node, name: self.gangs.not_bound(
+            pod, node, self.schedulers.get(name)
+        )
         self._waits_since: float | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def schedulers(self) -> Mapping[str, Scheduler]:
@@ -176,7 +176,7 @@ class SchedulingLoop:
     @property
     def in_flight(self) -> int:
         """Binding cycles and preemptions under way."""
-        return len(self._tasks)
+        return len(self._carrier.tasks)
 
     def wake(self) -> None:
         """There may be something to do."""
@@ -197,17 +197,17 @@ class SchedulingLoop:
         while True:
             # The slot first: nothing may happen between a pod's pop and the decision on it.
             self._waits_since = self._clock.monotonic()
-            await self._slots.acquire()
+            await self._carrier.slots.acquire()
             self._waits_since = None
             now = self._clock.monotonic()
             queued = self._queue.pop(now)
             if queued is None:
-                self._slots.release()
+                self._carrier.slots.release()
                 await self._until_work(now)
                 turn = self._clock.monotonic()
                 continue
             if not self._contained(queued):
-                self._slots.release()
+                self._carrier.slots.release()
             if self._clock.monotonic() - turn > SLICE_S:
                 await asyncio.sleep(0)
                 turn = self._clock.monotonic()
@@ -243,7 +243,7 @@ class SchedulingLoop:
         self._cache.forget(uid)
         self._queue.failed(uid, self._clock.monotonic(), frozenset())
         if node:
-            self._free(queued.pod, node)
+            self._carrier.free(queued.pod, node)
         self._work.set()
 
     def _attempt(self, queued: QueuedPod) -> bool:
@@ -258,7 +258,7 @@ class SchedulingLoop:
             return False
         if self._extending is not None and interested(scheduler.profile.extenders, pod):
             # Others have a say in it, over the network: it goes on beside the loop.
-            self._beside(self._extend(queued, scheduler, self._extending))
+            self._carrier.beside(self._extend(queued, scheduler, self._extending))
             return False
         began = self._clock.monotonic()
         try:
@@ -274,7 +274,9 @@ class SchedulingLoop:
         if attempt is None:
             return False
         self._queue.settled(pod.uid)
-        self._beside(self._bind(queued, attempt)).add_done_callback(lambda _: self._slots.release())
+        self._carrier.beside(self._carrier.bind(queued, attempt)).add_done_callback(
+            lambda _: self._carrier.slots.release()
+        )
         return True
 
     async def _extend(self, queued: QueuedPod, scheduler: Scheduler, extending: Extending) -> None:
@@ -294,7 +296,7 @@ class SchedulingLoop:
             self._broken(queued, exc)
             return
         if attempt is not None:
-            await self._bind_with_room(queued, attempt)
+            await self._carrier.bind_with_room(queued, attempt)
 
     def _is_as_asked(self, queued: QueuedPod, pod: PodInfo, scheduler: Scheduler) -> bool:
         """Whether the pod still waits, unchanged, and its policy is still the same."""
@@ -317,29 +319,17 @@ class SchedulingLoop:
             self._reject(queued, scheduler, decision, ended)
             return None
         self._observer.cycle_ended(ended - began)
-        attempt, status = self._begun(queued, scheduler, decision.node, scheduler.state_of(pod), began)
+        attempt, status = self._carrier.begun(
+            queued, scheduler, decision.node, scheduler.state_of(pod), began
+        )
         if status.code is Code.WAIT:
             # Waiting takes no slot: any number of pods may wait for one that needs it.
-            self._beside(self._bind_when_permitted(queued, attempt))
+            self._carrier.beside(self._carrier.bind_when_permitted(queued, attempt))
             return None
         if not status.is_success:
-            self._unbound(queued, attempt, status)
+            self._carrier.unbound(queued, attempt, status)
             return None
         return attempt
-
-    def _begun(
-        self, queued: QueuedPod, scheduler: Scheduler, node: str, state: CycleState, began: float
-    ) -> tuple[Attempt, Status]:
-        """Assume a pod on its node and begin its binding cycle."""
-        self._cache.assume(queued.pod, node)
-        scheduler.nominations.remove(queued.pod.uid)
-        attempt = Attempt(queued.pod, node, scheduler.profile, state, began)
-        attempt.state.write(VolumesPort(Snapshot(self._cache.cluster), self._volumes))
-        attempt.state.write(PodsToActivate())
-        status = self._binding.begin(attempt)
-        if status.is_success or status.code is Code.WAIT:
-            self._activate(attempt)
-        return attempt, status
 
     def _reject(self, queued: QueuedPod, scheduler: Scheduler, decision: Decision, now: float) -> None:
         unschedulable = decision.outcome is Outcome.UNSCHEDULABLE and decision.diagnosis is not None
@@ -361,7 +351,7 @@ class SchedulingLoop:
             for outranked in nomination.outranked:
                 scheduler.nominations.remove(outranked.uid)
             # The pod stays in flight until its victims are on their way out: it must not preempt twice.
-            self._beside(self._preempt(queued, nomination, plugins))
+            self._carrier.beside(self._preempt(queued, nomination, plugins))
             return
         if node == "":
             scheduler.nominations.remove(queued.pod.uid)
@@ -379,128 +369,3 @@ class SchedulingLoop:
         finally:
             self._queue.failed(pod.uid, self._clock.monotonic(), plugins if is_made else frozenset())
             self._work.set()
-
-    # -- binding -------------------------------------------------------------------------------------
-
-    def _beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do something beside the loop; what it raises is contained."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._over)
-        return task
-
-    def _over(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            self._observer.failed("binding", repr(task.exception()))
-
-    async def _bind_when_permitted(self, queued: QueuedPod, attempt: Attempt) -> None:
-        began = self._clock.monotonic()
-        try:
-            status = await self._binding.permission(attempt)
-        except BaseException:
-            self._undo(attempt)
-            raise
-        self._observer.permit_waited(status.code.value, self._clock.monotonic() - began)
-        if not status.is_success:
-            self._unbound(queued, attempt, status)
-            return
-        await self._bind_with_room(queued, attempt)
-
-    async def _bind_with_room(self, queued: QueuedPod, attempt: Attempt) -> None:
-        """Bind as soon as there is room; pods of extenders, who may be slow, have room of their own."""
-        self._queue.settled(attempt.pod.uid)
-        pod, profile = attempt.pod, attempt.profile
-        turns = None
-        if self._extending is not None and interested(profile.extenders, pod):
-            turns = self._extending.binding_turns(profile.scheduler_name)
-        async with turns.turn(pod.priority) if turns is not None else self._slots:
-            await self._bind(queued, attempt)
-
-    def _bind_in_turn(self, queued: QueuedPod, attempt: Attempt) -> None:
-        self._beside(self._bind_when_permitted(queued, attempt))
-
-    async def _bind(self, queued: QueuedPod, attempt: Attempt) -> None:
-        pod, node = attempt.pod, attempt.node
-        name = attempt.profile.scheduler_name
-        try:
-            status = await self._binding.finish(attempt)
-        except BaseException:
-            # Cancelled or broken: what the server did is unknown; the watch will tell.
-            self._undo(attempt)
-            raise
-        if not status.is_success:
-            self._unbound(queued, attempt, status)
-            self.gangs.not_bound(pod, node, self.schedulers.get(name))
-            return
-        self._queue.bound(pod.uid)
-        self._activate(attempt)
-        self._explanations.forget(pod.uid)
-        now = self._clock.monotonic()
-        self._observer.attempt_ended(name, Outcome.SCHEDULED.value, now - attempt.began)
-        self._observer.pod_bound(queued.attempts, now - queued.first_seen)
-        if queued.event == FLUSHED:
-            self._observer.bound_after_flush()
-        self._recorder.record(
-            Note(
-                pod_reference(pod.pod),
-                "Scheduled",
-                "Binding",
-                f"Successfully assigned {pod.key} to {node}",
-                reporter=name,
-            )
-        )
-        for listener in self.on_placed:
-            listener(pod, node)
-
-    def _activate(self, attempt: Attempt) -> None:
-        """Have the pods tried that plugins want tried, now that this one has come so far."""
-        wanted = attempt.state.read(PodsToActivate).uids
-        if wanted:
-            self._queue.activate(wanted, self._clock.monotonic())
-            wanted.clear()
-            self._work.set()
-
-    def _undo(self, attempt: Attempt, status: Status | None = None) -> None:
-        """Give back what was reserved and assumed; the pod is tried again, and others may have its room."""
-        uid = attempt.pod.uid
-        self._binding.undo(attempt)
-        self._cache.forget(uid)
-        rejected = frozenset((status.plugin,)) if status is not None and status.is_rejected else frozenset()
-        rejected -= {""}  # called off: no plugin waits for an event, back-off will do
-        is_pending = status is not None and status.code is Code.PENDING
-        by, on = (frozenset(), rejected) if is_pending else (rejected, frozenset())
-        self._queue.failed(uid, self._clock.monotonic(), by, on)
-        # If a plugin does not want this pod to have the room, it is free for the others only.
-        self._free(attempt.pod, attempt.node, but=uid if rejected else "")
-
-    def _free(self, pod: PodInfo, node: str, but: str = "") -> None:
-        """The room that a pod was about to take is free: for all that wait, but one."""
-        freed = room_freed(pod, self._cache.cluster.objects, node)
-        self._queue.happened(freed, self._clock.monotonic(), but=but, is_ours=True)
-        self._work.set()
-
-    def _unbound(self, queued: QueuedPod, attempt: Attempt, status: Status) -> None:
-        """Undo an attempt that did not end in a binding; what the watch says next decides about the pod."""
-        uid, answer = attempt.pod.uid, attempt.answer
-        name = attempt.profile.scheduler_name
-        is_ours = uid in self._queue
-        result = Outcome.UNSCHEDULABLE if status.is_rejected else Outcome.ERROR
-        self._observer.attempt_ended(name, result.value, self._clock.monotonic() - attempt.began)
-        verdict = answer.verdict if answer is not None and not answer.is_done else None
-        if verdict is not None:
-            self._observer.binding_failed(name, verdict.value, status.message)
-        self._undo(attempt, status)
-        if not is_ours or verdict in (Verdict.CONFLICT, Verdict.GONE):
-            return
-        pod = queued.pod.pod
-        if attempt.nominated:
-            pod = nominated_to(pod, attempt.node)
-        if status.is_rejected:
-            refused = Diagnosis(1, dict.fromkeys(status.reasons, 1), frozenset((status.plugin,)))
-            self._explanations.explain(pod, "Unschedulable", str(refused), "")
-        else:
-            said = answer.message if verdict is not None and answer is not None else status.message
-            self._explanations.explain(
-                pod, "SchedulerError", f"binding rejected: {said}" if verdict else said, ""
-            )
