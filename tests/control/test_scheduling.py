@@ -15,7 +15,7 @@ from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Code, Registry, Status, error, unschedulable
 from plimsoll.framework.observer import Observer
-from plimsoll.model.event import NodeAdded, PodAdded, PodDeleted, PodUpdated
+from plimsoll.model.event import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.state.cache import Cache
 from plimsoll.state.queue import SchedulingQueue
@@ -124,6 +124,21 @@ async def test_a_pod_is_bound_and_told(stage):
         f"Successfully assigned default/p to {one.binder.bound['default/p']}"
     ]
     assert "uid-default-p" not in one.queue
+
+
+async def test_a_loop_whose_bindings_never_end_says_how_long_it_waits(stage):
+    """A hundred of them, and one pod more: the liveness probe looks at it."""
+    one = await stage(nodes=1)
+    await one.see(NodeUpdated(a_node("n0"), a_node("n0", cpu="200", pods="200")))
+    one.binder.before = lambda pod, node: asyncio.Event().wait()
+    await one.pods(*(our_pod(f"p{number}") for number in range(99)))
+    await one.clock.advance(50)
+    assert one.loop.waited_s(one.clock.monotonic()) == 0
+
+    await one.pods(our_pod("p99"), our_pod("p100"))
+    await one.clock.advance(50)
+
+    assert one.loop.waited_s(one.clock.monotonic()) == 50
 
 
 async def test_a_pod_that_permit_rejects_gives_its_room_back_and_waits(stage):

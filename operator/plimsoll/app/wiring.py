@@ -280,7 +280,7 @@ class Operator:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-        lifecycle.register(kopf_registry, login=self._login, alive=self._alive, stop=end_tasks)
+        lifecycle.register(kopf_registry, login=self._login, broken=self.broken, stop=end_tasks)
         policies.register(kopf_registry, self.policies)
         evictions.register(kopf_registry, self.rebalancers.keeper, self.rebalancers.approvals)
         stop = asyncio.Event()
@@ -334,16 +334,6 @@ class Operator:
                         raise lost
                     raise RuntimeError(f"{task.get_name()} ended") from task.exception()
             log.info("stopped")
-
-    def _alive(self) -> str:
-        """One word for kopf's liveness probe.
-
-        Raises:
-            RuntimeError: The process should be started anew.
-        """
-        if problem := self.broken():
-            raise RuntimeError(problem)
-        return "running"
 
     async def _mirror(self, reflector: Reflector) -> None:
         """Watch once it is known who leads: what a new leader lists then needs no second look."""

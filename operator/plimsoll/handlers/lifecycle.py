@@ -21,7 +21,7 @@ class Backoffs(Iterable[float]):
 def register(
     registry: kopf.OperatorRegistry,
     login: Callable[[], kopf.ConnectionInfo],
-    alive: Callable[[], str],
+    broken: Callable[[], str],
     stop: Callable[[], Awaitable[None]],
 ) -> None:
     """Enter the handlers.
@@ -29,7 +29,7 @@ def register(
     Args:
         registry: Of the operator.
         login: The connection that all of us use.
-        alive: One word on how the loops are, for the liveness probe; raises when they are not.
+        broken: Why the process should be started anew, "" when it should not; for the liveness probe.
         stop: Ends our own tasks; kopf would wait five seconds for each task that is not its own.
     """
 
@@ -50,7 +50,9 @@ def register(
 
     @kopf.on.probe(registry=registry, id="loops")
     def loops(**_: Any) -> str:
-        return alive()
+        if problem := broken():
+            raise kopf.PermanentError(problem)  # any other error would be tried again for a minute
+        return "running"
 
     @kopf.on.cleanup(registry=registry)
     async def cleanup(**_: Any) -> None:
