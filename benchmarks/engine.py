@@ -15,7 +15,7 @@ import random
 import resource
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from plimsoll.engine.cycle import Decision, Outcome, Scheduler
+from plimsoll.engine.gang import place_together
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Cluster, Node, Pod, Registry
 from plimsoll.model.decoding import convert
@@ -150,13 +151,23 @@ def measure(family: str, node_count: int, templates: int | None, most: int) -> C
     gc.collect()
     gc.freeze()
     cpu, start = time.process_time(), time.perf_counter()
-    for pod in pods:
+    together = workload.get("together", 1)
+    for batch in batched(pods, together):
         begun = time.perf_counter()
-        decision = engine.schedule(cluster.templates.info(pod))
+        if together > 1:
+            members = [(cluster.templates.info(pod), engine) for pod in batch]
+            gang = place_together(members, cluster, len(members))
+            for placement in gang.placements if gang.is_feasible else ():
+                apply(cluster, placement.decision, engine)
+            outcome = Outcome.SCHEDULED if gang.is_feasible else Outcome.UNSCHEDULABLE
+            durations += [(time.perf_counter() - begun) / len(batch)] * len(batch)
+            outcomes[str(outcome)] = outcomes.get(str(outcome), 0) + len(batch)
+            continue
+        decision = engine.schedule(cluster.templates.info(batch[0]))
         apply(cluster, decision, engine)
         durations.append(time.perf_counter() - begun)
-        outcome = "preempted" if decision.nomination and decision.nomination.victims else decision.outcome
-        outcomes[str(outcome)] = outcomes.get(str(outcome), 0) + 1
+        kind = "preempted" if decision.nomination and decision.nomination.victims else str(decision.outcome)
+        outcomes[kind] = outcomes.get(kind, 0) + 1
     cpu, wall = time.process_time() - cpu, time.perf_counter() - start
     return Cell(
         attempts=len(pods),
@@ -166,6 +177,12 @@ def measure(family: str, node_count: int, templates: int | None, most: int) -> C
         peak_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         outcomes=outcomes,
     )
+
+
+def batched(pods: Sequence[Pod], size: int) -> Iterator[Sequence[Pod]]:
+    """So many at a time."""
+    for start in range(0, len(pods), size):
+        yield pods[start : start + size]
 
 
 def apply(cluster: Cluster, decision: Decision, engine: Scheduler) -> None:

@@ -1,0 +1,79 @@
+"""docs/gangs.md is carried out: what it applies is applied, what it shows is what is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from e2e.conftest import define
+from e2e.polling import eventually
+from e2e.speaking import MERGE, TABLE, Speaker, speaking
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import StartDevCluster
+    from e2e.operating import Operator
+
+pytestmark = pytest.mark.e2e
+
+PAGE = (Path(__file__).parents[2] / "docs" / "gangs.md").read_text(encoding="utf-8")
+GROUP = "/apis/plimsoll.dev/v1alpha1/namespaces/default/podgroups/train"
+COLLECTIONS = {
+    "SchedulingPolicy": "/apis/plimsoll.dev/v1alpha1/schedulingpolicies",
+    "PodGroup": "/apis/plimsoll.dev/v1alpha1/namespaces/default/podgroups",
+    "Deployment": "/apis/apps/v1/namespaces/default/deployments",
+}
+
+
+def blocks(language: str) -> list[str]:
+    """The page's code blocks of a language."""
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+def rows_shown() -> list[list[str]]:
+    """Every row that the page lets kubectl print, without the age."""
+    return [line.split()[:-1] for line in PAGE.splitlines() if line.startswith("train ")]
+
+
+async def row(speaker: Speaker) -> list[str]:
+    """What kubectl prints of the group, without the age."""
+    table = (await speaker.request("GET", GROUP, takes=TABLE)).accepted()
+    columns = [each["name"] for each in table["columnDefinitions"] if not each.get("priority")]
+    cells: list[Any] = table["rows"][0]["cells"]
+    return [str(cell) for cell in cells[: len(columns) - 1]]
+
+
+async def test_the_worked_example(
+    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator]
+) -> None:
+    """Nothing starts, the page's sentence says why; with a smaller minMember two start."""
+    cluster = start_devcluster("--nodes", "2", "--node-cpu", "2")
+    (message,) = [line for line in PAGE.splitlines() if line.startswith("2 of 4 members")]
+    (change,) = re.findall(r"kubectl patch podgroup train --type merge -p '(.*)'", PAGE)
+    pending, running = rows_shown()
+    async with speaking(cluster.kubeconfig) as speaker:
+        await define(speaker)
+        operator = start_operator(cluster.kubeconfig)
+        for block in blocks("yaml"):
+            for document in yaml.safe_load_all(block):
+                path = COLLECTIONS[document["kind"]]
+                (await speaker.request("POST", path, document, fieldValidation="Strict")).accepted()
+
+        async def said() -> str:
+            status = (await speaker.request("GET", GROUP)).accepted().get("status", {})
+            return str(status["conditions"][0]["message"]) if status.get("conditions") else ""
+
+        assert await eventually(said, lambda text: text == message)
+        assert await eventually(lambda: row(speaker), lambda cells: cells == pending)
+        pods = (await speaker.request("GET", "/api/v1/namespaces/default/pods")).accepted()["items"]
+        assert not any(pod["spec"].get("nodeName") for pod in pods)
+
+        (await speaker.request("PATCH", GROUP, yaml.safe_load(change), sends=MERGE)).accepted()
+
+        assert await eventually(lambda: row(speaker), lambda cells: cells == running)
+        assert operator.terminate() == 0
