@@ -402,3 +402,31 @@ async def test_a_run_can_be_asked_for_and_triggered(scene: Scene) -> None:
     await asyncio.sleep(0)
     await scene.node("third")
     await triggered
+
+
+async def test_replacements_go_where_an_optimal_plan_sends_them(scene: Scene) -> None:
+    """The scheduler would spread three pods over three nodes; the plan empties two of them."""
+    for name in ("a", "b", "c"):
+        await scene.node(name)
+    await scene.scheduling()
+    for name in ("one", "two", "three"):
+        await scene.deployment(name, 1, labels={"app": name, "set": "web"})
+    assert len(set(await scene.running(set="web"))) == 3
+
+    name = await scene.policy(
+        scene.rebalancing(
+            planner="Optimal",
+            optimizer={"objective": "FewestNodes", "timeLimitSeconds": 2},
+            evictor={"minReplicas": 1},
+        )
+    )
+
+    nodes = await eventually(
+        lambda: scene.running(set="web"), lambda found: len(found) == 3 and len(set(found)) == 1
+    )
+    records = await scene.until_finished(2)
+    assert [record["spec"]["directed"] for record in records] == [True, True]
+    assert {record["spec"]["targetNode"] for record in records} == set(nodes)
+    assert [story_of(record) for record in records] == [STORY, STORY]
+    status = (await scene.runs(name, 2))["lastRun"]["optimisation"]
+    assert (status["moves"], status["gapPercent"]) == (0, 0)

@@ -14,7 +14,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.api.v1alpha1.selectors import LabelSelector as LabelSelectorSpec
 from plimsoll.control import timing
 from plimsoll.engine.limits import Ceiling, Limits
-from plimsoll.engine.moves import Rebalancing
+from plimsoll.engine.moves import Goal, Objective, Rebalancing
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scope import PolicyScope
 from plimsoll.framework import ConfigurationError
@@ -79,6 +79,11 @@ def rebalancing_of(
         nodes=_selector(policy.spec.scope.node_selector, "spec.scope.nodeSelector"),
         targets=_targets(spec.evictor.node_selector),
         planner=Planner(spec.planner),
+        goal=Goal(
+            Objective(spec.optimizer.objective),
+            float(spec.optimizer.time_limit_seconds),
+            spec.optimizer.move_price,
+        ),
     )
 
 

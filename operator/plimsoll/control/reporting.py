@@ -4,15 +4,16 @@ from collections import defaultdict
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.api.v1alpha1.rebalancing import Mode, ObjectiveName
 from plimsoll.api.v1alpha1.scheduling_policy import (
     LastRun,
+    OptimisationStatus,
     Refusal,
     RunCounts,
     SchedulingPolicyStatus,
     StrategyFailure,
 )
-from plimsoll.engine.moves import EvictionPlan
+from plimsoll.engine.moves import EvictionPlan, Optimisation
 
 #: Pods named as examples of one refusal, and characters of its sentence.
 EXAMPLES, SENTENCE = 5, 1024
@@ -43,6 +44,7 @@ def run_status(
             completion_time=None if completed is None else datetime.fromtimestamp(completed, UTC),
             mode=mode,
             message=f"{made.considered} pods considered, {len(made.moves)} {verb}",
+            optimisation=_optimisation(made.optimisation),
             failures=tuple(
                 {
                     each.plugin: StrategyFailure(name=each.plugin, message=each.problem[:SENTENCE])
@@ -69,4 +71,20 @@ def run_status(
     )
     return status.model_dump(
         mode="json", by_alias=True, exclude_none=True, include={"last_run", "next_run_time", "counts"}
+    )
+
+
+def _optimisation(found: Optimisation | None) -> OptimisationStatus | None:
+    """Figures for people: rounded."""
+    if found is None:
+        return None
+    return OptimisationStatus(
+        objective=ObjectiveName(found.objective),
+        before=round(found.before, 2),
+        value=round(found.value, 2),
+        bound=round(found.bound, 2),
+        proven=round(found.proven, 2),
+        moves=found.moves,
+        gap_percent=round(100 * found.gap, 1),
+        seconds=round(found.seconds, 2),
     )

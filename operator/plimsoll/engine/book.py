@@ -186,13 +186,9 @@ class Book:
                 "PlacedByExtender",
                 f"extender {asked.name} has a say in where it goes; its next node cannot be proved",
             )
-        standing = self._fork.displace(pod.uid)
-        if standing is None:
+        ranking = self._rank(pod, source, profile)
+        if ranking is None:
             return Refusal("Gone", f"the pod is not on node {source} any more")
-        try:
-            ranking = self._scheduler(profile).rank(replacement_of(pod, self._fork))
-        finally:
-            self._fork.place(standing, source)
         if candidate.target:
             refusal, target = self._sent(candidate, ranking), candidate.target
         else:
@@ -218,6 +214,42 @@ class Book:
             planner=self._rebalancing.planner,
             is_directed=bool(candidate.target),
         )
+
+    def ranked(self, pod: PodInfo, source: str) -> Ranking | None:
+        """Where a pod of ours could go, all moves so far made; None when nobody can say."""
+        profile = self._rebalancing.profiles.get(pod.pod.spec.scheduler_name)
+        if profile is None:
+            return None
+        try:
+            return self._rank(pod, source, profile)
+        except PluginError:
+            return None
+
+    def may_be_sent(self, pod: PodInfo, node: str, strategy: str) -> bool:
+        """Whether a pod may be moved and told where to go: no protection, budget or lesson objects."""
+        profile = self._rebalancing.profiles.get(pod.pod.spec.scheduler_name)
+        if profile is None or pod.is_terminating:
+            return False
+        if any(each.places for each in interested(profile.extenders, pod)):
+            return False
+        try:
+            refusal = (
+                self._protection(Candidate(pod, node, ""))
+                or self._ledger.refusal(pod)
+                or self._lesson(pod, strategy, workload_of(pod))
+            )
+        except PluginError:
+            return False
+        return refusal is None
+
+    def _rank(self, pod: PodInfo, source: str, profile: Profile) -> Ranking | None:
+        standing = self._fork.displace(pod.uid)
+        if standing is None:
+            return None
+        try:
+            return self._scheduler(profile).rank(replacement_of(pod, self._fork))
+        finally:
+            self._fork.place(standing, source)
 
     def _sent(self, candidate: Candidate, ranking: Ranking) -> Refusal | None:
         """Why the replacement cannot be sent to the target that the strategy chose."""
@@ -266,5 +298,4 @@ class Book:
         return known
 
     def _is_target(self, name: str) -> bool:
-        targets = self._rebalancing.targets
-        return targets.is_empty or targets.matches(self._fork.nodes[self._fork.rows[name]].labels)
+        return self._rebalancing.is_target(self._fork.nodes[self._fork.rows[name]])

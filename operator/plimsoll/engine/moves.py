@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
 import msgspec
 
@@ -14,11 +15,64 @@ from plimsoll.framework import Cluster, PluginError, PodInfo
 from plimsoll.framework.strategy import Evictor, Refusal, Strategy
 from plimsoll.framework.strategy_context import Measurements, NodeClasses, Planner
 from plimsoll.model.meta import ObjectMeta
+from plimsoll.model.node import Node
 from plimsoll.model.pod import PodStatus
 from plimsoll.model.selectors import EVERYTHING, Selector
 
 REPLACEMENT = "replacement-of-"
 """What the uids of pods begin with that are expected and not there yet."""
+
+
+class Objective(StrEnum):
+    """What the plan is to bring about."""
+
+    FEWEST_VIOLATIONS = "FewestViolations"  #: pods where no strategy wants them, domains beyond maxSkew
+    SMALLEST_SPREAD = "SmallestSpread"  #: nodes in use to the same degree
+    FEWEST_NODES = "FewestNodes"  #: nodes without pods that could leave
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What the Optimal planner is asked.
+
+    Attributes:
+        objective: What to bring about.
+        seconds: How long it may search.
+        move_price: What a move costs, in units of the objective: a violation is worth 1,000, a freed node
+            20, a percentage point of one node's distance from the mean 1.
+    """
+
+    objective: Objective = Objective.FEWEST_VIOLATIONS
+    seconds: float = 10.0
+    move_price: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Optimisation:
+    """How good an Optimal plan is.
+
+    Attributes:
+        objective: What it was to bring about.
+        before: The objective as things are.
+        value: After all moves, each priced.
+        bound: No plan is better than this.
+        proven: What the Proven planner's moves come to.
+        moves: How many moves lead there; the limits may allow fewer in one cycle.
+        seconds: Spent.
+    """
+
+    objective: Objective
+    before: float
+    value: float
+    bound: float
+    proven: float
+    moves: int
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """How far the value may be from the best, as a share of it; 0 is proven best."""
+        return max(self.value - self.bound, 0.0) / max(abs(self.value), 1e-9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +89,7 @@ class Rebalancing:
         targets: Nodes that replacements may be expected on.
         margin: Points by which the target's total must at least beat that of the pod's own node.
         planner: Who decides about candidates.
+        goal: What the Optimal planner is asked.
     """
 
     strategies: Sequence[Strategy]
@@ -46,6 +101,11 @@ class Rebalancing:
     targets: Selector = EVERYTHING
     margin: int = 1
     planner: Planner = Planner.PROVEN
+    goal: Goal = Goal()
+
+    def is_target(self, node: Node) -> bool:
+        """Whether replacements may be expected on the node."""
+        return self.targets.is_empty or self.targets.matches(node.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +192,14 @@ class EvictionPlan:
         refused: Every other pod that a strategy wanted to move.
         failures: Strategies that could not judge the cluster, and why.
         classes: What utilisation strategies found, by strategy.
+        optimisation: How good the plan is, where somebody computed it.
     """
 
     moves: tuple[Move, ...]
     refused: tuple[Refused, ...]
     failures: tuple[PluginError, ...] = ()
     classes: tuple[tuple[str, NodeClasses], ...] = ()
+    optimisation: Optimisation | None = None
 
     @property
     def considered(self) -> int:

@@ -2,6 +2,7 @@
 
 from plimsoll.engine import plan as proven
 from plimsoll.engine.moves import Circumstances, EvictionPlan, Move, Rebalancing
+from plimsoll.engine.optimal_plan import optimal_plan
 from plimsoll.engine.upstream_plan import still_stands, upstream_plan
 from plimsoll.framework import Cluster
 from plimsoll.framework.strategy import Refusal
@@ -12,6 +13,8 @@ def make_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circums
     """Plan one cycle by the planner that the policy names; the cluster is only read."""
     if rebalancing.planner is Planner.UPSTREAM:
         return upstream_plan(rebalancing, cluster, circumstances)
+    if rebalancing.planner is Planner.OPTIMAL:
+        return optimal_plan(rebalancing, cluster, circumstances)
     return proven.plan(rebalancing, cluster, circumstances)
 
 

@@ -25,6 +25,7 @@ class Planner(StrEnum):
 
     UPSTREAM = "Upstream"  #: descheduler's decisions, exactly
     PROVEN = "Proven"  #: only moves that the scheduler's own code proves
+    OPTIMAL = "Optimal"  #: the cheapest such moves to the best placement
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,9 @@ class RemoveDuplicates(Strategy):
     kind: ClassVar = StrategyKind.BALANCE
     args_model: ClassVar = RemoveDuplicatesArgs
 
+    spreads_evenly: ClassVar = True
+    """No node takes more pods of an owner than its even share."""
+
     def __init__(self, args: RemoveDuplicatesArgs) -> None:
         self.args = args
 

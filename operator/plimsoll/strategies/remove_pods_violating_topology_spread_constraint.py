@@ -22,29 +22,21 @@ priority first, and each constraint is solved with the moves for the constraints
 
 import math
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from pydantic import Field, StrictBool
 
 from plimsoll.framework import (
-    Node,
-    NodeMatcher,
     PodInfo,
     PodTemplate,
     ScopedArgs,
-    Selector,
-    SelectorError,
     Strategy,
     StrategyContext,
     StrategyKind,
-    Toleration,
-    TopologySpreadConstraint,
     Verdict,
-    compile_selector,
-    untolerated,
 )
-from plimsoll.framework.node_fit import fits_any_other_node, required_nodes
+from plimsoll.framework.node_fit import fits_any_other_node
+from plimsoll.framework.spread_constraints import SpreadConstraint, spread_constraints_of
 from plimsoll.framework.strategy import Candidate, Candidates
 
 Population = list[tuple[PodTemplate, list[PodInfo]]]
@@ -62,33 +54,6 @@ class RemovePodsViolatingTopologySpreadConstraintArgs(ScopedArgs):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """A spread constraint without what does not tell it from others; hashable.
-
-    Attributes:
-        max_skew: By how much the largest domain may exceed the smallest.
-        topology_key: Label whose values are the domains.
-        selector: The pods that count.
-        nodes: Only nodes that match count; None when the constraint ignores node affinity.
-        tolerations: Only nodes whose taints these tolerate count; None when it ignores taints.
-    """
-
-    max_skew: int
-    topology_key: str
-    selector: Selector
-    nodes: NodeMatcher | None
-    tolerations: frozenset[Toleration] | None
-
-    def admits(self, node: Node) -> bool:
-        """Whether the node's domain counts for the constraint's pods."""
-        if self.nodes is not None and not self.nodes.matches(node.labels, node.name):
-            return False
-        return (
-            self.tolerations is None or untolerated(node.spec.taints, self.tolerations, numeric=True) is None
-        )
-
-
 class RemovePodsViolatingTopologySpreadConstraint(Strategy):
     """Move pods from crowded domains to empty ones."""
 
@@ -98,6 +63,11 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
 
     def __init__(self, args: RemovePodsViolatingTopologySpreadConstraintArgs) -> None:
         self.args = args
+
+    @property
+    def mends_spread(self) -> tuple[str, ...]:
+        """The kinds of constraints that are repaired; a planner that knows them all needs no candidates."""
+        return self.args.constraints or ("DoNotSchedule",)
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """Exactly: all victims of all constraints; else constraint by constraint."""
@@ -140,15 +110,13 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
                     found.append((template, counted))
         return found
 
-    def _constraints(self, population: Population) -> list[Constraint]:
+    def _constraints(self, population: Population) -> list[SpreadConstraint]:
         """The distinct constraints of the pods, in order of appearance."""
-        wanted = self.args.constraints or ("DoNotSchedule",)
-        return list(
-            dict.fromkeys(each for _, pods in population for each in _constraints_of(pods[0], wanted))
-        )
+        found = (spread_constraints_of(pods[0], self.mends_spread) for _, pods in population)
+        return list(dict.fromkeys(each for some in found for each in some))
 
     def _victims(
-        self, constraint: Constraint, population: Population, context: StrategyContext
+        self, constraint: SpreadConstraint, population: Population, context: StrategyContext
     ) -> list[Candidate]:
         key = constraint.topology_key
         eligible = [
@@ -225,33 +193,3 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
         if context.is_exact:
             return context.is_evictable(pod), not bound, spec.priority is not None, pod.priority
         return context.is_evictable(pod), not bound, spec.priority is None, -pod.priority
-
-
-def _constraints_of(pod: PodInfo, wanted: tuple[str, ...]) -> tuple[Constraint, ...]:
-    return pod.template.memo(("spread constraints", wanted), lambda: tuple(_compiled(pod, wanted)))
-
-
-def _compiled(pod: PodInfo, wanted: tuple[str, ...]) -> Iterator[Constraint]:
-    for each in pod.pod.spec.topology_spread_constraints:
-        if each.when_unsatisfiable in wanted:
-            selector = _selector(each, pod)
-            if selector is not None:
-                yield Constraint(
-                    max_skew=each.max_skew,
-                    topology_key=each.topology_key,
-                    selector=selector,
-                    nodes=required_nodes(pod) if each.node_affinity_policy == "Honor" else None,
-                    tolerations=frozenset(pod.pod.spec.tolerations)
-                    if each.node_taints_policy == "Honor"
-                    else None,
-                )
-
-
-def _selector(constraint: TopologySpreadConstraint, pod: PodInfo) -> Selector | None:
-    """The pods that count: the selector's, of the pod's own revision where the constraint asks for that."""
-    try:
-        selector = compile_selector(constraint.label_selector)
-    except SelectorError:
-        return None
-    keys = constraint.match_label_keys
-    return selector.and_equal({key: pod.labels[key] for key in keys if key in pod.labels})

@@ -27,6 +27,36 @@ class PlannerName(StrEnum):
 
     PROVEN = "Proven"
     UPSTREAM = "Upstream"
+    OPTIMAL = "Optimal"
+
+
+class ObjectiveName(StrEnum):
+    """What the Optimal planner brings about."""
+
+    FEWEST_VIOLATIONS = "FewestViolations"
+    SMALLEST_SPREAD = "SmallestSpread"
+    FEWEST_NODES = "FewestNodes"
+
+
+class OptimizerSpec(Resource):
+    """What the planner Optimal is asked; the others do not look at it."""
+
+    objective: ObjectiveName = Field(
+        default=ObjectiveName.FEWEST_VIOLATIONS,
+        description="FewestViolations: as few pods as possible where a strategy does not want them, and "
+        "domains as even as their constraints ask. SmallestSpread: cpu and memory of all nodes used to the "
+        "same degree. FewestNodes: as many nodes as possible without pods that could leave.",
+    )
+    time_limit_seconds: int = Field(
+        default=10, ge=1, le=600, description="Seconds of one run that may be spent on the search."
+    )
+    move_price: float = Field(
+        default=1,
+        ge=0,
+        le=1000,
+        description="What one move costs. A violation is worth 1000, a freed node 20, a percentage point "
+        "of one node's distance from the mean 1.",
+    )
 
 
 class StrategySpec(Resource):
@@ -52,7 +82,11 @@ class RebalancingSpec(Resource):
     planner: PlannerName = Field(
         default=PlannerName.PROVEN,
         description="Proven moves a pod only where the scheduler's own code proves that its replacement "
-        "goes to a better node; Upstream evicts what descheduler would, without a proof.",
+        "goes to a better node; Upstream evicts what descheduler would, without a proof; Optimal searches "
+        "for the cheapest proven moves to the best placement.",
+    )
+    optimizer: OptimizerSpec = Field(
+        default=OptimizerSpec(), description="What the planner Optimal is asked."
     )
     schedule: Schedule = Field(
         default=Schedule(interval_seconds=300), description="When it runs; every five minutes when left out."

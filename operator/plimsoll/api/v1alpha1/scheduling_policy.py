@@ -6,7 +6,7 @@ from pydantic import Field
 
 from plimsoll.api.v1alpha1.conditions import Conditions
 from plimsoll.api.v1alpha1.names import PluginName
-from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
+from plimsoll.api.v1alpha1.rebalancing import Mode, ObjectiveName, RebalancingSpec
 from plimsoll.api.v1alpha1.resource import Column, CustomResource, Definition, Resource
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scope import Scope
@@ -60,6 +60,21 @@ class StrategyFailure(Resource):
     message: str = Field(max_length=1024, description="What went wrong.")
 
 
+class OptimisationStatus(Resource):
+    """How good the plan of an Optimal run is; lower is better, every move is priced."""
+
+    objective: ObjectiveName = Field(description="What it was to bring about.")
+    before: float = Field(description="The objective as things were.")
+    value: float = Field(description="The objective after all moves.")
+    bound: float = Field(description="No plan is better than this.")
+    proven: float = Field(description="What the moves of the planner Proven would have come to.")
+    moves: int = Field(ge=0, description="Moves that lead there; limits may spread them over several runs.")
+    gap_percent: float = Field(
+        ge=0, description="How far the value may be from the best, 0 when proven best."
+    )
+    seconds: float = Field(ge=0, description="Spent on planning.")
+
+
 class LastRun(Resource):
     """The run that started last."""
 
@@ -69,6 +84,9 @@ class LastRun(Resource):
     message: str | None = Field(default=None, max_length=4096, description="What came of it, in a sentence.")
     failures: Annotated[tuple[StrategyFailure, ...], Field(max_length=100), UniqueItems("name")] = Field(
         default=(), description="Strategies that failed; the others ran."
+    )
+    optimisation: OptimisationStatus | None = Field(
+        default=None, description="How good the plan is, where the planner Optimal made it."
     )
 
 

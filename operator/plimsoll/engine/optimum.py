@@ -1,0 +1,417 @@
+"""The cheapest way to a better placement, as a mixed-integer program, with the bound that proves it.
+
+Pods of one template are interchangeable, so nothing is said of single pods: ``leaving[s]`` of a stock (the
+movable pods of one template on one node) go, ``arriving[t, n]`` pods of template t come to node n, and for
+each template as many arrive as leave. Two integers for each pair, whatever the number of pods.
+
+Minimise ``worth of what is wrong + price of a move * moves`` under
+
+* room: what arrives on a node fits into what is free there and what leaves;
+* topology spread: ``excess[c] >= count(d) - count(e) - maxSkew`` for domains d, e of constraint c;
+* what must not get worse: no excess above today's.
+
+Solved by HiGHS (Huangfu and Hall, 2018) within a time limit; at any time it has a solution and a bound,
+and begins with the one given. Requests are scaled to shares of the largest node, so a solution may miss a
+node's room by a millionth: whoever makes the moves asks the scheduler, not this program.
+"""
+
+import time
+from dataclasses import dataclass, field
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from plimsoll.engine.moves import Objective
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: What one violation is worth, in moves: any number of moves is cheaper than leaving it.
+VIOLATION = 1000.0
+
+#: What a freed node is worth, in moves.
+NODE = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """The movable pods of one template on one node.
+
+    Attributes:
+        template: Index of the template.
+        node: Index of the node.
+        count: How many pods.
+        unwanted: How many of them somebody wants elsewhere; when any, none may arrive here.
+    """
+
+    template: int
+    node: int
+    count: int
+    unwanted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A topology spread constraint.
+
+    Attributes:
+        max_skew: By how much a domain may exceed the smallest.
+        sizes: Shape (D,): matching pods in each domain that counts.
+        domain_of: Shape (N,): each node's domain, -1 for none that counts.
+        templates: Indices of the templates whose pods match.
+    """
+
+    max_skew: int
+    sizes: Ints
+    domain_of: Ints
+    templates: tuple[int, ...]
+
+    def excess(self, sizes: Ints) -> int:
+        """By how much the largest domain exceeds what the smallest allows."""
+        return max(int(sizes.max() - sizes.min()) - self.max_skew, 0) if len(sizes) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A placement and what may change in it; T templates, N nodes, R resources.
+
+    Attributes:
+        requests: Shape (T, R): of one pod.
+        used: Shape (N, R): at present.
+        allocatable: Shape (N, R).
+        most: Shape (T, N): pods of the template that may arrive; 0 where the node is not feasible.
+        stocks: What may leave.
+        spreads: Constraints to be kept or mended.
+        objective: What to bring about.
+        move_price: What a move costs, in units of the objective (a violation is worth 1,000 moves, a freed
+            node 20, a percentage point of a node's distance from the mean one).
+        staying: Shape (N,): whether pods stay on the node that keep it from being freed.
+        balanced: Indices of the resources whose use SmallestSpread evens out; none means all.
+    """
+
+    requests: Floats
+    used: Floats
+    allocatable: Floats
+    most: Ints
+    stocks: tuple[Stock, ...]
+    spreads: tuple[Spread, ...] = ()
+    objective: Objective = Objective.FEWEST_VIOLATIONS
+    move_price: float = 1.0
+    staying: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    balanced: tuple[int, ...] = ()
+
+    @property
+    def evened(self) -> list[int]:
+        """Indices of the resources whose use is evened out."""
+        return list(self.balanced) or list(range(self.used.shape[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Who leaves and what arrives where.
+
+    Attributes:
+        leaving: Shape (S,): pods of each stock.
+        arriving: Shape (T, N).
+        value: Of the objective, moves priced.
+        bound: No solution is better than this.
+        seconds: Spent.
+    """
+
+    leaving: Ints
+    arriving: Ints
+    value: float
+    bound: float
+    seconds: float = 0.0
+
+    @property
+    def moves(self) -> int:
+        """How many pods leave."""
+        return int(self.leaving.sum())
+
+    @property
+    def gap(self) -> float:
+        """How far the value may be from the best, as a share of it; 0 is proven best."""
+        return max(self.value - self.bound, 0.0) / max(abs(self.value), 1e-9)
+
+
+def value_of(problem: Problem, leaving: Ints, arriving: Ints) -> float:
+    """The objective of a solution, by arithmetic and not by the solver."""
+    used = problem.used + arriving.T @ problem.requests
+    wrong = 0
+    for stock, gone in zip(problem.stocks, leaving.tolist(), strict=True):
+        used[stock.node] -= gone * problem.requests[stock.template]
+        wrong += max(stock.unwanted - gone, 0)
+    for spread in problem.spreads:
+        wrong += spread.excess(_sizes_after(problem, spread, leaving, arriving))
+    value = VIOLATION * wrong + problem.move_price * float(leaving.sum())
+    match problem.objective:
+        case Objective.SMALLEST_SPREAD:
+            value += float(_away(problem, used).mean(axis=1).sum()) * 100
+        case Objective.FEWEST_NODES:
+            value += NODE * float(_occupied(problem, leaving, arriving).sum())
+        case _:
+            pass
+    return value
+
+
+def solve(problem: Problem, seconds: float, start: Solution | None = None) -> Solution:
+    """The best solution found within the time; never worse than ``start``, and at least doing nothing.
+
+    Args:
+        problem: What may change.
+        seconds: Of wall time, about.
+        start: A solution to begin with.
+    """
+    began = time.monotonic()
+    nothing = Solution(
+        np.zeros(len(problem.stocks), dtype=np.int64), np.zeros_like(problem.most), 0.0, -np.inf
+    )
+    candidates = [nothing] if start is None else [nothing, start]
+    known = min(candidates, key=lambda each: value_of(problem, each.leaving, each.arriving))
+    model = _Model(problem)
+    leaving, arriving, bound = model.run(seconds, known)
+    value = value_of(problem, leaving, arriving)
+    best = value_of(problem, known.leaving, known.arriving)
+    if best <= value:
+        leaving, arriving, value = known.leaving, known.arriving, best
+    return Solution(leaving, arriving, value, min(bound, value), time.monotonic() - began)
+
+
+def _sizes_after(problem: Problem, spread: Spread, leaving: Ints, arriving: Ints) -> Ints:
+    sizes = spread.sizes.copy()
+    counted = spread.domain_of >= 0
+    for template in spread.templates:
+        np.add.at(sizes, spread.domain_of[counted], arriving[template, counted])
+    for stock, gone in zip(problem.stocks, leaving, strict=True):
+        if stock.template in spread.templates and spread.domain_of[stock.node] >= 0:
+            sizes[spread.domain_of[stock.node]] -= gone
+    return sizes
+
+
+def _shares(problem: Problem, used: Floats) -> Floats:
+    return used / np.maximum(problem.allocatable, 1e-9)
+
+
+def _mean(problem: Problem) -> Floats:
+    """Shape (R,): the share that all nodes together use; no move changes it."""
+    total: Floats = problem.used.sum(axis=0) / np.maximum(problem.allocatable.sum(axis=0), 1e-9)
+    return total
+
+
+def _away(problem: Problem, used: Floats) -> Floats:
+    """Shape (N, E): each node's distance from the mean, in each evened resource."""
+    away: Floats = np.abs(_shares(problem, used) - _mean(problem))[:, problem.evened]
+    return away
+
+
+def _occupied(problem: Problem, leaving: Ints, arriving: Ints) -> NDArray[np.bool_]:
+    pods = arriving.sum(axis=0)
+    for stock, gone in zip(problem.stocks, leaving, strict=True):
+        pods[stock.node] += stock.count - gone
+    return np.asarray((pods > 0) | _stays(problem), dtype=np.bool_)
+
+
+def _stays(problem: Problem) -> NDArray[np.bool_]:
+    return problem.staying if len(problem.staying) else np.zeros(len(problem.used), dtype=np.bool_)
+
+
+class _Model:
+    """The program as HiGHS takes it: columns with bounds and costs, rows of coefficients."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._costs: list[float] = []
+        self._upper: list[float] = []
+        self._integer: list[bool] = []
+        self._low: list[float] = []
+        self._high: list[float] = []
+        self._starts: list[int] = [0]
+        self._index: list[int] = []
+        self._values: list[float] = []
+        self._leaving = [self._column(each.count, problem.move_price) for each in problem.stocks]
+        closed = {(each.template, each.node) for each in problem.stocks if each.unwanted}
+        self._arriving = {
+            (int(t), int(n)): self._column(float(problem.most[t, n]))
+            for t, n in zip(*np.nonzero(problem.most), strict=True)
+            if (int(t), int(n)) not in closed
+        }
+        self._balance()
+        self._room()
+        self._violations()
+        if problem.objective is Objective.SMALLEST_SPREAD:
+            self._distances()
+        if problem.objective is Objective.FEWEST_NODES:
+            self._freed()
+
+    def _column(self, upper: float, cost: float = 0.0, *, integer: bool = True) -> int:
+        self._upper.append(upper)
+        self._costs.append(cost)
+        self._integer.append(integer)
+        return len(self._costs) - 1
+
+    def _row(self, terms: dict[int, float], low: float, high: float) -> None:
+        self._index += terms.keys()
+        self._values += terms.values()
+        self._starts.append(len(self._index))
+        self._low.append(low)
+        self._high.append(high)
+
+    def _balance(self) -> None:
+        """As many pods of a template arrive as leave."""
+        terms: list[dict[int, float]] = [{} for _ in self.problem.requests]
+        for column, stock in zip(self._leaving, self.problem.stocks, strict=True):
+            terms[stock.template][column] = 1.0
+        for (template, _), column in self._arriving.items():
+            terms[template][column] = -1.0
+        for each in terms:
+            self._row(each, 0.0, 0.0)
+
+    def _changes(self) -> list[list[dict[int, float]]]:
+        """By node and resource: what each column adds, as a share of the largest node."""
+        problem = self.problem
+        scale = np.maximum(problem.allocatable.max(axis=0), 1e-9)
+        scaled = problem.requests / scale
+        found: list[list[dict[int, float]]] = [[{} for _ in scale] for _ in problem.used]
+        for (template, node), column in self._arriving.items():
+            for resource in np.flatnonzero(scaled[template]):
+                found[node][resource][column] = float(scaled[template, resource])
+        for column, stock in zip(self._leaving, problem.stocks, strict=True):
+            for resource in np.flatnonzero(scaled[stock.template]):
+                found[stock.node][resource][column] = -float(scaled[stock.template, resource])
+        return found
+
+    def _room(self) -> None:
+        """Nothing arrives where there is no room; a node that is too full already gets no fuller."""
+        problem = self.problem
+        scale = np.maximum(problem.allocatable.max(axis=0), 1e-9)
+        room = np.maximum(problem.allocatable - problem.used, 0.0) / scale
+        for node, by_resource in enumerate(self._changes()):
+            for resource, terms in enumerate(by_resource):
+                if any(value > 0 for value in terms.values()):
+                    self._row(terms, -highspy.kHighsInf, float(room[node, resource]))
+
+    def _violations(self) -> None:
+        """What is unwanted and stays, and what a domain has too many."""
+        problem = self.problem
+        for column, stock in zip(self._leaving, problem.stocks, strict=True):
+            if stock.unwanted:
+                stays = self._column(float(stock.unwanted), VIOLATION, integer=False)
+                self._row({stays: 1.0, column: 1.0}, float(stock.unwanted), highspy.kHighsInf)
+        for spread in problem.spreads:
+            self._spread(spread)
+
+    def _spread(self, spread: Spread) -> None:
+        terms: list[dict[int, float]] = [{} for _ in spread.sizes]
+        members = set(spread.templates)
+        for (template, node), column in self._arriving.items():
+            if template in members and spread.domain_of[node] >= 0:
+                terms[spread.domain_of[node]][column] = 1.0
+        for column, stock in zip(self._leaving, self.problem.stocks, strict=True):
+            if stock.template in members and spread.domain_of[stock.node] >= 0:
+                terms[spread.domain_of[stock.node]][column] = -1.0
+        excess = self._column(float(spread.excess(spread.sizes)), VIOLATION, integer=False)
+        smallest = self._column(highspy.kHighsInf, integer=False)
+        for size, each in zip(spread.sizes, terms, strict=True):
+            self._row({**each, smallest: -1.0}, -float(size), highspy.kHighsInf)
+            self._row(
+                {**each, smallest: -1.0, excess: -1.0}, -highspy.kHighsInf, float(spread.max_skew - size)
+            )
+
+    def _distances(self) -> None:
+        """Percentage points between each node's share and the mean, averaged over the resources."""
+        problem = self.problem
+        shares, mean = _shares(problem, problem.used), _mean(problem)
+        scale = np.maximum(problem.allocatable.max(axis=0), 1e-9)
+        points = 100.0 / len(problem.evened)
+        for node, by_resource in enumerate(self._changes()):
+            for resource in problem.evened:
+                terms = by_resource[resource]
+                if not terms:
+                    continue
+                share = float(scale[resource] / max(problem.allocatable[node, resource], 1e-9))
+                change = {column: value * share * points for column, value in terms.items()}
+                away = float(shares[node, resource] - mean[resource]) * points
+                distance = self._column(highspy.kHighsInf, 1.0, integer=False)
+                self._row({**change, distance: -1.0}, -highspy.kHighsInf, -away)
+                self._row({**change, distance: 1.0}, -away, highspy.kHighsInf)
+
+    def _freed(self) -> None:
+        """A node is open unless every pod that may leave has left and none arrives."""
+        problem = self.problem
+        terms: list[dict[int, float]] = [{} for _ in problem.used]
+        pods = np.zeros(len(problem.used))
+        most = np.zeros(len(problem.used))
+        for column, stock in zip(self._leaving, problem.stocks, strict=True):
+            terms[stock.node][column] = -1.0
+            pods[stock.node] += stock.count
+        for (template, node), column in self._arriving.items():
+            terms[node][column] = 1.0
+            most[node] += problem.most[template, node]
+        for node in map(int, np.flatnonzero(~_stays(problem) & (pods + most > 0))):
+            is_open = self._column(1.0, NODE)
+            self._row(
+                {**terms[node], is_open: -float(pods[node] + most[node])},
+                -highspy.kHighsInf,
+                -float(pods[node]),
+            )
+
+    def run(self, seconds: float, start: Solution) -> tuple[Ints, Ints, float]:
+        """What leaves, what arrives, and the bound."""
+        solver = highspy.Highs()  # type: ignore[no-untyped-call]  # the library's constructor has no types
+        options = {"output_flag": False, "time_limit": seconds, "mip_rel_gap": 0.0, "threads": 1}
+        for name, value in options.items():
+            solver.setOptionValue(name, value)
+        solver.passModel(self._program())
+        solver.setSolution(self._started(start))
+        solver.run()
+        columns = np.asarray(solver.getSolution().col_value, dtype=np.float64)
+        constant = 0.0
+        if self.problem.objective is Objective.FEWEST_NODES:
+            constant = NODE * float(_stays(self.problem).sum())
+        if self.problem.objective is Objective.SMALLEST_SPREAD:
+            constant = self._unmoved_distance()
+        bound = float(solver.getInfo().mip_dual_bound) + constant
+        if not len(columns):
+            return start.leaving, start.arriving, bound
+        arriving = np.zeros_like(self.problem.most)
+        for (template, node), column in self._arriving.items():
+            arriving[template, node] = round(columns[column])
+        leaving = np.asarray([round(columns[column]) for column in self._leaving], dtype=np.int64)
+        return leaving, arriving, bound
+
+    def _unmoved_distance(self) -> float:
+        """The part of the objective that no column speaks of: nodes and resources that nothing changes."""
+        problem = self.problem
+        distance = _away(problem, problem.used) * 100 / len(problem.evened)
+        touched = [
+            [bool(by_resource[resource]) for resource in problem.evened] for by_resource in self._changes()
+        ]
+        return float(distance[~np.asarray(touched, dtype=np.bool_)].sum())
+
+    def _program(self) -> highspy.HighsLp:
+        program = highspy.HighsLp()
+        program.num_col_, program.num_row_ = len(self._costs), len(self._low)
+        program.col_cost_ = np.asarray(self._costs)
+        program.col_lower_ = np.zeros(len(self._costs))
+        program.col_upper_ = np.asarray(self._upper)
+        program.row_lower_, program.row_upper_ = np.asarray(self._low), np.asarray(self._high)
+        program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        program.a_matrix_.start_ = np.asarray(self._starts)
+        program.a_matrix_.index_ = np.asarray(self._index)
+        program.a_matrix_.value_ = np.asarray(self._values)
+        kinds = highspy.HighsVarType
+        program.integrality_ = [kinds.kInteger if each else kinds.kContinuous for each in self._integer]
+        return program
+
+    def _started(self, start: Solution) -> highspy.HighsSolution:
+        """The known solution; HiGHS works out the columns that follow from it."""
+        given = highspy.HighsSolution()
+        values = np.full(len(self._costs), highspy.kHighsUndefined)
+        for column, gone in zip(self._leaving, start.leaving, strict=True):
+            values[column] = gone
+        for (template, node), column in self._arriving.items():
+            values[column] = start.arriving[template, node]
+        given.col_value = list(values)
+        return given
