@@ -58,7 +58,7 @@ class Optimisation:
         bound: No plan is better than this.
         proven: What the Proven planner's moves come to.
         moves: How many moves lead there; the limits may allow fewer in one cycle.
-        seconds: Spent.
+        seconds: Spent on the search.
     """
 
     objective: Objective

@@ -72,7 +72,7 @@ class OptimisationStatus(Resource):
     gap_percent: float = Field(
         ge=0, description="How far the value may be from the best, 0 when proven best."
     )
-    seconds: float = Field(ge=0, description="Spent on planning.")
+    seconds: float = Field(ge=0, description="Spent on the search.")
 
 
 class LastRun(Resource):
