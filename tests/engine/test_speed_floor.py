@@ -18,6 +18,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FLOORS = {
     ("basic", 10): 1500,
     ("basic", None): 600,
+    ("crowded", 10): 1500,
     ("node-affinity", 10): 1000,
     ("spreading", 10): 1000,
     ("preferred-spreading", 10): 1000,
