@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from plimsoll.framework import SUCCESS, Code, CycleState
+from plimsoll.framework import SUCCESS, Code, CycleState, Snapshot
 from plimsoll.plugins.node_resources_fit import EXACT, NodeResourcesFit, NodeResourcesFitArgs, divided
-from plimsoll.testing.builders import a_node, a_pod, a_snapshot, the_info
+from plimsoll.testing.builders import a_cluster, a_node, a_pod, a_snapshot, the_info
 from plimsoll.testing.conformance import FilterPluginConformance, ScorePluginConformance
 
 GPU = "example.com/gpu"
@@ -286,3 +286,40 @@ def test_quotients_are_exact_and_truncated_whatever_the_size(numerators, divisor
     truncated = [abs(number) // divisor * (1 if number >= 0 else -1) for number in numerators]
 
     assert divided(np.array(numerators), np.full(len(numerators), divisor)).tolist() == truncated
+
+
+@given(
+    nodes=st.lists(
+        st.tuples(st.integers(1, 2**47), st.integers(1, 2**20), st.integers(0, 2**47)), min_size=1, max_size=3
+    ),
+    steps=st.integers(0, 100),
+    off=st.integers(-1, 1),
+    weights=st.tuples(st.integers(1, 100), st.integers(1, 100)),
+)
+def test_points_are_those_of_integers_wherever_doubles_are_used(nodes, steps, off, weights):
+    """Also next to where a percent ends, and with more memory than doubles can be trusted with."""
+    memory = nodes[0][0]
+    wanted = max(1, memory - (memory * steps + 99) // 100 + off)
+    pod = the_info(a_pod(cpu="1m", memory=str(wanted)))
+    snapshot = Snapshot(
+        a_cluster(
+            [a_node(f"n{at}", cpu=f"{cpu}m", memory=str(size)) for at, (size, cpu, _) in enumerate(nodes)],
+            [a_pod(f"p{at}", node=f"n{at}", cpu="1m", memory=str(each[2])) for at, each in enumerate(nodes)],
+        )
+    )
+
+    points = strategy("LeastAllocated", *zip(("cpu", "memory"), weights, strict=True)).score(
+        CycleState(), pod, snapshot
+    )
+
+    def share(used, size):
+        return max(size - used, 0) * 100 // size
+
+    taken = snapshot.nonzero_requested.tolist()
+    shares = [
+        (share(taken[at][0] + 1, cpu), share(taken[at][1] + wanted, size))
+        for at, (size, cpu, _) in enumerate(nodes)
+    ]
+    assert points.tolist() == [
+        (of_cpu * weights[0] + of_memory * weights[1]) // sum(weights) for of_cpu, of_memory in shares
+    ]

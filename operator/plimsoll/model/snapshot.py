@@ -9,7 +9,7 @@ concerns the cluster as a whole (domains, totals) is asked of ``snapshot.whole``
 """
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +36,24 @@ ScalarT = TypeVar("ScalarT", bound=np.generic)
 __all__ = ["ABSENT", "CPU", "MEMORY", "PODS", "STORAGE", "Snapshot"]
 
 
+class Capacity(NamedTuple):
+    """What nodes have of K resources, as one divides by it.
+
+    Attributes:
+        doubles: Shape (N, K): allocatable; 1 where a node has none.
+        counted: Shape (N, K): where a node has some; None: everywhere.
+    """
+
+    doubles: NDArray[np.float64]
+    counted: BoolArray | None
+
+
 class Snapshot:
     """A window on a cluster. Valid until the cluster changes; take a new one, they cost nothing."""
 
     __slots__ = (
         "_allocatable",
+        "_capacity",
         "_cluster",
         "_is_supposed",
         "_nonzero_requested",
@@ -55,6 +68,7 @@ class Snapshot:
         self._requested: IntArray | None = None
         self._nonzero_requested: IntArray | None = None
         self._is_supposed = False
+        self._capacity: tuple[tuple[int, ...], Capacity] | None = None
 
     def __len__(self) -> int:
         return len(self._cluster) if self._rows is None else len(self._rows)
@@ -188,13 +202,19 @@ class Snapshot:
             key, cluster, lambda rows: compute(Snapshot(cluster, rows)), of_nodes=of_nodes
         )
 
-    def divisor(self, axes: tuple[int, ...]) -> NDArray[np.float64]:
-        """``allocatable`` of K resources to divide by, shape (N, K): in doubles, 1 where there is none."""
-        return self.kept(
-            ("divisor", axes),
-            lambda some: np.maximum(some.allocatable[:, columns_of(axes)], 1).astype(np.float64),
-            of_nodes=True,
-        )
+    def capacity(self, axes: tuple[int, ...]) -> Capacity:
+        """``allocatable`` of K resources, to divide by."""
+        known = self._capacity
+        if known is None or known[0] != axes:
+            allocatable = self.allocatable[:, columns_of(axes)]
+            doubles = self.kept(
+                ("capacity", axes),
+                lambda some: np.maximum(some.allocatable[:, columns_of(axes)], 1).astype(np.float64),
+                of_nodes=True,
+            )
+            everywhere = np.count_nonzero(allocatable) == allocatable.size
+            known = self._capacity = axes, Capacity(doubles, None if everywhere else allocatable > 0)
+        return known[1]
 
     def requests_row(self, requests: dict[str, int]) -> IntArray:
         """Amounts along the R axis, shape (R,), counting one pod. A resource no node has gets an axis.

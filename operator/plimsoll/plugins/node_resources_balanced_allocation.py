@@ -91,9 +91,8 @@ class _Compared:
 
     def balance(self, taken: IntArray, snapshot: Snapshot) -> IntArray:
         """How even the use of each node is if so much is taken, shape (N, K) to (N,), 0..100."""
-        capacity = snapshot.allocatable[:, self.columns]
-        counted = None if np.count_nonzero(capacity) == capacity.size else capacity != 0
-        return _balance(taken / snapshot.divisor(self.axes), counted)
+        capacity = snapshot.capacity(self.axes)
+        return _balance(taken / capacity.doubles, capacity.counted)
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):

@@ -283,20 +283,22 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtens
         scored = self._scored(state, pod, snapshot)
         if not scored.weights:
             return all_feasible(snapshot)
-        capacity = snapshot.allocatable[:, scored.columns]
+        allocatable = snapshot.allocatable[:, scored.columns]
         taken = _taken(scored, snapshot)
-        everywhere = np.count_nonzero(capacity) == capacity.size
-        if everywhere and scored.is_modest and self._strategy.type == "LeastAllocated":
-            room = np.maximum(capacity - taken, 0)
+        capacity = snapshot.capacity(scored.axes)
+        counted = capacity.counted
+        if counted is None and scored.is_modest and self._strategy.type == "LeastAllocated":
+            room = np.maximum(allocatable - taken, 0)
             if np.bitwise_or.reduce(room, axis=None) < EXACT_ROOM:
-                return _least_allocated(room, scored.weights, snapshot.divisor(scored.axes))
-        points = self._points(taken, capacity, capacity if everywhere else np.maximum(capacity, 1))
+                return _least_allocated(room, scored.weights, capacity.doubles)
+        points = self._points(
+            taken, allocatable, allocatable if counted is None else np.maximum(allocatable, 1)
+        )
         total = _weighted(points, scored.weights)  # 0 where it is not counted
         if self._shape is None:
-            sums: IntArray | int = sum(scored.weights)
-            if not everywhere:
-                sums = np.maximum(_weighted((capacity > 0).astype(np.int64), scored.weights), 1)
-            return divided(total, sums)
+            if counted is None:
+                return divided(total, sum(scored.weights))
+            return divided(total, np.maximum(_weighted(counted.astype(np.int64), scored.weights), 1))
         sums = _weighted((points > 0).astype(np.int64), scored.weights)
         rounded: IntArray = (2 * total + sums) // np.maximum(2 * sums, 1)
         return rounded
