@@ -74,10 +74,11 @@ bench-queue: $(STAMP) ## what an event costs while many pods are unschedulable: 
 bench-rebalancing: $(STAMP) ## seconds of a rebalancing cycle, by strategy: ARGS="--nodes 5000 --pods 100000"
 	$(BIN)/python benchmarks/rebalancing.py $(ARGS)
 
-docs: $(STAMP) ## write docs/plugins, docs/strategies and docs/metrics.md from the code; execute the documentation: blocks run, policies are validated
+docs: $(STAMP) ## write docs/plugins, docs/strategies, docs/metrics.md and docs/queueing.md from the code; execute the documentation: blocks run, policies are validated
 	$(BIN)/python -m plimsoll.testing.plugin_pages docs/plugins
 	$(BIN)/python -m plimsoll.testing.strategy_pages docs/strategies
 	$(BIN)/python -m plimsoll.testing.metric_pages docs/metrics.md
+	$(BIN)/python -m plimsoll.testing.queueing_page docs/queueing.md
 	$(BIN)/python -m pytest README.md CONTRIBUTING.md docs $(ARGS)
 
 presubmit: lint test ## what CI runs: formatting, lint, types, layers, the whole test suite

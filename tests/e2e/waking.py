@@ -121,9 +121,18 @@ class Stage:
     # -- storage -------------------------------------------------------------------------------------
 
     async def volume(self, suffix: str, labels: dict[str, str] | None = None, **spec: Any) -> str:
-        """A volume of a CSI driver, and the claim of the same suffix bound to it; the volume's name."""
+        """A volume of a CSI driver, and the claim of the same suffix bound to it; the volume's name.
+
+        Where there is a volume controller, it does what is done here.
+        """
         name = f"{self.scene.name}-{suffix}"
-        reference = {"kind": "PersistentVolumeClaim", "namespace": self.scene.name, "name": suffix}
+        uid = (await self.claim(suffix, volumeName=name))["metadata"]["uid"]
+        reference = {
+            "kind": "PersistentVolumeClaim",
+            "namespace": self.scene.name,
+            "name": suffix,
+            "uid": uid,
+        }
         volume = {
             "apiVersion": "v1",
             "kind": "PersistentVolume",
@@ -138,24 +147,18 @@ class Stage:
             },
         }
         await self.scene.make("/api/v1/persistentvolumes", volume)
-        await self.claim(
-            suffix,
-            volumeName=name,
-            annotations={
-                "pv.kubernetes.io/bind-completed": "yes",
-                "pv.kubernetes.io/bound-by-controller": "yes",
-            },
-        )
+        bound = {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}}
+        await self.patch(self.scene.path(f"persistentvolumeclaims/{suffix}"), bound)
         return name
 
-    async def claim(self, name: str, annotations: dict[str, str] | None = None, **spec: Any) -> None:
+    async def claim(self, name: str, **spec: Any) -> Obj:
         """A claim."""
-        await self.scene.make(
+        return await self.scene.make(
             self.scene.path("persistentvolumeclaims"),
             {
                 "apiVersion": "v1",
                 "kind": "PersistentVolumeClaim",
-                "metadata": {"name": name, "annotations": annotations or {}},
+                "metadata": {"name": name},
                 "spec": {
                     "accessModes": ["ReadWriteOnce"],
                     "storageClassName": "",

@@ -251,6 +251,7 @@ class DefaultPreemption(PostFilterPlugin, EnqueueExtensions):
 
 
 def _allows_more(_: PodInfo, change: Change) -> QueueingHint:
+    """It allows more disruptions than before, or is gone."""
     if change.new is None:
         return QueueingHint.QUEUE
     before, now = change.old.status, change.new.status

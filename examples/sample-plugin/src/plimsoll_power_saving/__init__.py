@@ -24,8 +24,13 @@ from plimsoll.framework import (
     MAX_SCORE,
     SKIP,
     SUCCESS,
+    ActionType,
     BoolArray,
+    Change,
     CycleState,
+    EnqueueExtensions,
+    EventResource,
+    EventWithHint,
     IntArray,
     NodeFilter,
     NodeView,
@@ -33,6 +38,7 @@ from plimsoll.framework import (
     PodInfo,
     PreBindPlugin,
     PreFilterPlugin,
+    QueueingHint,
     Reads,
     ScorePlugin,
     Snapshot,
@@ -61,7 +67,7 @@ class SleepingNodes:
     names: frozenset[str]
 
 
-class PowerSaving(PreFilterPlugin, NodeFilter, ScorePlugin, PreBindPlugin):
+class PowerSaving(PreFilterPlugin, NodeFilter, ScorePlugin, PreBindPlugin, EnqueueExtensions):
     """Let nodes sleep unless an important pod needs one."""
 
     name: ClassVar = "PowerSaving"
@@ -84,6 +90,17 @@ class PowerSaving(PreFilterPlugin, NodeFilter, ScorePlugin, PreBindPlugin):
         if node.labels.get(self.args.label) != self.args.value or pod.priority >= self.args.wake_priority:
             return SUCCESS
         return unschedulable(ASLEEP)
+
+    def events_to_register(self) -> tuple[EventWithHint, ...]:
+        """What may help a pod for which no node was awake."""
+        nodes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+        return (EventWithHint(EventResource.NODE, nodes, self.after_node, by_template=True),)
+
+    def after_node(self, pod: PodInfo, change: Change) -> QueueingHint:
+        """The node is awake, and was not before."""
+        label, asleep = self.args.label, self.args.value
+        was_awake = change.old is not None and change.old.labels.get(label) != asleep
+        return QueueingHint.of(change.new.labels.get(label) != asleep and not was_awake)
 
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         """All nodes at once, shape (N,): those that are awake first."""
