@@ -22,6 +22,7 @@ from plimsoll.adapters.session import Session
 
 NAME = "plimsoll-benchmark"
 CONCURRENCY = 32
+BINDINGS = 100  # at once, as many as our scheduler has in flight
 PATIENCE_S = 600.0
 TRIES = 10
 RESOURCES = {"cpu": "4", "memory": "32Gi", "pods": "110"}
@@ -123,7 +124,9 @@ def a_pod(name: str, pattern: Mapping[str, Any], scheduler: str, variety: int) -
     }
 
 
-async def all_of(make: Callable[[int], Awaitable[object]], numbers: Iterable[int]) -> None:
+async def all_of(
+    make: Callable[[int], Awaitable[object]], numbers: Iterable[int], at_once: int = CONCURRENCY
+) -> None:
     """Carry out many requests, some at once."""
     waiting = iter(numbers)
 
@@ -132,7 +135,7 @@ async def all_of(make: Callable[[int], Awaitable[object]], numbers: Iterable[int
             await make(number)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(CONCURRENCY):
+        for _ in range(at_once):
             group.create_task(work())
 
 
@@ -220,7 +223,7 @@ class Load:
             await self.session.request("POST", f"/apis/events.k8s.io/v1/namespaces/{NAME}/events", event)
 
         began = time.perf_counter()
-        await all_of(bind, range(count))
+        await all_of(bind, range(count), BINDINGS)
         return count / (time.perf_counter() - began)
 
     async def churn(self, scheduler: str) -> None:
@@ -237,15 +240,16 @@ class Load:
             await asyncio.sleep(CHURN_S)
 
     async def empty(self) -> None:
-        """Delete all pods and wait until they are gone."""
+        """Delete all pods and wait until they are gone; a busy API server may have to be asked again."""
         path = f"/api/v1/namespaces/{NAME}/pods"
-        with suppress(NotFound):
-            await self.session.request("DELETE", path, params={"gracePeriodSeconds": "0"}, timeout_s=300)
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
-            page = await self.session.request("GET", path, params={"limit": "1"})
-            if not orjson.loads(page)["items"]:
-                return
+            with suppress(APIError):
+                await self.session.request("DELETE", path, params={"gracePeriodSeconds": "0"}, timeout_s=60)
+            with suppress(APIError):
+                page = await self.session.request("GET", path, params={"limit": "1"})
+                if not orjson.loads(page)["items"]:
+                    return
             await asyncio.sleep(0.2)
         raise RuntimeError(f"the pods of {NAME} do not go")
 

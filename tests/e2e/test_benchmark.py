@@ -1,0 +1,53 @@
+"""The end-to-end benchmark runs: another scheduler beside ours, every figure there, nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import StartDevCluster
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "end_to_end"
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,  # schedulers are started, come to rest and are ended, twice
+    pytest.mark.timeout(300),
+]
+
+
+async def test_two_schedulers_are_measured_side_by_side(
+    start_devcluster: StartDevCluster, tmp_path: Path
+) -> None:
+    """The other one is a second plimsoll, started by a command line as a user would give it."""
+    kubeconfig = start_devcluster().kubeconfig
+    other = f"{sys.executable} -m plimsoll run --kubeconfig {kubeconfig} --metrics-port 0 --health-port 0"
+    command = [sys.executable, str(BENCHMARK), "--kubeconfig", str(kubeconfig)]
+    command += ["--nodes", "6", "--pods", "5", "--initial", "3", "--arriving", "2", "--patience", "60"]
+    command += ["--families", "preemption", "--output", str(tmp_path / "results")]
+    command += ["--scheduler-command", other, "--scheduler-name", "plimsoll-benchmark"]
+
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    said = (await process.communicate())[0].decode()
+
+    assert process.returncode == 0, said
+    results = [json.loads(line) for line in (tmp_path / "results").read_text().splitlines()]
+    assert [(each["family"], each["scheduler"]) for each in results] == [
+        ("preemption", "plimsoll"),
+        ("preemption", Path(sys.executable).stem),
+    ]
+    for each in results:
+        assert (each["unbound"], each["late"]) == (0, 0)
+        assert each["bound_per_s"] > 0
+        assert each["ceiling_per_s"] > 0
+        assert each["peak_mib"] > 20
+        assert 0 < each["p50_s"] <= each["p99_s"]
+        assert each["cpu_s_at_start"] > 0
