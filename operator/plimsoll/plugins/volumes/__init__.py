@@ -1,0 +1,1 @@
+"""What plugins about volumes compute."""
