@@ -247,6 +247,36 @@ async def test_a_pod_that_changed_meanwhile_is_asked_about_again(stage):
     assert one.bound.keys() == {"a"}
 
 
+async def test_a_pod_that_waits_for_its_turn_is_asked_about_as_it_is_then(stage):
+    """Once, however it changed meanwhile."""
+    one = await stage(FILTER)
+    one.extenders.answers["filter"] = held = Held()
+    await one.pods(*(ours(f"slow-{number}", cpu="1m") for number in range(TURNS)))
+    await one.pods(ours("late", cpu="1m"))
+    await one.see(PodUpdated(ours("late", cpu="1m"), ours("late", cpu="1m", labels={"new": "yes"})))
+
+    held.gate.set()
+    await settled()
+
+    (asked,) = (body["Pod"] for _, body in one.extenders.asked if body["Pod"]["metadata"]["name"] == "late")
+    assert asked["metadata"]["labels"] == {"new": "yes"}
+    assert "late" in one.bound
+
+
+async def test_a_pod_that_is_gone_when_its_turn_comes_is_not_asked_about(stage):
+    """Nor read."""
+    one = await stage(FILTER)
+    one.extenders.answers["filter"] = held = Held()
+    await one.pods(*(ours(f"slow-{number}", cpu="1m") for number in range(TURNS)))
+    await one.pods(ours("late", cpu="1m"))
+    await one.see(PodDeleted(ours("late", cpu="1m")))
+
+    held.gate.set()
+    await settled()
+
+    assert len(one.bound) == len(one.extenders.asked) == TURNS
+
+
 async def test_a_policy_that_changed_meanwhile_decides_anew(stage):
     """With the extenders that it has now."""
     one = await stage(FILTER)

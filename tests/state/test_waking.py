@@ -191,6 +191,26 @@ def test_events_are_kept_only_while_somebody_may_ask_for_them():
     assert queue.depths()["backoff"] == 1
 
 
+def test_a_pod_that_is_decided_on_later_is_told_what_happens_from_then_on():
+    """What happened before is in the cluster that its attempt looks at."""
+    queue = serving(a_queue(waiting("one"), waiting("two")), A=(EventWithHint(NODE, ADD),))
+    for name in ("one", "two"):
+        queue.pop(0.0)
+        queue.settled(uid_of(name))
+    queue.happened(node_added(), 0.1)
+    assert not queue._in_flight.events()
+
+    queue.resumed(uid_of("one"))
+    queue.happened(node_added(), 0.2)
+    queue.failed(uid_of("one"), 0.3, frozenset({"A"}))
+    queue.resumed(uid_of("two"))
+    queue.failed(uid_of("two"), 0.4, frozenset({"A"}))
+    queue.resumed(uid_of("two"))  # landed already: nothing to resume
+
+    assert queue.depths() == {"active": 0, "backoff": 1, "unschedulable": 1, "gated": 0}
+    assert not queue._in_flight.events()
+
+
 def test_an_event_may_concern_some_only():
     """Room that was promised to a pod is given up to those of no higher priority."""
     queue = serving(

@@ -8,7 +8,8 @@ Called by :mod:`plimsoll.control.scheduling`; configured by :mod:`plimsoll.contr
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -128,33 +129,36 @@ class Extending:
         served = self._served.get(scheduler)
         return Turns(1) if served is None else served.binding
 
+    @asynccontextmanager
+    async def turn(self, scheduler: Scheduler, pod: PodInfo) -> AsyncIterator[None]:
+        """Wait until the pod may ask, and let nobody else have its turn until left."""
+        served = self._served.get(scheduler.profile.scheduler_name)
+        async with served.asking.turn(pod.priority) if served is not None else nullcontext():
+            yield
+
     async def decide(self, scheduler: Scheduler, pod: PodInfo) -> Decision | None:
         """Try to place a pod; None when it is gone. Nothing is awaited behind the decision.
 
         The caller looks once more whether the pod is still the one that was asked about.
         """
         profile = scheduler.profile
-        served = self._served.get(profile.scheduler_name)
-        if served is None:
+        answer, document = await self._pods.read(pod.pod)
+        if answer.verdict is Verdict.GONE:
             return None
-        async with served.asking.turn(pod.priority):
-            answer, document = await self._pods.read(pod.pod)
-            if answer.verdict is Verdict.GONE:
-                return None
-            if not answer.is_done:
-                why = f"the pod could not be read for its extenders: {answer.message}"
-                return Decision(pod, Outcome.ERROR, message=why)
-            steps = schedule_extended(scheduler, pod, interested(profile.extenders, pod), self._documents)
-            try:
-                asks = next(steps)
-                while True:
-                    answers = await asyncio.gather(
-                        *(self.ask(profile.scheduler_name, each, document) for each in asks)
-                    )
-                    asks = steps.send(tuple(answers))
-            except StopIteration as end:
-                decision: Decision = end.value
-                return decision
+        if not answer.is_done:
+            why = f"the pod could not be read for its extenders: {answer.message}"
+            return Decision(pod, Outcome.ERROR, message=why)
+        steps = schedule_extended(scheduler, pod, interested(profile.extenders, pod), self._documents)
+        try:
+            asks = next(steps)
+            while True:
+                answers = await asyncio.gather(
+                    *(self.ask(profile.scheduler_name, each, document) for each in asks)
+                )
+                asks = steps.send(tuple(answers))
+        except StopIteration as end:
+            decision: Decision = end.value
+            return decision
 
     async def ask(self, scheduler: str, ask: Ask, document: bytes = b"") -> Any:
         """Carry one ask out: what its ``read`` makes of the answer, or a Failure."""

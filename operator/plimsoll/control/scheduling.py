@@ -257,7 +257,9 @@ class SchedulingLoop:
         if self.gangs.attempt(queued, self.schedulers):
             return False
         if self._extending is not None and interested(scheduler.profile.extenders, pod):
-            # Others have a say in it, over the network: it goes on beside the loop.
+            # Others have a say in it, over the network: it goes on beside the loop. What happens until its
+            # turn comes need not be kept for it.
+            self._queue.settled(pod.uid)
             self._carrier.beside(self._extend(queued, scheduler, self._extending))
             return False
         began = self._clock.monotonic()
@@ -281,17 +283,19 @@ class SchedulingLoop:
 
     async def _extend(self, queued: QueuedPod, scheduler: Scheduler, extending: Extending) -> None:
         """Try one pod with its extenders; what changed about it meanwhile makes the decision void."""
-        pod = queued.pod
-        began = self._clock.monotonic()
+        attempt = None
         try:
-            decision = await extending.decide(scheduler, pod)
-            # Nothing is awaited from here until the pod is assumed: the decision holds of this moment.
-            if decision is None or not self._is_as_asked(queued, pod, scheduler):
-                self._queue.failed(pod.uid, self._clock.monotonic(), frozenset())
+            async with extending.turn(scheduler, queued.pod):
+                self._queue.resumed(queued.pod.uid)
+                pod, began = queued.pod, self._clock.monotonic()
+                is_wanted = self._is_as_asked(queued, pod, scheduler)
+                decision = await extending.decide(scheduler, pod) if is_wanted else None
+                # Nothing is awaited from here until the pod is assumed: the decision holds of this moment.
+                if decision is None or not self._is_as_asked(queued, pod, scheduler):
+                    self._queue.failed(pod.uid, self._clock.monotonic(), frozenset())
+                else:
+                    attempt = self._decided(queued, scheduler, decision, began)
                 self._work.set()
-                return
-            attempt = self._decided(queued, scheduler, decision, began)
-            self._work.set()
         except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
             self._broken(queued, exc)
             return

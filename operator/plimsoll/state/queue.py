@@ -291,6 +291,12 @@ class SchedulingQueue:
         """The pod will be bound, but for failures: what happens from now on cannot change the decision."""
         self._in_flight.settle(uid)
 
+    def resumed(self, uid: str) -> None:
+        """A pod that was settled is decided on after all, and sees the cluster as it is from now on."""
+        flying = self._in_flight.find(uid)
+        if flying is not None:
+            self._in_flight.launch(flying)
+
     def bound(self, uid: str) -> None:
         """The attempt succeeded: the pod is no longer the queue's."""
         self._in_flight.land(uid)
