@@ -258,11 +258,17 @@ class Scheduler:
                 diagnosis=Diagnosis(0),
                 nomination=Nomination(Status(Code.UNRESOLVABLE), node=""),
             )
-        found = self.filtered(pod)
-        rows = found.rows
+        lane = self._lane(pod)
+        lane.refresh(pod)
         nominated = self.nominated_row(pod)
-        if nominated is not None and self.holds(found, pod, nominated):
-            return Decision(pod, Outcome.SCHEDULED, self.cluster.nodes[nominated].name, feasible=1, ties=1)
+        if nominated is not None:
+            # Most pods find their room where it was made: what others are promised elsewhere can wait.
+            there = Filtered(lane, *self._with_nominated(lane, pod, only=nominated))
+            if self.holds(there, pod, nominated):
+                node = self.cluster.nodes[nominated].name
+                return Decision(pod, Outcome.SCHEDULED, node, feasible=1, ties=1)
+        found = Filtered(lane, *self._with_nominated(lane, pod))
+        rows = found.rows
         if not len(rows):
             return self.reject(pod, found)
         if len(rows) == 1:
@@ -365,23 +371,30 @@ class Scheduler:
                 break
         return replace(last, status=Status(Code.UNSCHEDULABLE, tuple(reasons)))
 
-    def _nominated_by_row(self) -> dict[int, Sequence[PodInfo]]:
+    def _nominated_by_row(self, only: int | None = None) -> dict[int, Sequence[PodInfo]]:
+        """Pending pods by the row they are nominated to: of one row, or of all."""
         rows = self.cluster.rows
+        if only is not None:
+            pods = self.nominations.by_node.get(self.cluster.nodes[only].name, {})
+            return {only: tuple(pods.values())} if pods else {}
         return {
             rows[node]: tuple(pods.values())
             for node, pods in self.nominations.by_node.items()
             if node in rows
         }
 
-    def _with_nominated(self, lane: Lane, pod: PodInfo) -> tuple[dict[int, Status], RowArray]:
+    def _with_nominated(
+        self, lane: Lane, pod: PodInfo, only: int | None = None
+    ) -> tuple[dict[int, Status], RowArray]:
         """Statuses by row where nominated pods change the verdict, and the feasible rows that remain.
 
         A node must take the pod with the nominated pods of no lower priority on it, and without them.
+        With ``only``, what is said of other rows does not count.
         """
         overrides: dict[int, Status] = {}
         if not lane.rejected.is_success or not self.nominations.by_node:
             return overrides, lane.feasible
-        what_if = LaneWhatIf(lane, pod, {}, self._nominated_by_row())
+        what_if = LaneWhatIf(lane, pod, {}, self._nominated_by_row(only))
         claimed = [row for row in what_if.ahead if int(lane.failed[row]) != EXCLUDED]
         if claimed and what_if.is_additive:
             nodes = np.array(sorted(claimed), dtype=np.intp)
