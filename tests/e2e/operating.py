@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: Seconds to start, and to end.
-READY_S, END_S = 30.0, 20.0
+READY_S, END_S = 90.0, 30.0
 
 
 def free_port() -> int:
