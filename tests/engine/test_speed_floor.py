@@ -30,6 +30,7 @@ FLOORS = {
     ("constrained-preemption", 10): 200,
     ("unschedulable", 10): 8000,
     ("mixed", 10): 1000,
+    ("gang", 10): 1000,
 }
 NODES, PODS = 500, 150
 
