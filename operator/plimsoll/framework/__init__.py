@@ -83,10 +83,11 @@ from plimsoll.framework.strategy_context import (
 from plimsoll.framework.victims import Found, KeptVictims, victims_by_trial
 from plimsoll.framework.volume_binder import VolumeBinder, VolumeChoices, VolumesPort
 from plimsoll.framework.waiting import WaitingPod, WaitingPods, WaitingPodsPort
-from plimsoll.model.cluster import Cluster, allocatable_of
+from plimsoll.model.cluster import Cluster
 from plimsoll.model.columns import BoolArray, CountColumns, IdArray, IntArray, PodIndex, RowArray, columns_of
 from plimsoll.model.domain_sums import DomainSums
 from plimsoll.model.node import Node, Taint
+from plimsoll.model.node_facts import allocatable_of
 from plimsoll.model.objects import ClusterObjects
 from plimsoll.model.pod import (
     Container,

@@ -11,34 +11,26 @@ A fork is an independent cluster for trying moves: arrays of a few columns are c
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from plimsoll.model.columns import (
-    BoolArray,
-    IdArray,
-    IntArray,
-    LabelColumn,
-    PodIndex,
-    RowArray,
-    distinct,
-    grown,
-)
+from plimsoll.model.change_log import ChangeLog
+from plimsoll.model.coded_column import CodedColumn
+from plimsoll.model.columns import BoolArray, IntArray, PodIndex, RowArray, grown
 from plimsoll.model.images import ImageState, ImageTable
 from plimsoll.model.kept_columns import KeptColumns
 from plimsoll.model.node import Node, Taint
+from plimsoll.model.node_facts import allocatable_of, decide_the_same
 from plimsoll.model.objects import ClusterObjects
-from plimsoll.model.pod_info import LARGEST_AMOUNT, PodInfo, Templates
-from plimsoll.model.quantity import milli, units
+from plimsoll.model.pod_info import LARGEST_AMOUNT, PodInfo, Templates, counts_the_same
+from plimsoll.model.pods_by_row import PodsByRow
+from plimsoll.model.validation import compare
 
 IndexT = TypeVar("IndexT", bound=PodIndex)
 
 CPU, MEMORY, STORAGE, PODS = range(4)
 FIXED_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
-
-#: The change log is cut to half when it grows longer than this; older readers evaluate all nodes again.
-LOG_LENGTH = 65_536
 
 
 class Cluster:
@@ -52,6 +44,8 @@ class Cluster:
             (count), then scalar resources (units) in order of appearance.
         epoch: Rises when rows or axes change their meaning.
         objects: Everything else that decisions read: namespaces, volumes, workloads, budgets.
+        taints: The taints of each node, coded.
+        labels: The values of each label that somebody asked for, coded.
         kept: Columns that plugins derived from these.
     """
 
@@ -63,11 +57,9 @@ class Cluster:
         self.pods: dict[str, PodInfo] = {}
         self.resources: tuple[str, ...] = FIXED_RESOURCES
         self.epoch = 0
-        self.tick = 0
         self._row_of_pod: dict[str, int] = {}
         self._strays: dict[str, dict[str, PodInfo]] = {}
-        self._pods_on: list[dict[str, PodInfo]] = []
-        self._owned_rows: set[int] = set()
+        self._pods_on = PodsByRow()
         self._large_rows: set[int] = set()
         self._resource_axis = {name: axis for axis, name in enumerate(FIXED_RESOURCES)}
         self._capacity = capacity
@@ -75,15 +67,12 @@ class Cluster:
         self.requested: IntArray = np.zeros((capacity, len(FIXED_RESOURCES)), dtype=np.int64, order="F")
         self.nonzero_requested: IntArray = np.zeros((capacity, 2), dtype=np.int64, order="F")
         self.unschedulable: BoolArray = np.zeros(capacity, dtype=np.bool_)
-        self.taint_ids: IdArray = np.zeros(capacity, dtype=np.int32)
-        self.taint_sets: list[tuple[Taint, ...]] = [()]
-        self._taint_set_id: dict[tuple[Taint, ...], int] = {(): 0}
-        self._labels: dict[str, LabelColumn] = {}
+        self.taints: CodedColumn[tuple[Taint, ...]] = CodedColumn(capacity)
+        self.labels: dict[str, CodedColumn[str]] = {}
         self._images: ImageTable | None = None
         self._indexes: dict[type[PodIndex], PodIndex] = {}
         self.kept = KeptColumns()
-        self._log: list[int] = []
-        self._log_start = 0
+        self._changes = ChangeLog()
         self._node_ticks: IntArray = np.zeros(capacity, dtype=np.int64)
         self.node_tick = 0
 
@@ -103,17 +92,21 @@ class Cluster:
 
     def pods_on(self, row: int) -> Iterable[PodInfo]:
         """The pods of one node, in order of arrival."""
-        return self._pods_on[row].values()
+        return self._pods_on.on(row).values()
 
     def row_of_pod(self, uid: str) -> int | None:
         """The row of the node that a pod is placed on; None when not placed or its node is unknown."""
         return self._row_of_pod.get(uid)
 
-    def label(self, key: str) -> LabelColumn:
+    @property
+    def _coded(self) -> list[CodedColumn[Any]]:
+        return [self.taints, *self.labels.values()]
+
+    def label(self, key: str) -> CodedColumn[str]:
         """The column of a node label, coded on first use and kept since."""
-        column = self._labels.get(key)
+        column = self.labels.get(key)
         if column is None:
-            column = self._labels[key] = LabelColumn(self._capacity)
+            column = self.labels[key] = CodedColumn(self._capacity)
             for row, node in enumerate(self.nodes):
                 column.set(row, node.labels.get(key))
         return column
@@ -138,8 +131,8 @@ class Cluster:
 
     def placed(self) -> Iterator[tuple[PodInfo, int]]:
         """Every pod on a known node, with its row."""
-        for row, pods in enumerate(self._pods_on):
-            for pod in pods.values():
+        for row in range(len(self)):
+            for pod in self.pods_on(row):
                 yield pod, row
 
     def requests_row(self, requests: dict[str, int]) -> IntArray:
@@ -155,25 +148,18 @@ class Cluster:
 
     # -- change log ----------------------------------------------------------------------------------
 
+    @property
+    def tick(self) -> int:
+        """Rises with every change of a row."""
+        return self._changes.tick
+
     def changed_since(self, tick: int) -> RowArray | None:
         """Rows that changed after ``tick``, ascending; None when the log does not reach back."""
-        if tick >= self.tick:
-            return np.empty(0, dtype=np.intp)
-        if tick < self._log_start:
-            return None
-        return distinct(self._log[tick - self._log_start :])
+        return self._changes.since(tick)
 
     def nodes_changed_since(self, rows: RowArray, tick: int) -> RowArray:
         """Those of ``rows`` whose node object (not only its pods) changed after ``tick``."""
         return rows[self._node_ticks[rows] > tick]
-
-    def _touch(self, row: int) -> None:
-        self._log.append(row)
-        self.tick += 1
-        if len(self._log) > LOG_LENGTH:
-            cut = LOG_LENGTH // 2
-            del self._log[:cut]
-            self._log_start += cut
 
     # -- nodes ---------------------------------------------------------------------------------------
 
@@ -190,24 +176,16 @@ class Cluster:
         else:
             old = self.nodes[row]
             self.nodes[row] = node
-            if (
-                old.spec == node.spec
-                and old.labels == node.labels
-                and old.status.allocatable == node.status.allocatable
-                and old.status.images == node.status.images
-                and states_of(old) == states_of(node)
-                and old.metadata.annotations == node.metadata.annotations
-                and old.status.declared_features == node.status.declared_features
-            ):
+            if decide_the_same(old, node):
                 return False
-            for key, column in self._labels.items():
+            for key, column in self.labels.items():
                 column.set(row, node.labels.get(key))
             if self._images is not None and old.status.images != node.status.images:
                 self._images.remove(row, old.status.images)
                 self._images.add(row, node.status.images)
         self._describe(row, node, amounts)
         self.node_tick += 1
-        self._touch(row)
+        self._changes.note(row)
         self._node_ticks[row] = self.tick
         return True
 
@@ -216,7 +194,7 @@ class Cluster:
         row = self.rows.pop(name, None)
         if row is None:
             return
-        pods = dict(self._pods_on[row])
+        pods = dict(self._pods_on.on(row))
         for pod in pods.values():
             self._leave(pod, row)
             del self._row_of_pod[pod.uid]
@@ -228,8 +206,7 @@ class Cluster:
         if row != last:
             self._move(last, row)
         self.nodes.pop()
-        self._pods_on.pop()
-        self._owned_rows.discard(last)
+        self._pods_on.drop_last()
         for array in (self.allocatable, self.requested, self.nonzero_requested):
             array[last] = 0
         self.epoch += 1
@@ -241,9 +218,8 @@ class Cluster:
             self._grow(self._capacity * 2)
         self.nodes.append(node)
         self.rows[node.name] = row
-        self._pods_on.append({})
-        self._owned_rows.add(row)
-        for key, column in self._labels.items():
+        self._pods_on.append()
+        for key, column in self.labels.items():
             column.set(row, node.labels.get(key))
         if self._images is not None:
             self._images.add(row, node.status.images)
@@ -261,23 +237,17 @@ class Cluster:
         for name, amount in amounts.items():
             self.allocatable[row, self._resource_axis[name]] = amount
         self.unschedulable[row] = node.spec.unschedulable
-        taints = tuple(node.spec.taints)
-        found = self._taint_set_id.get(taints)
-        if found is None:
-            found = self._taint_set_id[taints] = len(self.taint_sets)
-            self.taint_sets.append(taints)
-        self.taint_ids[row] = found
+        self.taints.set(row, tuple(node.spec.taints))
+        for column in self._coded:
+            if column.compact(len(self.nodes)):
+                self.epoch += 1
 
     def _move(self, source: int, target: int) -> None:
         node = self.nodes[source]
         self.nodes[target] = node
         self.rows[node.name] = target
-        self._pods_on[target] = self._pods_on[source]
-        if source in self._owned_rows:
-            self._owned_rows.add(target)
-        else:
-            self._owned_rows.discard(target)
-        for uid in self._pods_on[target]:
+        self._pods_on.move(source, target)
+        for uid in self._pods_on.on(target):
             self._row_of_pod[uid] = target
         if source in self._large_rows:
             self._large_rows.remove(source)
@@ -287,12 +257,10 @@ class Cluster:
             self.requested,
             self.nonzero_requested,
             self.unschedulable,
-            self.taint_ids,
             self._node_ticks,
+            *(column.ids for column in self._coded),
         ):
             array[target] = array[source]
-        for column in self._labels.values():
-            column.ids[target] = column.ids[source]
         if self._images is not None:
             self._images.move_row(source, target, node.status.images)
         for index in self._indexes.values():
@@ -308,8 +276,8 @@ class Cluster:
         standing = self.pods.get(pod.uid)
         if standing is not None:
             row = self._row_of_pod.get(pod.uid)
-            if row is not None and row == self.rows.get(node) and alike(standing, pod):
-                self._own(row)[pod.uid] = self.pods[pod.uid] = pod
+            if row is not None and row == self.rows.get(node) and counts_the_same(standing, pod):
+                self._pods_on.writable(row)[pod.uid] = self.pods[pod.uid] = pod
                 return
             self.displace(pod.uid)
         self.pods[pod.uid] = pod
@@ -338,7 +306,7 @@ class Cluster:
 
     def _enter(self, pod: PodInfo, row: int) -> None:
         amounts = self.requests_row(pod.requests)
-        self._own(row)[pod.uid] = pod
+        self._pods_on.writable(row)[pod.uid] = pod
         if pod.is_large or row in self._large_rows:
             self._recount(row)
         else:
@@ -347,11 +315,11 @@ class Cluster:
             self.nonzero_requested[row, MEMORY] += pod.nonzero_memory_bytes
         for index in self._indexes.values():
             index.add(pod, row)
-        self._touch(row)
+        self._changes.note(row)
 
     def _leave(self, pod: PodInfo, row: int) -> None:
         amounts = self.requests_row(pod.requests)
-        del self._own(row)[pod.uid]
+        del self._pods_on.writable(row)[pod.uid]
         if row in self._large_rows:
             self._recount(row)
         else:
@@ -360,11 +328,11 @@ class Cluster:
             self.nonzero_requested[row, MEMORY] -= pod.nonzero_memory_bytes
         for index in self._indexes.values():
             index.remove(pod, row)
-        self._touch(row)
+        self._changes.note(row)
 
     def _recount(self, row: int) -> None:
         """Sum a node's requests in exact integers: absurd amounts must not wrap around into free room."""
-        pods = self._pods_on[row].values()
+        pods = list(self.pods_on(row))
         sums = [0] * len(self.resources)
         for pod in pods:
             for name, amount in pod.requests.items():
@@ -379,12 +347,6 @@ class Cluster:
             self._large_rows.add(row)
         else:
             self._large_rows.discard(row)
-
-    def _own(self, row: int) -> dict[str, PodInfo]:
-        if row not in self._owned_rows:
-            self._pods_on[row] = dict(self._pods_on[row])
-            self._owned_rows.add(row)
-        return self._pods_on[row]
 
     # -- growing and forking -------------------------------------------------------------------------
 
@@ -402,9 +364,8 @@ class Cluster:
         self.requested = grown(self.requested, capacity)
         self.nonzero_requested = grown(self.nonzero_requested, capacity)
         self.unschedulable = grown(self.unschedulable, capacity)
-        self.taint_ids = grown(self.taint_ids, capacity)
         self._node_ticks = grown(self._node_ticks, capacity)
-        for column in self._labels.values():
+        for column in self._coded:
             column.grow(capacity)
         for index in self._indexes.values():
             index.grow(capacity)
@@ -419,28 +380,22 @@ class Cluster:
         twin.pods = dict(self.pods)
         twin.resources = self.resources
         twin.epoch = self.epoch
-        twin.tick = self.tick
         twin.node_tick = self.node_tick
         twin._row_of_pod = dict(self._row_of_pod)
         twin._strays = {node: dict(pods) for node, pods in self._strays.items()}
-        twin._pods_on = list(self._pods_on)
-        twin._owned_rows = set()
+        twin._pods_on = self._pods_on.fork()
         twin._large_rows = set(self._large_rows)
-        self._owned_rows = set()
         twin._resource_axis = self._resource_axis
         twin._capacity = self._capacity
         twin.allocatable = self.allocatable.copy(order="F")
         twin.requested = self.requested.copy(order="F")
         twin.nonzero_requested = self.nonzero_requested.copy(order="F")
         twin.unschedulable = self.unschedulable.copy()
-        twin.taint_ids = self.taint_ids.copy()
-        twin.taint_sets = list(self.taint_sets)
-        twin._taint_set_id = dict(self._taint_set_id)
-        twin._labels = {key: column.copy() for key, column in self._labels.items()}
+        twin.taints = self.taints.copy()
+        twin.labels = {key: column.copy() for key, column in self.labels.items()}
         twin._images = None if self._images is None else self._images.fork()
         twin._indexes = {kind: index.fork() for kind, index in self._indexes.items()}
-        twin._log = []
-        twin._log_start = self.tick
+        twin._changes = ChangeLog(self.tick)
         twin._node_ticks = self._node_ticks.copy()
         return twin
 
@@ -457,55 +412,6 @@ class Cluster:
             fresh.set_node(node)
         for pod, row in self.placed():
             fresh.place(pod, self.nodes[row].name)
-        n = len(self.nodes)
-        assert len(self.rows) == n == len(self._pods_on)
-        assert all(self.rows[node.name] == row for row, node in enumerate(self.nodes))
-        for name in self.resources:
-            mine = self.axis_of(name)
-            theirs = fresh.axis_of(name)
-            if theirs is None:
-                assert not self.requested[:n, mine].any()
-                assert not self.allocatable[:n, mine].any()
-                continue
-            assert (self.requested[:n, mine] == fresh.requested[:n, theirs]).all(), name
-            assert (self.allocatable[:n, mine] == fresh.allocatable[:n, theirs]).all(), name
-        assert (self.nonzero_requested[:n] == fresh.nonzero_requested[:n]).all()
-        assert (self.unschedulable[:n] == fresh.unschedulable[:n]).all()
-        for row in range(n):
-            assert self.taint_sets[self.taint_ids[row]] == tuple(self.nodes[row].spec.taints)
-            for key, column in self._labels.items():
-                value = self.nodes[row].labels.get(key)
-                assert (column.values[column.ids[row]] if column.ids[row] >= 0 else None) == value
-        known = {pod.uid for pod, _ in self.placed()}
-        strays = {uid for pods in self._strays.values() for uid in pods}
-        assert known == set(self._row_of_pod)
-        assert known | strays == set(self.pods)
-        assert not known & strays
-
-
-def allocatable_of(node: Node) -> dict[str, int]:
-    """What pods may take of a node: cpu in milli, the rest in units.
-
-    Raises:
-        QuantityError: An amount is no quantity.
-    """
-    return {
-        name: max(0, min(milli(quantity) if name == "cpu" else units(quantity), LARGEST_AMOUNT))
-        for name, quantity in node.status.allocatable.items()
-    }
-
-
-def states_of(node: Node) -> list[tuple[str, str]]:
-    """The conditions without their times, which every heartbeat renews."""
-    return [(condition.type, condition.status) for condition in node.status.conditions]
-
-
-def alike(one: PodInfo, other: PodInfo) -> bool:
-    """Whether two states of a pod count the same in every column and index."""
-    return (
-        one.template is other.template
-        and one.requests == other.requests
-        and one.nonzero_cpu_milli == other.nonzero_cpu_milli
-        and one.nonzero_memory_bytes == other.nonzero_memory_bytes
-        and one.is_terminating == other.is_terminating
-    )
+        assert len(self._pods_on) == len(self)
+        assert len(self._row_of_pod) == sum(1 for _ in self.placed())
+        compare(self, fresh, self._strays)

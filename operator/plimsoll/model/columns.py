@@ -1,4 +1,4 @@
-"""The building blocks of the columnar cluster: growing arrays, coded labels, and counters by pod.
+"""The building blocks of the columnar cluster: growing arrays, and counters by pod.
 
 Axis letters: N nodes, R resources. All arrays are allocated for ``capacity >= N`` rows; readers get
 read-only windows of the first N (or of some) rows from :class:`plimsoll.model.snapshot.Snapshot`.
@@ -26,50 +26,6 @@ def grown(array: NDArray[Any], capacity: int, fill: int = 0) -> NDArray[Any]:
     bigger = np.full((capacity, *array.shape[1:]), fill, dtype=array.dtype, order="F")
     bigger[: len(array)] = array
     return bigger
-
-
-class LabelColumn:
-    """The values of one node label, coded as small integers.
-
-    Attributes:
-        ids: Shape (capacity,), int32; ``ABSENT`` where a node lacks the label.
-        values: The value of each id; ids are never reused while the column lives.
-    """
-
-    __slots__ = ("_id_of", "ids", "values")
-
-    def __init__(self, capacity: int) -> None:
-        self.ids: IdArray = np.full(capacity, ABSENT, dtype=np.int32)
-        self.values: list[str] = []
-        self._id_of: dict[str, int] = {}
-
-    def set(self, row: int, value: str | None) -> None:
-        """Record the label's value on one node, None when it has none."""
-        self.ids[row] = ABSENT if value is None else self.code(value)
-
-    def code(self, value: str) -> int:
-        """The id of ``value``, made up when it is new."""
-        found = self._id_of.get(value)
-        if found is None:
-            found = self._id_of[value] = len(self.values)
-            self.values.append(value)
-        return found
-
-    def find(self, value: str) -> int:
-        """The id of ``value``, or ``ABSENT`` when no node ever had it."""
-        return self._id_of.get(value, ABSENT)
-
-    def copy(self) -> "LabelColumn":
-        """An independent copy."""
-        twin = LabelColumn(0)
-        twin.ids = self.ids.copy()
-        twin.values = list(self.values)
-        twin._id_of = dict(self._id_of)
-        return twin
-
-    def grow(self, capacity: int) -> None:
-        """Make room for more nodes."""
-        self.ids = grown(self.ids, capacity, ABSENT)
 
 
 class PodIndex(Protocol):

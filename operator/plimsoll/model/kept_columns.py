@@ -18,12 +18,15 @@ from plimsoll.model.columns import RowArray
 MOST_COLUMNS = 64
 
 
-class ChangeLog(Protocol):
+class Changes(Protocol):
     """What a cluster tells of its changes."""
 
     epoch: int
-    tick: int
     node_tick: int
+
+    @property
+    def tick(self) -> int:
+        """Rises with every change of a row."""
 
     def changed_since(self, tick: int) -> RowArray | None:
         """Rows that changed after ``tick``, ascending; None when the log does not reach back."""
@@ -53,7 +56,7 @@ class KeptColumns:
     def column(
         self,
         key: Hashable,
-        log: ChangeLog,
+        log: Changes,
         compute: Callable[[RowArray | None], NDArray[Any]],
         *,
         of_nodes: bool,
@@ -79,7 +82,7 @@ class KeptColumns:
     def _renewed(
         self,
         kept: _Kept,
-        log: ChangeLog,
+        log: Changes,
         compute: Callable[[RowArray | None], NDArray[Any]],
         *,
         of_nodes: bool,

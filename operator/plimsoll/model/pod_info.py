@@ -205,3 +205,14 @@ def shape_of(pod: Pod) -> tuple[object, ...]:
 def bounded(requests: dict[str, int]) -> dict[str, int]:
     """Keep each amount within 0..LARGEST_AMOUNT."""
     return {name: max(0, min(amount, LARGEST_AMOUNT)) for name, amount in requests.items()}
+
+
+def counts_the_same(one: PodInfo, other: PodInfo) -> bool:
+    """Whether two states of a pod count the same in every column and index."""
+    return (
+        one.template is other.template
+        and one.requests == other.requests
+        and one.nonzero_cpu_milli == other.nonzero_cpu_milli
+        and one.nonzero_memory_bytes == other.nonzero_memory_bytes
+        and one.is_terminating == other.is_terminating
+    )

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.model.cluster import CPU, MEMORY, PODS, STORAGE, Cluster
+from plimsoll.model.coded_column import CodedColumn
 from plimsoll.model.columns import (
     ABSENT,
     BoolArray,
     IdArray,
     IntArray,
-    LabelColumn,
     PodIndex,
     RowArray,
     columns_of,
@@ -137,18 +137,18 @@ class Snapshot:
     @property
     def taint_ids(self) -> IdArray:
         """Shape (N,) int32: which of ``taint_sets`` each node has."""
-        return self._cut(self._cluster.taint_ids)
+        return self._cut(self._cluster.taints.ids)
 
     @property
     def taint_sets(self) -> list[tuple[Taint, ...]]:
-        """The distinct lists of taints; the first is empty. A set may be of no node any more."""
-        return self._cluster.taint_sets
+        """The distinct lists of taints. A list may be of no node any more."""
+        return self._cluster.taints.values
 
     def label_ids(self, key: str) -> IdArray:
         """Shape (N,) int32: coded values of a label, ``ABSENT`` (-1) where a node lacks it."""
         return self._cut(self._cluster.label(key).ids)
 
-    def label(self, key: str) -> LabelColumn:
+    def label(self, key: str) -> CodedColumn[str]:
         """The coding of a label: ``values[id]`` and ``find(value)``. Its ``ids`` are of the whole cluster."""
         return self._cluster.label(key)
 

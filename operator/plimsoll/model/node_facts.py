@@ -1,0 +1,35 @@
+"""What decisions read of a node object, and whether two states of it differ in that."""
+
+from plimsoll.model.node import Node
+from plimsoll.model.pod_info import LARGEST_AMOUNT
+from plimsoll.model.quantity import milli, units
+
+
+def allocatable_of(node: Node) -> dict[str, int]:
+    """What pods may take of a node: cpu in milli, the rest in units.
+
+    Raises:
+        QuantityError: An amount is no quantity.
+    """
+    return {
+        name: max(0, min(milli(quantity) if name == "cpu" else units(quantity), LARGEST_AMOUNT))
+        for name, quantity in node.status.allocatable.items()
+    }
+
+
+def decide_the_same(old: Node, new: Node) -> bool:
+    """Whether no decision can differ between two states of a node."""
+    return (
+        old.spec == new.spec
+        and old.labels == new.labels
+        and old.status.allocatable == new.status.allocatable
+        and old.status.images == new.status.images
+        and _states(old) == _states(new)
+        and old.metadata.annotations == new.metadata.annotations
+        and old.status.declared_features == new.status.declared_features
+    )
+
+
+def _states(node: Node) -> list[tuple[str, str]]:
+    """The conditions without their times, which every heartbeat renews."""
+    return [(condition.type, condition.status) for condition in node.status.conditions]

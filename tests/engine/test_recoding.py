@@ -1,0 +1,55 @@
+"""Decisions stay right when values that no node has any more are forgotten, and the others get new ids."""
+
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import Registry
+from plimsoll.model.coded_column import STALE_VALUES
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+
+ZONE = "topology.kubernetes.io/zone"
+PROFILE = build_profile(
+    ProfileConfig("default-scheduler"),
+    Registry(IN_TREE),
+    [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()],
+)
+
+
+def test_taints_that_are_renewed_for_ever_do_not_add_up():
+    """As by whoever writes when it happened; and decisions follow the taint, before and after."""
+    cluster = a_cluster([a_node("a"), a_node("b")])
+    scheduler = Scheduler(PROFILE, cluster)
+    for second in range(500):
+        tainted, free = ("a", "b") if second % 2 else ("b", "a")
+        cluster.set_node(a_node(tainted, taints=[f"out=since-{second}:NoSchedule"]))
+        cluster.set_node(a_node(free))
+        pod = cluster.templates.info(a_pod("p", cpu="1"))
+
+        assert scheduler.schedule(pod).node == free
+    assert len(cluster.taints.values) <= 2 * 2 + STALE_VALUES
+    cluster.validate()
+
+
+def test_spreading_follows_when_ids_change():
+    """Sums by domain are those of the new ids."""
+    cluster = a_cluster([a_node(name, labels={ZONE: name}) for name in "ab"])
+    scheduler = Scheduler(PROFILE, cluster)
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+
+    def web(name):
+        return cluster.templates.info(a_pod(name, labels={"app": "web"}, topologySpreadConstraints=[spread]))
+
+    for number in range(300):
+        cluster.set_node(a_node("a", labels={ZONE: f"zone-{number}"}))
+        first, second = web(f"first-{number}"), web(f"second-{number}")
+        cluster.place(first, scheduler.schedule(first).node)
+        cluster.place(second, scheduler.schedule(second).node)
+        assert {cluster.row_of_pod(first.uid), cluster.row_of_pod(second.uid)} == {0, 1}
+        cluster.displace(first.uid)
+        cluster.displace(second.uid)
+    assert len(cluster.label(ZONE).values) <= 2 * 2 + STALE_VALUES
