@@ -100,7 +100,7 @@ class GangScene:
         self.ingestion.on_event(self.sharing.observe)
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)
-        self.loop.gangs.changed = self.reports.touch
+        self.loop.gangs.gates.changed = self.reports.touch
 
     async def see(self, *events):
         """The watches tell."""

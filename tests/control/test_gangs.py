@@ -179,6 +179,71 @@ async def test_a_gang_preempts_as_a_whole():
         assert len(one.bound) == 3
 
 
+async def test_room_that_is_being_made_is_kept_until_the_last_victim_is_gone():
+    """The first victim's room is free before the others': a rival of lower priority does not get it."""
+    async with gang_scene(nodes=2, cpu="2") as one:
+        low = [a_pod(f"low-{node}", cpu="2", node=node) for node in ("n0", "n1")]
+        await one.pods(*low)
+        await one.group(members=4)
+        gang = members(4, priority=10)
+        await one.pods(*gang)
+        assert sorted(one.preemptor.victims) == ["low-n0", "low-n1"]
+        for pod in gang:
+            told = one.statuses.nominated[pod.name]
+            await one.see(
+                PodUpdated(
+                    pod,
+                    msgspec.structs.replace(
+                        pod, status=msgspec.structs.replace(pod.status, nominated_node_name=told)
+                    ),
+                )
+            )
+        leaving = [
+            a_pod(
+                pod.name,
+                cpu="2",
+                node=pod.node_name,
+                metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"},
+                status={
+                    "conditions": [
+                        {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+                    ]
+                },
+            )
+            for pod in low
+        ]
+        await one.see(*(PodUpdated(old, new) for old, new in zip(low, leaving, strict=True)))
+
+        await one.see(PodDeleted(leaving[0]))
+        await one.clock.advance(5)
+        await one.pods(a_pod("rival", schedulerName="s", cpu="1"))
+        await one.clock.advance(5)
+        assert one.bound == []
+        assert len(one.preemptor.victims) == 2
+
+        await one.see(PodDeleted(leaving[1]))
+        await one.clock.advance(20)
+        assert one.bound == ["train-0", "train-1", "train-2", "train-3"]
+
+
+async def test_a_gang_that_lost_its_room_holds_none():
+    """Somebody of higher priority was faster; who is nominated no more stands in nobody's way."""
+    async with gang_scene(nodes=1, cpu="2") as one:
+        low = a_pod("low", cpu="2", node="n0")
+        await one.pods(low)
+        await one.group(members=2)
+        await one.pods(*members(2, priority=10))
+        assert one.preemptor.victims == ["low"]
+
+        await one.see(PodDeleted(low), PodAdded(a_pod("king", schedulerName="s", cpu="1", priority=100)))
+        await one.clock.advance(20)
+        await one.pods(a_pod("small", schedulerName="s", cpu="1"))
+        await one.clock.advance(20)
+
+        assert one.bound == ["king", "small"]
+        assert not one.nominations.by_node
+
+
 async def test_nobody_is_preempted_for_a_gang_that_would_not_fit():
     """Victims would die for nothing."""
     async with gang_scene(nodes=2, cpu="2") as one:

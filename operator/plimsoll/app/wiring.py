@@ -171,7 +171,7 @@ class Operator:
             self.cache, self.queue, self.loop.serves, self.observer, nominations, clock=self.clock
         )
         self.ingestion.before_event(groups.observe)
-        self.loop.gangs.changed = self.group_reports.touch
+        self.loop.gangs.gates.changed = self.group_reports.touch
         self.sharing = Sharing(self.cache, self.queue, self.observer)
         self.ingestion.on_event(self.sharing.observe)
         self.ingestion.on_work(self.loop.wake)

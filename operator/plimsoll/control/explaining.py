@@ -10,6 +10,7 @@ Source: kube-scheduler v1.36, ``schedule_one.go`` (``handleSchedulingFailure``, 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import msgspec
 
@@ -43,6 +44,13 @@ class _Said:
     pod: Pod
     condition: PodCondition
     is_news: bool  #: whether the condition has to be written
+
+
+class Explain(Protocol):
+    """Tells why a pod has no node."""
+
+    def __call__(self, pod: Pod, reason: str, message: str, nominated_node: str | None = None) -> None:
+        """In its condition and as an event."""
 
 
 class Explanations:

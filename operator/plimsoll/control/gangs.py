@@ -13,79 +13,33 @@ again, and its room is held by a nomination until ``scheduleTimeoutSeconds`` aft
 that has started has no say any more in where its further members go.
 """
 
-import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
 
 from plimsoll.control.binding import Attempt, BindingCycle
+from plimsoll.control.gang_gates import PLUGIN, GangGates
+from plimsoll.control.gang_releasing import Begun, Hands, Releasing, too_few
+from plimsoll.control.gang_rooms import GangRooms, Room
 from plimsoll.control.ports import Clock, Note, Recorder
 from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.extender import interested
 from plimsoll.engine.gang import GangDecision, lacking_resources, place_together
-from plimsoll.framework import SUCCESS, Code, CycleState, Nomination, Pod, PodInfo, Status, unschedulable
-from plimsoll.framework.observer import Observer
-from plimsoll.model.event import (
-    ClusterEvent,
-    ObjectAdded,
-    ObjectDeleted,
-    ObjectUpdated,
-    PodAdded,
-    PodDeleted,
-    PodUpdated,
+from plimsoll.framework import (
+    SUCCESS,
+    Cluster,
+    Code,
+    Pod,
+    PodInfo,
+    Status,
+    unschedulable,
 )
-from plimsoll.model.pod_group import DEFAULT_TIMEOUT_S, PodGroup, group_key
+from plimsoll.framework.observer import Observer
+from plimsoll.model.event import ClusterEvent, PodDeleted
+from plimsoll.model.pod_group import DEFAULT_TIMEOUT_S
 from plimsoll.model.quantity import QuantityError, milli, units
 from plimsoll.state.cache import Cache
 from plimsoll.state.groups import Group, Groups
-from plimsoll.state.queue import SchedulingQueue, room_freed
+from plimsoll.state.queue import SchedulingQueue
 from plimsoll.state.queued_pod import QueuedPod
-
-PLUGIN = "Coscheduling"
-"""What gates and rejects members where no plugin did; upstream's name for it."""
-
-
-class Explain(Protocol):
-    """Tells why a pod has no node."""
-
-    def __call__(self, pod: Pod, reason: str, message: str, nominated_node: str | None = None) -> None:
-        """In its condition and as an event."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hands:
-    """What the scheduling loop does with pods.
-
-    Attributes:
-        begun: Assume a pod on its node and begin its binding cycle, in an attempt that began then.
-        bind: Bind beside the loop, when there is a slot.
-        undo: Give back what was reserved and assumed, and queue the pod again.
-        unbound: The same, and tell why.
-        make_room: Nominate a pod and remove its victims, beside the loop; then it is queued again, rejected
-            by these plugins.
-        explain: Tell why a pod has no node.
-        beside: Do something beside the loop.
-        wake: Look at the queue again.
-    """
-
-    begun: Callable[[QueuedPod, Scheduler, str, CycleState, float], tuple[Attempt, Status]]
-    bind: Callable[[QueuedPod, Attempt], None]
-    undo: Callable[[Attempt], None]
-    unbound: Callable[[QueuedPod, Attempt, Status], None]
-    make_room: Callable[[QueuedPod, Nomination, frozenset[str]], object]
-    explain: Explain
-    beside: Callable[[Coroutine[Any, Any, None]], object]
-    wake: Callable[[], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """Room that is held for a member whose binding failed."""
-
-    group: str
-    pod: PodInfo
-    node: str
-    scheduler: Scheduler
 
 
 class Gangs:
@@ -102,7 +56,7 @@ class Gangs:
         observer: Told of attempts.
 
     Attributes:
-        changed: Told groups, by key, of which something new is to be reported.
+        gates: Hold members back until they can be tried.
     """
 
     def __init__(
@@ -118,7 +72,6 @@ class Gangs:
         observer: Observer,
     ) -> None:
         self.groups = groups
-        self.changed: Callable[[str], None] = lambda _: None
         self._cache = cache
         self._queue = queue
         self._binding = binding
@@ -126,57 +79,15 @@ class Gangs:
         self._recorder = recorder
         self._clock = clock
         self._observer = observer
-        self._gated: dict[str, dict[str, str]] = {}
-        self._held: dict[str, _Held] = {}
-
-    # -- before the queue ----------------------------------------------------------------------------
-
-    def gate(self, pod: PodInfo) -> Status:
-        """Hold back members of a group that cannot be tried yet; they are told so once."""
-        group = self.groups.of(pod.pod)
-        if group is None:
-            return SUCCESS
-        obstacle = "" if self._has_started(group) else group.obstacle()
-        gated = self._gated.setdefault(group.key, {})
-        if not obstacle:
-            gated.pop(pod.uid, None)
-            return SUCCESS
-        if gated.get(pod.uid) != obstacle:
-            gated[pod.uid] = obstacle
-            self._hands.explain(pod.pod, "Unschedulable", self._sentence(obstacle))
-        return unschedulable(obstacle).by(PLUGIN)
+        self._releasing = Releasing(binding, hands, clock)
+        self._rooms = GangRooms(cache, queue, clock)
+        self.gates = GangGates(groups, queue, hands.explain, self._sentence, clock)
 
     def observe(self, event: ClusterEvent) -> None:
-        """Something happened, and was applied: gates may open, and there may be news to report."""
-        match event:
-            case PodAdded(pod):
-                keys = {group_key(pod)}
-            case PodUpdated(old, pod):
-                keys = {group_key(old), group_key(pod)}
-            case PodDeleted(pod):
-                self._gated.get(group_key(pod), {}).pop(pod.uid, None)
-                self._held.pop(pod.uid, None)
-                keys = {group_key(pod)}
-            case ObjectAdded(PodGroup() as group) | ObjectDeleted(PodGroup() as group):
-                keys = {group.key}
-            case ObjectUpdated(PodGroup() as before, PodGroup() as group):
-                keys = {group.key}
-                known = self.groups.find(group.key)
-                if before.spec != group.spec and known is not None:
-                    self._queue.activate([pod.uid for pod in known.waiting()], self._clock.monotonic())
-            case _:
-                return
-        for key in keys - {""}:
-            self._follow(key)
-
-    def _follow(self, key: str) -> None:
-        group = self.groups.find(key)
-        gated = self._gated.get(key)
-        if group is None:
-            self._gated.pop(key, None)
-        elif gated and (not group.obstacle() or self._has_started(group)):
-            self._queue.activate(list(gated), self._clock.monotonic())
-        self.changed(key)
+        """Something happened, and was applied."""
+        if isinstance(event, PodDeleted):
+            self._rooms.drop(event.pod.uid)
+        self.gates.observe(event)
 
     def placed(self, group: Group) -> list[Pod]:
         """Members that have a node, bound or assumed, and those that have ended well."""
@@ -187,7 +98,7 @@ class Gangs:
         ]
 
     def _has_started(self, group: Group) -> bool:
-        return len(self.placed(group)) >= group.min_member
+        return group.object is not None and len(self.placed(group)) >= group.min_member
 
     # -- one attempt ---------------------------------------------------------------------------------
 
@@ -208,14 +119,14 @@ class Gangs:
                 self._cache.forget(each.pod.uid)
                 self._queue.failed(each.pod.uid, self._clock.monotonic(), frozenset())
             raise
-        self.changed(group.key)
+        self.gates.changed(group.key)
         return True
 
     def _decide(self, group: Group, taken: list[QueuedPod], schedulers: Mapping[str, Scheduler]) -> None:
         cluster = self._cache.cluster
         placed = len(self.placed(group))
         needed = group.min_member - placed
-        obstacle = group.obstacle() or self._shortage(group)
+        obstacle = group.obstacle() or shortage(group, cluster)
         if obstacle:
             self._reject(group, taken, self._sentence(obstacle), frozenset({PLUGIN}))
             return
@@ -244,40 +155,33 @@ class Gangs:
         for _, scheduler in members:
             name = scheduler.profile.scheduler_name
             self._observer.attempt_ended(name, Outcome.UNSCHEDULABLE.value, seconds)
-        rescue = None
-        if any(scheduler.profile.post_filter for _, scheduler in members):
-            rescue = place_together(members, cluster, needed, is_preempting=True)
-        if rescue is not None and rescue.is_feasible:
+        rescue = place_together(members, cluster, needed, is_preempting=True)
+        if rescue.is_feasible:
             self._preempt(group, rescue, by_uid, schedulers, decision.message(placed))
-        else:
-            self._reject(group, taken, decision.message(placed), decision.plugins)
-
-    def _shortage(self, group: Group) -> str:
-        """Which of minResources the cluster lacks as a whole, in a sentence."""
-        assert group.object is not None
-        try:
-            wanted = {
-                name: milli(amount) if name == "cpu" else units(amount)
-                for name, amount in group.object.spec.min_resources.items()
-            }
-        except QuantityError as exc:
-            return f"minResources of PodGroup {group.key} cannot be read: {exc}"
-        placed = self._cache.cluster.pods
-        own = [placed[pod.uid] for pod in group.counting() if pod.uid in placed]
-        lacking = lacking_resources(self._cache.cluster, wanted, own) if wanted else {}
-        if not lacking:
-            return ""
-        amounts = ", ".join(
-            f"{amount}m of cpu" if name == "cpu" else f"{amount} of {name}"
-            for name, amount in sorted(lacking.items())
+            return
+        if not rescue.awaits_victims:
+            for pod, scheduler in members:
+                if pod.uid not in self._rooms:
+                    scheduler.nominations.remove(pod.uid)
+        self._reject(
+            group,
+            taken,
+            decision.message(placed),
+            decision.plugins,
+            keeps_nominations=rescue.awaits_victims,
         )
-        return f"minResources of PodGroup {group.key} are not free: the cluster lacks {amounts}"
 
     def _sentence(self, obstacle: str) -> str:
         return f"0/{len(self._cache.cluster)} nodes are available: {obstacle}."
 
     def _reject(
-        self, group: Group, taken: Sequence[QueuedPod], message: str, plugins: frozenset[str]
+        self,
+        group: Group,
+        taken: Sequence[QueuedPod],
+        message: str,
+        plugins: frozenset[str],
+        *,
+        keeps_nominations: bool = False,
     ) -> None:
         """Nobody starts: all are told the same, and back off as one."""
         if message != group.refusal:
@@ -286,7 +190,7 @@ class Gangs:
         now = self._clock.monotonic()
         attempts = max(queued.unschedulable_count for queued in taken)
         for queued in taken:
-            keeps = queued.pod.uid in self._held
+            keeps = keeps_nominations or queued.pod.uid in self._rooms
             self._hands.explain(queued.pod.pod, "Unschedulable", message, None if keeps else "")
             queued.unschedulable_count = attempts
             self._queue.failed(queued.pod.uid, now, plugins)
@@ -334,7 +238,7 @@ class Gangs:
     ) -> None:
         """Assume all that fit, or nobody; then let them bind."""
         needed = decision.needed
-        begun: list[tuple[QueuedPod, Attempt]] = []
+        begun: list[Begun] = []
         stopped: list[tuple[QueuedPod, Attempt, Status]] = []
         for placement in decision.placements:
             queued = by_uid[placement.decision.pod.uid]
@@ -363,79 +267,24 @@ class Gangs:
             return
         group.refusal = ""
         for queued, _ in begun:
-            self._held.pop(queued.pod.uid, None)
+            self._rooms.drop(queued.pod.uid)
         self._note(group, "Scheduled", f"{len(begun)} members start together")
         if group.started_at is None or needed == group.min_member:
             # Not a further try for those whose bindings failed: that does not lengthen the time.
             group.started_at, group.overdue = self._clock.now(), False
             self._hands.beside(self._oversee(group.key, group.started_at, self._timeout(group)))
-        self._hands.beside(self._release(group.key, begun, needed))
+        self._hands.beside(self._release(group.key, begun, needed, self._timeout(group)))
 
     def _timeout(self, group: Group) -> float:
         return float(group.object.spec.schedule_timeout_seconds if group.object else DEFAULT_TIMEOUT_S)
 
-    async def _release(self, key: str, begun: Sequence[tuple[QueuedPod, Attempt]], needed: int) -> None:
-        """Bind when enough members may; where too few may, nobody does."""
-        free = [each for each in begun if each[1].held is None]
-        asked = {
-            asyncio.ensure_future(self._binding.permission(each[1])): each
-            for each in begun
-            if each[1].held is not None
-        }
+    async def _release(self, key: str, begun: Sequence[Begun], needed: int, timeout_s: float) -> None:
+        """Let them bind once enough members may, or nobody."""
+        permitted = await self._releasing.release(key, begun, needed, timeout_s)
         group = self.groups.find(key)
-        over = asyncio.ensure_future(self._clock.sleep(self._timeout(group) if group else DEFAULT_TIMEOUT_S))
-        refused: list[tuple[QueuedPod, Attempt, Status]] = []
-        try:
-            while asked and len(free) < needed <= len(free) + len(asked) and not over.done():
-                await asyncio.wait({*asked, over}, return_when=asyncio.FIRST_COMPLETED)
-                for task in [each for each in asked if each.done()]:
-                    queued, attempt = asked.pop(task)
-                    status = task.result()
-                    if status.is_success:
-                        free.append((queued, attempt))
-                    else:
-                        refused.append((queued, attempt, status))
-        except BaseException:
-            for task in asked:
-                task.cancel()
-            for _, attempt in begun:
-                self._hands.undo(attempt)
-            raise
-        finally:
-            over.cancel()
-        may = len(free) >= needed
-        if not may:
-            why = unschedulable(
-                f"{len(free)} of the {needed} members that PodGroup {key} needs were permitted to start"
-            ).by(PLUGIN)
-            for _, attempt in asked.values():
-                if attempt.held is not None:
-                    attempt.held.reject(PLUGIN, why.message)
-            refused += [(queued, attempt, why) for queued, attempt in free]
-            if group is not None:
-                group.refusal = self._sentence(why.message)
-        for queued, attempt, status in refused:
-            self._hands.unbound(queued, attempt, status)
-        if may:
-            for queued, attempt in free:
-                self._hands.bind(queued, attempt)
-        for task, (queued, attempt) in asked.items():
-            self._hands.beside(self._bind_late(task, queued, attempt))
-        self.changed(key)
-
-    async def _bind_late(
-        self, permission: "asyncio.Future[Status]", queued: QueuedPod, attempt: Attempt
-    ) -> None:
-        """A member that waits still when the others have gone."""
-        try:
-            status = await permission
-        except BaseException:
-            self._hands.undo(attempt)
-            raise
-        if status.is_success:
-            self._hands.bind(queued, attempt)
-        else:
-            self._hands.unbound(queued, attempt, status)
+        if permitted < needed and group is not None:
+            group.refusal = self._sentence(too_few(key, permitted, needed))
+        self.gates.changed(key)
 
     # -- after a failure -----------------------------------------------------------------------------
 
@@ -444,7 +293,7 @@ class Gangs:
         group = self.groups.of(pod.pod)
         if group is None:
             return
-        self.changed(group.key)
+        self.gates.changed(group.key)
         if (
             scheduler is None
             or group.started_at is None
@@ -452,18 +301,13 @@ class Gangs:
             or self._clock.now() - group.started_at >= self._timeout(group)
         ):
             return
-        self._held[pod.uid] = _Held(group.key, pod, node, scheduler)
-        scheduler.nominations.add(pod, node)
+        self._rooms.hold(Room(group.key, pod, node, scheduler))
 
     async def _oversee(self, key: str, started_at: float, timeout_s: float) -> None:
         """When the time for a start is over, hold no more room, and say who is missing."""
         await self._clock.sleep(timeout_s)
-        for uid in [uid for uid, each in self._held.items() if each.group == key]:
-            held = self._held.pop(uid)
-            held.scheduler.nominations.remove(uid)
-            freed = room_freed(held.pod, self._cache.cluster.objects, held.node)
-            self._queue.happened(freed, self._clock.monotonic(), but=uid)
-            self._hands.wake()
+        self._rooms.give_up(key)
+        self._hands.wake()
         group = self.groups.find(key)
         if group is None or group.started_at != started_at:
             return
@@ -479,7 +323,7 @@ class Gangs:
             "others are tried again, and no room is held for them any more",
             is_warning=True,
         )
-        self.changed(key)
+        self.gates.changed(key)
 
     def _note(self, group: Group, reason: str, text: str, *, is_warning: bool = False) -> None:
         if group.object is None:
@@ -502,3 +346,24 @@ def _veto(members: Sequence[tuple[PodInfo, Scheduler]]) -> str:
             if each.filter_verb or each.preempt_verb:
                 return each.name
     return ""
+
+
+def shortage(group: Group, cluster: Cluster) -> str:
+    """Which of a group's minResources the cluster lacks as a whole, in a sentence; "" when none."""
+    assert group.object is not None
+    try:
+        wanted = {
+            name: milli(amount) if name == "cpu" else units(amount)
+            for name, amount in group.object.spec.min_resources.items()
+        }
+    except QuantityError as exc:
+        return f"minResources of PodGroup {group.key} cannot be read: {exc}"
+    own = [cluster.pods[pod.uid] for pod in group.counting() if pod.uid in cluster.pods]
+    lacking = lacking_resources(cluster, wanted, own) if wanted else {}
+    if not lacking:
+        return ""
+    amounts = ", ".join(
+        f"{amount}m of cpu" if name == "cpu" else f"{amount} of {name}"
+        for name, amount in sorted(lacking.items())
+    )
+    return f"minResources of PodGroup {group.key} are not free: the cluster lacks {amounts}"

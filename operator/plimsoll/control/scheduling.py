@@ -14,7 +14,8 @@ from plimsoll.control.claiming import ClaimBinder
 from plimsoll.control.enqueueing import Enqueueing
 from plimsoll.control.explaining import Explanations
 from plimsoll.control.extending import Extending
-from plimsoll.control.gangs import Gangs, Hands
+from plimsoll.control.gang_releasing import Hands
+from plimsoll.control.gangs import Gangs
 from plimsoll.control.metering import Meter
 from plimsoll.control.ports import (
     Binder,
@@ -134,7 +135,7 @@ class SchedulingLoop:
             clock=clock,
             observer=observer,
         )
-        self._enqueueing.hold = self.gangs.gate
+        self._enqueueing.hold = self.gangs.gates.gate
         self._carrier.on_not_bound = lambda pod, node, name: self.gangs.not_bound(
             pod, node, self.schedulers.get(name)
         )

@@ -73,6 +73,11 @@ class GangDecision:
             name for each in self.refused if each.diagnosis is not None for name in each.diagnosis.plugins
         )
 
+    @property
+    def awaits_victims(self) -> bool:
+        """Whether a member fits nowhere only because pods that make room for it have not left yet."""
+        return any(each.nomination is not None and each.nomination.node is None for each in self.refused)
+
     def message(self, placed: int) -> str:
         """How many fit and what the others lack.
 

@@ -31,6 +31,7 @@ class Group:
         refusal: Why it was not started the last time, "" when it was or has not been tried.
         started_at: Seconds since the epoch, when it was last decided to start; None when never by us.
         overdue: Whether a start has taken longer than it may.
+        present: Members that count towards minMember.
     """
 
     key: str
@@ -39,6 +40,7 @@ class Group:
     refusal: str = ""
     started_at: float | None = None
     overdue: bool = False
+    present: int = 0
 
     @property
     def min_member(self) -> int:
@@ -47,11 +49,7 @@ class Group:
 
     def counting(self) -> list[Pod]:
         """Members that count towards minMember: they wait, run or have ended well, and are not leaving."""
-        return [
-            pod
-            for pod in self.members.values()
-            if pod.status.phase != "Failed" and (not pod.is_terminating or pod.status.phase == "Succeeded")
-        ]
+        return [pod for pod in self.members.values() if counts(pod)]
 
     def waiting(self) -> list[Pod]:
         """Members without a node, as far as the watch has told."""
@@ -61,7 +59,7 @@ class Group:
         """Why no start can be tried yet, in a sentence that is the same for all members; "" when it can."""
         if self.object is None:
             return f"waiting for PodGroup {self.key}: there is no such podgroups.plimsoll.dev"
-        if len(self.counting()) < self.min_member:
+        if self.present < self.min_member:
             return (
                 f"cannot find enough sibling pods of PodGroup {self.key}, whose minMember is "
                 f"{self.min_member}"
@@ -70,7 +68,7 @@ class Group:
 
     def census(self) -> "Census":
         """The members in counts."""
-        counts = Census(present=len(self.counting()))
+        counts = Census(present=self.present)
         for pod in self.members.values():
             match pod.status.phase:
                 case "Succeeded":
@@ -121,6 +119,12 @@ class Census:
         return "Pending" if is_refused or self.present < min_member else "PreScheduling"
 
 
+def counts(pod: Pod) -> bool:
+    """Whether a member counts towards minMember: it waits, runs or has ended well, and is not leaving."""
+    phase = pod.status.phase
+    return phase != "Failed" and (not pod.is_terminating or phase == "Succeeded")
+
+
 class Groups:
     """All gangs by key."""
 
@@ -161,13 +165,16 @@ class Groups:
             self._leave(pod.uid)
         if key:
             self._key_of[pod.uid] = key
-            self._groups.setdefault(key, Group(key)).members[pod.uid] = pod
+            group = self._groups.setdefault(key, Group(key))
+            old = group.members.get(pod.uid)
+            group.present += counts(pod) - (old is not None and counts(old))
+            group.members[pod.uid] = pod
 
     def _leave(self, uid: str) -> None:
         key = self._key_of.pop(uid, "")
         if key:
             group = self._groups[key]
-            del group.members[uid]
+            group.present -= counts(group.members.pop(uid))
             self._drop_if_empty(group)
 
     def _drop_if_empty(self, group: Group) -> None:
