@@ -8,15 +8,15 @@ Source: kube-scheduler v1.36, ``schedule_one.go``. Differs: all feasible nodes a
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 import numpy as np
 
+from plimsoll.engine.decision import Decision, Evaluation, Outcome, Ranking
 from plimsoll.engine.extender import EXTENDER
-from plimsoll.engine.kept_scores import ScoreTable
 from plimsoll.engine.kept_verdicts import EXCLUDED, FEASIBLE
 from plimsoll.engine.lane import Lane
 from plimsoll.engine.lane_cache import LaneCache
+from plimsoll.engine.nominations import Nominations
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.runtime import calling
 from plimsoll.engine.trial import Trial
@@ -26,7 +26,6 @@ from plimsoll.framework import (
     Code,
     CycleState,
     Diagnosis,
-    IntArray,
     Nomination,
     PluginError,
     PodInfo,
@@ -37,89 +36,10 @@ from plimsoll.framework import (
     unresolvable,
 )
 
+__all__ = ["Choose", "Decision", "Evaluation", "Filtered", "Nominations", "Outcome", "Ranking", "Scheduler"]
+
 #: Chooses one of ``n`` equally good nodes: a number in 0..n-1.
 Choose = Callable[[int], int]
-
-
-class Outcome(StrEnum):
-    """How an attempt ended."""
-
-    SCHEDULED = "scheduled"
-    UNSCHEDULABLE = "unschedulable"
-    ERROR = "error"
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Where a pod goes, or why nowhere.
-
-    Attributes:
-        pod: The pod.
-        outcome: How the attempt ended.
-        node: The chosen node's name, "" when there is none.
-        total: Its weighted score; None when it was the only one, or nominated, and nothing was scored.
-        feasible: How many nodes were feasible.
-        ties: How many had the highest score.
-        message: Of the ``PodScheduled=False`` condition, worded as kube-scheduler words it.
-        diagnosis: The same in counts; None unless unschedulable.
-        nomination: What PostFilter decided, with victims; None when it did not run.
-        error: The plugin error that ended the attempt, or None.
-    """
-
-    pod: PodInfo
-    outcome: Outcome
-    node: str = ""
-    total: int | None = None
-    feasible: int = 0
-    ties: int = 0
-    message: str = ""
-    diagnosis: Diagnosis | None = None
-    nomination: Nomination | None = None
-    error: PluginError | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """Every node's verdict for one pod: what ``explain`` and the recordings look at.
-
-    Attributes:
-        pre_filter: The status by which PreFilter rejected the pod, else success.
-        statuses: Status by node name, for nodes that are not feasible.
-        scores: Of the feasible nodes; None when there is none.
-        state: What the plugins learned on the way.
-    """
-
-    pre_filter: Status
-    statuses: Mapping[str, Status]
-    feasible: tuple[str, ...]
-    scores: ScoreTable | None
-    state: CycleState
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """The feasible nodes of one pod with their totals: what a plan of moves looks at.
-
-    Attributes:
-        nodes: Names of the F feasible nodes, in row order.
-        totals: Shape (F,): their weighted scores.
-        diagnosis: Why there is none, in counts; None when there is one.
-    """
-
-    nodes: tuple[str, ...]
-    totals: IntArray
-    diagnosis: Diagnosis | None = None
-
-    @property
-    def best(self) -> tuple[str, ...]:
-        """The nodes with the highest total: the scheduler takes one of them."""
-        if not self.nodes:
-            return ()
-        return tuple(self.nodes[int(at)] for at in np.flatnonzero(self.totals == self.totals.max()))
-
-    def total_of(self, node: str) -> int | None:
-        """A node's total, None when it is not feasible."""
-        return int(self.totals[self.nodes.index(node)]) if node in self.nodes else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,32 +55,6 @@ class Filtered:
     lane: Lane
     overrides: dict[int, Status]
     rows: RowArray
-
-
-class Nominations:
-    """Pending pods with a nominated node: they hold their room against pods of no higher priority."""
-
-    def __init__(self) -> None:
-        self.by_node: dict[str, dict[str, PodInfo]] = {}
-        self._node_of: dict[str, str] = {}
-
-    def add(self, pod: PodInfo, node: str) -> None:
-        """Nominate; an earlier nomination of the pod ends."""
-        self.remove(pod.uid)
-        self.by_node.setdefault(node, {})[pod.uid] = pod
-        self._node_of[pod.uid] = node
-
-    def remove(self, uid: str) -> None:
-        """Forget a pod's nomination."""
-        node = self._node_of.pop(uid, None)
-        if node is not None:
-            del self.by_node[node][uid]
-            if not self.by_node[node]:
-                del self.by_node[node]
-
-    def node_of(self, uid: str) -> str:
-        """The node that a pod is nominated to, "" when to none."""
-        return self._node_of.get(uid, "")
 
 
 class Scheduler:

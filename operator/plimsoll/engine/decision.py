@@ -1,0 +1,99 @@
+"""What scheduling attempts come to: decisions, and what explanations and plans look at beside them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from plimsoll.engine.kept_scores import ScoreTable
+from plimsoll.framework import (
+    CycleState,
+    Diagnosis,
+    IntArray,
+    Nomination,
+    PluginError,
+    PodInfo,
+    Status,
+)
+
+
+class Outcome(StrEnum):
+    """How an attempt ended."""
+
+    SCHEDULED = "scheduled"
+    UNSCHEDULABLE = "unschedulable"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Where a pod goes, or why nowhere.
+
+    Attributes:
+        pod: The pod.
+        outcome: How the attempt ended.
+        node: The chosen node's name, "" when there is none.
+        total: Its weighted score; None when it was the only one, or nominated, and nothing was scored.
+        feasible: How many nodes were feasible.
+        ties: How many had the highest score.
+        message: Of the ``PodScheduled=False`` condition, worded as kube-scheduler words it.
+        diagnosis: The same in counts; None unless unschedulable.
+        nomination: What PostFilter decided, with victims; None when it did not run.
+        error: The plugin error that ended the attempt, or None.
+    """
+
+    pod: PodInfo
+    outcome: Outcome
+    node: str = ""
+    total: int | None = None
+    feasible: int = 0
+    ties: int = 0
+    message: str = ""
+    diagnosis: Diagnosis | None = None
+    nomination: Nomination | None = None
+    error: PluginError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Every node's verdict for one pod: what ``explain`` and the recordings look at.
+
+    Attributes:
+        pre_filter: The status by which PreFilter rejected the pod, else success.
+        statuses: Status by node name, for nodes that are not feasible.
+        scores: Of the feasible nodes; None when there is none.
+        state: What the plugins learned on the way.
+    """
+
+    pre_filter: Status
+    statuses: Mapping[str, Status]
+    feasible: tuple[str, ...]
+    scores: ScoreTable | None
+    state: CycleState
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The feasible nodes of one pod with their totals: what a plan of moves looks at.
+
+    Attributes:
+        nodes: Names of the F feasible nodes, in row order.
+        totals: Shape (F,): their weighted scores.
+        diagnosis: Why there is none, in counts; None when there is one.
+    """
+
+    nodes: tuple[str, ...]
+    totals: IntArray
+    diagnosis: Diagnosis | None = None
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The nodes with the highest total: the scheduler takes one of them."""
+        if not self.nodes:
+            return ()
+        return tuple(self.nodes[int(at)] for at in np.flatnonzero(self.totals == self.totals.max()))
+
+    def total_of(self, node: str) -> int | None:
+        """A node's total, None when it is not feasible."""
+        return int(self.totals[self.nodes.index(node)]) if node in self.nodes else None
