@@ -125,6 +125,20 @@ async def test_resumes_where_a_bookmark_left_it(told):
     assert "resourceVersion=77" in server.requests[2][1]
 
 
+async def test_each_sign_of_life_is_told(told):
+    """A list, the opening of a watch, a bookmark: a collection in which nothing happens is not stale."""
+    server, session = told
+    observer = RememberingObserver()
+    server.then(a_list())
+    server.then_stream(line("BOOKMARK", wire("", 77)))
+    server.then_stream(line("ADDED", wire("b", 78)), hold=asyncio.Event())
+
+    async with reflecting(session, observer=observer) as sink:
+        await sink.until(["synced pods", "+b"])
+
+    assert observer.heard == ["pods"] * 5
+
+
 async def test_a_version_too_old_means_listing_again(told):
     """410 as an event: the new list is told as a difference."""
     server, session = told

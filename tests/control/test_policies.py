@@ -444,3 +444,18 @@ async def test_extenders_come_and_go_with_their_policy():
     assert [each.name for each in profile.bind] == ["Extender", "DefaultBinder"]
     assert kept == {"http://x", "http://b"}
     assert scene.extenders.retained == frozenset()
+
+
+async def test_metrics_follow_the_conditions():
+    """What Prometheus is told of each policy, until it is gone."""
+    scene = Scene()
+    await scene.policies.set(a_policy("good"))
+    await scene.policies.set(a_policy("bad", created="2026-02-01T00:00:00Z"))
+
+    told = set(scene.policies.conditions())
+    await scene.policies.remove("bad")
+
+    assert ("good", "Ready", True) in told
+    assert ("good", "Degraded", False) in told
+    assert ("bad", "Ready", False) in told
+    assert {name for name, _, _ in scene.policies.conditions()} == {"good"}

@@ -7,6 +7,7 @@ response handling are not (0.27 ms a pod, measured; docs/adr/0001).
 import asyncio
 import copy
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -57,6 +58,13 @@ class WriteFence(Protocol):
         """It was answered, or is waited for no longer."""
 
 
+class RequestObserver(Protocol):
+    """Told of each exchange with the server."""
+
+    def request_answered(self, method: str, status: int, seconds: float) -> None:
+        """A request was answered, of a watch: begun to be; status 0 when no answer came."""
+
+
 @dataclass(slots=True)
 class _Gate:
     """Asked right before a request is sent, whether the fence is open at that very moment.
@@ -95,6 +103,7 @@ class Session:
 
     def __init__(self, api_client: client.ApiClient) -> None:
         self._fence: WriteFence | None = None
+        self._observer: RequestObserver | None = None
         self._configuration = api_client.configuration
         # The client's own session looks for proxies and .netrc in two threads a request; where the
         # environment names no proxy that is half of what a request costs. Its TLS is kept.
@@ -118,6 +127,12 @@ class Session:
         behind = copy.copy(self)
         behind._fence = fence  # noqa: SLF001 - our own
         return behind
+
+    def observed(self, observer: RequestObserver) -> Self:
+        """The same connection, whose exchanges are told of."""
+        told = copy.copy(self)
+        told._observer = observer  # noqa: SLF001 - our own
+        return told
 
     async def request(
         self,
@@ -179,7 +194,7 @@ class Session:
         gate: Callable[[], None] = _open,
     ) -> bytes:
         """Send one request and read its answer."""
-        attempt = f"{method} {path}"
+        attempt, began = f"{method} {path}", time.monotonic()
         try:
             headers = await self._headers(content_type)
             if self._wire is not None and method != "GET":
@@ -206,7 +221,10 @@ class Session:
                 ) as streamed:
                     status, answer = streamed.status, await streamed.read()
         except _NO_ANSWER as exc:
+            if not (isinstance(gate, _Gate) and gate.was_closed):  # what was not sent has no answer
+                self._tell(method, 0, time.monotonic() - began)
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
+        self._tell(method, status, time.monotonic() - began)
         if status >= 400:
             raise error_of(attempt, status, _parsed(answer))
         return answer
@@ -229,7 +247,8 @@ class Session:
         Raises:
             APIError: The server refused the watch, or the stream broke.
         """
-        attempt = f"WATCH {path}"
+        attempt, began = f"WATCH {path}", time.monotonic()
+        is_told = False
         try:
             async with self._http.get(
                 self.address + path,
@@ -239,11 +258,19 @@ class Session:
                 server_hostname=self._server_hostname,
                 proxy=self._proxy,
             ) as response:
+                self._tell("WATCH", response.status, time.monotonic() - began)
+                is_told = True
                 if response.status >= 400:
                     raise error_of(attempt, response.status, _parsed(await response.read()))
                 yield _lines(response.content)
         except _NO_ANSWER as exc:
+            if not is_told:
+                self._tell("WATCH", 0, time.monotonic() - began)
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
+
+    def _tell(self, method: str, status: int, seconds: float) -> None:
+        if self._observer is not None:
+            self._observer.request_answered(method, status, seconds)
 
     async def close(self) -> None:
         """End the session; the connections for reading are the client's to close."""

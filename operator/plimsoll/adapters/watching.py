@@ -61,6 +61,9 @@ class WatchObserver(Protocol):
     def watch_listed(self, resource: str, objects: int) -> None:
         """A list is complete."""
 
+    def watch_heard(self, resource: str, now: float) -> None:
+        """The server answered: a list, a watch that opened, an event or a bookmark."""
+
     def object_skipped(self, resource: str, name: str, problem: str) -> None:
         """An object cannot be read; it is as if it did not exist."""
 
@@ -181,6 +184,7 @@ class Reflector:
             except NotFound as exc:
                 # A server without this API: nothing to wait for, but it may be installed one day.
                 self._observer.watch_failed(self._resource.name, str(exc))
+                self._answered()
                 if not self._version:
                     self._sink([Synced(self._resource.name)])
                 self._version = ""
@@ -222,6 +226,7 @@ class Reflector:
         events.append(Synced(self._resource.name))
         self._version, self.listed_from = page.metadata.resource_version, began
         self._observer.watch_listed(self._resource.name, len(found))
+        self._answered()
         self._sink(events)
 
     async def _watch(self) -> None:
@@ -232,7 +237,9 @@ class Reflector:
             "timeoutSeconds": str(WATCH_S),
         }
         async with self._session.stream(self._resource.path, params, SILENCE_S) as batches:
+            self._answered()
             async for lines in batches:
+                self._answered()
                 events: list[ClusterEvent] = []
                 try:
                     events.extend(self._told(lines))
@@ -240,6 +247,9 @@ class Reflector:
                     # What came before a line that breaks the stream is kept, so it must be told.
                     if events:
                         self._sink(events)
+
+    def _answered(self) -> None:
+        self._observer.watch_heard(self._resource.name, self._clock.now())
 
     def _told(self, lines: Iterable[bytes]) -> Iterable[ClusterEvent]:
         for line in lines:

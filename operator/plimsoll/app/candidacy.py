@@ -19,6 +19,9 @@ OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 #: Where the lease lies when nothing says otherwise; kube-scheduler's is there, too.
 DEFAULT_NAMESPACE = "kube-system"
 
+#: What stands for the lease's name where there is no election.
+NO_LEASE = "none"
+
 
 def namespace_of(settings: Settings, own: Path = OWN_NAMESPACE) -> str:
     """The namespace of the lease."""
@@ -51,6 +54,7 @@ def candidacy(
         observer: Told who leads.
     """
     if not settings.leader_elect:
+        observer.leadership_changed(NO_LEASE, is_leading=True)
         return Unchallenged(fence, clock)
     name, terms = settings.leader_elect_resource_name, settings.terms
     timeout_s = max(

@@ -65,6 +65,7 @@ from plimsoll.state.groups import Groups
 from plimsoll.state.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
+from plimsoll.telemetry.connection import ConnectionMetrics
 from plimsoll.telemetry.fanout import told_to_all
 from plimsoll.telemetry.leading import LeadingMetrics
 from plimsoll.telemetry.logs import LoggingObserver, configure
@@ -102,6 +103,7 @@ class Operator:
                 QueueingMetrics(self.metrics),
                 RebalancingMetrics(self.metrics),
                 LeadingMetrics(self.metrics),
+                ConnectionMetrics(self.metrics),
                 LoggingObserver(),
                 self.failures,
             ]
@@ -109,7 +111,7 @@ class Operator:
         self.clock = SystemClock()
         randomness = SeededRandomness(settings.seed)
         self.fence = Fence(self.clock)
-        self.session = session = session.fenced(self.fence)
+        self.session = session = session.observed(self.observer).fenced(self.fence)
         self.cache = Cache()
         registry, strategies = Registry(IN_TREE), StrategyRegistry(STRATEGIES)
         left_out = [
@@ -125,7 +127,7 @@ class Operator:
         self.meter = Meter(self.clock, SeededRandomness(settings.seed), self.observer)
         self.leadership = candidacy(
             settings,
-            lease_session,
+            lease_session.observed(self.observer),
             fence=self.fence,
             clock=self.clock,
             randomness=SeededRandomness(),  # unlike those of other candidates, and of no decision
@@ -239,6 +241,7 @@ class Operator:
             in_flight=lambda: self.loop.in_flight,
             calls=lambda: self.meter.counts,
             events_dropped=lambda: self.recorder.dropped,
+            conditions=self.policies.conditions,
         )
 
     def _ingest(self, resource: str, events: list[ClusterEvent]) -> None:

@@ -6,7 +6,7 @@ last accepted state goes on serving until it is mended.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -159,6 +159,12 @@ class Policies:
     def uids(self) -> Mapping[str, str]:
         """Uid by name, of every policy that was told."""
         return {name: str(known.seen["metadata"].get("uid", "")) for name, known in self._known.items()}
+
+    def conditions(self) -> Iterator[tuple[str, str, bool]]:
+        """Of each policy: its name, the type of a condition, whether it is true."""
+        for known in self._known.values():
+            for each in known.conditions:
+                yield known.name, each.type, each.status == ConditionStatus.TRUE
 
     async def refresh(self) -> None:
         """Say again how every policy is; ``notes`` have changed."""

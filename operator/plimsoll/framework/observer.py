@@ -15,6 +15,15 @@ class Observer:
     def watch_listed(self, resource: str, objects: int) -> None:
         """A list is complete."""
 
+    def watch_heard(self, resource: str, now: float) -> None:
+        """The API server answered for a collection: a list, a watch that opened, an event or a bookmark.
+
+        ``now`` is in seconds since the epoch.
+        """
+
+    def request_answered(self, method: str, status: int, seconds: float) -> None:
+        """A request was answered, of a watch: begun to be; status 0 when no answer came."""
+
     def batch_taken_in(self, resource: str, events: int, seconds: float) -> None:
         """What a list or watch told was applied."""
 

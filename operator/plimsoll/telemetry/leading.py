@@ -11,7 +11,7 @@ class LeadingMetrics(Observer):
     def __init__(self, registry: CollectorRegistry) -> None:
         self.status = Gauge(
             "plimsoll_leader_election_master_status",
-            "1 when this process leads by the lease, 0 when it stands by.",
+            "1 when this process leads by the lease, or without an election (none), 0 when it stands by.",
             ["name"],
             registry=registry,
         )

@@ -172,6 +172,9 @@ class MetricsObserver(Observer):
     def watch_listed(self, resource: str, objects: int) -> None:  # noqa: ARG002 - for the log
         """Count."""
         self.watch_lists.labels(resource).inc()
+        # A rate knows nothing of a counter that is born with its first failure.
+        self.watch_failures.labels(resource)
+        self.skipped.labels(resource)
 
     def batch_taken_in(self, resource: str, events: int, seconds: float) -> None:
         """Count and time."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter
 
+from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.framework.observer import Observer
 
 
@@ -51,6 +52,8 @@ class RebalancingMetrics(Observer):
 
     def record_changed(self, policy: str, strategy: str, phase: str) -> None:
         """Count."""
+        for each in Phase:  # a rate knows nothing of a counter that is born with its first move
+            self.phases.labels(policy, strategy, each.value)
         self.phases.labels(policy, strategy, phase).inc()
 
     def record_dropped(self, policy: str, why: str) -> None:

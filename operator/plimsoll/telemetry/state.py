@@ -26,6 +26,7 @@ class Sources:
         in_flight: Binding cycles and preemptions under way.
         calls: By profile: calls by plugin and extension point.
         events_dropped: Events that were not written.
+        conditions: Policy, type of its condition, whether it is true.
     """
 
     queues: Callable[[], Mapping[str, int]]
@@ -34,6 +35,7 @@ class Sources:
     in_flight: Callable[[], int]
     calls: Callable[[], Mapping[str, Mapping[tuple[str, str], int]]]
     events_dropped: Callable[[], int]
+    conditions: Callable[[], Iterable[tuple[str, str, bool]]]
 
 
 class StateCollector(Collector):
@@ -63,6 +65,8 @@ class StateCollector(Collector):
             for (plugin, point), calls in counts.items():
                 families["calls"].add_metric([plugin, upstream_point(point), profile], calls)
         families["dropped"].add_metric([], sources.events_dropped())
+        for policy, kind, holds in sources.conditions():
+            families["conditions"].add_metric([policy, kind], holds)
         yield from families.values()
 
 
@@ -91,6 +95,11 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
             "plimsoll_scheduler_plugin_evaluation",
             "Calls of a plugin; an answer that is kept from an earlier attempt costs none.",
             labels=["plugin", "extension_point", "profile"],
+        ),
+        "conditions": GaugeMetricFamily(
+            "plimsoll_policy_condition",
+            "1 when a condition of a policy is true, 0 when it is not: Accepted, Ready, Degraded.",
+            labels=["policy", "type"],
         ),
         "dropped": CounterMetricFamily(
             "plimsoll_events_dropped",

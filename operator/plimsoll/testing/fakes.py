@@ -406,11 +406,17 @@ class RememberingObserver(Observer):
     Attributes:
         skipped: Names of objects that could not be read, and why.
         failures: Where something broke and was contained, and what.
+        heard: Of which collection the server told something, in order.
     """
 
     def __init__(self) -> None:
         self.skipped: list[tuple[str, str]] = []
         self.failures: list[tuple[str, str]] = []
+        self.heard: list[str] = []
+
+    def watch_heard(self, resource: str, now: float) -> None:  # noqa: ARG002 - the hook's signature
+        """Keep the name."""
+        self.heard.append(resource)
 
     def object_skipped(self, resource: str, name: str, problem: str) -> None:  # noqa: ARG002 - the hook's signature
         """Keep the name."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Metric
 
+from plimsoll.telemetry.connection import ConnectionMetrics
 from plimsoll.telemetry.leading import LeadingMetrics
 from plimsoll.telemetry.metrics import MetricsObserver
 from plimsoll.telemetry.queueing import QueueingMetrics
@@ -38,6 +39,7 @@ _NOTHING = Sources(
     in_flight=int,
     calls=dict,
     events_dropped=int,
+    conditions=list,
 )
 
 
@@ -47,6 +49,7 @@ def families() -> list[tuple[Metric, tuple[str, ...]]]:
     MetricsObserver(registry)
     QueueingMetrics(registry)
     LeadingMetrics(registry)
+    ConnectionMetrics(registry)
     RebalancingMetrics(registry)
     registry.register(StateCollector(_NOTHING))
     found: dict[str, tuple[Metric, tuple[str, ...]]] = {}
