@@ -611,3 +611,14 @@ async def test_room_that_is_promised_to_somebody_else_is_no_target():
 
     assert scene.evictor.evicted == []
     assert scene.phases == [["Planned", "Cancelled"]]
+
+
+def test_a_strategy_that_the_planner_cannot_drive_is_refused():
+    """FollowScore asks the scheduler, and descheduler has none to ask."""
+    policy = a_policy(planner="Upstream", strategies=[{"name": "FollowScore"}])
+
+    with pytest.raises(
+        ConfigurationError, match=r"cannot be driven by planner Upstream, only by Proven"
+    ) as said:
+        Scene().rebalancers.check(policy)
+    assert said.value.path == "spec.rebalancing.strategies[0].name"

@@ -103,6 +103,22 @@ async def violated_anti_affinity(scene: Scene) -> Callable[[], Awaitable[bool]]:
     return mended
 
 
+async def better_score(scene: Scene) -> Callable[[], Awaitable[bool]]:
+    """A node comes that the pods prefer: one goes, the other stays for the sake of their spreading."""
+    wants = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+    preferred = [{"weight": 100, "preference": wants}]
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    old = await scene.node("old", labels={"disk": "hdd"})
+    await scene.scheduling()
+    await scene.deployment("web", 2, affinity=affinity)
+    new = await scene.node("new", labels={"disk": "ssd"})
+
+    async def mended() -> bool:
+        return sorted(await scene.running(app="web")) == sorted([old, new])
+
+    return mended
+
+
 async def overutilized(scene: Scene) -> Callable[[], Awaitable[bool]]:
     """A full node beside an empty one."""
     await crowded(scene, 7, cpu="500m")
@@ -131,6 +147,7 @@ async def overutilized(scene: Scene) -> Callable[[], Awaitable[bool]]:
             "RemovePodsViolatingInterPodAntiAffinity", violated_anti_affinity, id="InterPodAntiAffinity"
         ),
         pytest.param(LOW, overutilized, id="LowNodeUtilization"),
+        pytest.param({"name": "FollowScore", "args": {"marginPercent": 10}}, better_score, id="FollowScore"),
     ],
 )
 async def test_each_strategy_mends_its_trouble(

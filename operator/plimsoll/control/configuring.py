@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
 from plimsoll.api.v1alpha1.durations import duration_s
 from plimsoll.api.v1alpha1.limits import EvictionBudget
-from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
+from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec, StrategySpec
 from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.api.v1alpha1.selectors import LabelSelector as LabelSelectorSpec
@@ -18,6 +17,7 @@ from plimsoll.engine.moves import Goal, Objective, Rebalancing
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scope import PolicyScope
 from plimsoll.framework import ConfigurationError
+from plimsoll.framework.strategy import Strategy
 from plimsoll.framework.strategy_context import Planner
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.decoding import convert
@@ -56,12 +56,10 @@ def rebalancing_of(
     spec = policy.spec.rebalancing or RebalancingSpec()
     evictor_args = spec.evictor.model_dump(mode="json", by_alias=True, exclude_none=True)
     evictor = evictors.build(EVICTOR, evictor_args, f"{WHERE}.evictor")
+    planner = Planner(spec.planner)
     return Rebalancing(
         strategies=[
-            strategies.build(each.name, each.args, f"{WHERE}.strategies[{position}].args")
-            if each.name in strategies
-            else _unknown(each.name, position, strategies)
-            for position, each in enumerate(spec.strategies)
+            _strategy(each, position, strategies, planner) for position, each in enumerate(spec.strategies)
         ],
         evictors=(scope_of(policy, objects), evictor),
         profiles=profiles,
@@ -78,7 +76,7 @@ def rebalancing_of(
         ),
         nodes=_selector(policy.spec.scope.node_selector, "spec.scope.nodeSelector"),
         targets=_targets(spec.evictor.node_selector),
-        planner=Planner(spec.planner),
+        planner=planner,
         goal=Goal(
             Objective(spec.optimizer.objective),
             float(spec.optimizer.time_limit_seconds),
@@ -128,11 +126,20 @@ def scope_of(policy: SchedulingPolicy, objects: ClusterObjects) -> PolicyScope:
     )
 
 
-def _unknown(name: str, position: int, strategies: StrategyRegistry) -> Any:
-    known = ", ".join(sorted(strategies))
-    raise ConfigurationError(
-        f"{WHERE}.strategies[{position}].name", f'there is no strategy "{name}"; the strategies are {known}'
-    )
+def _strategy(given: StrategySpec, position: int, strategies: StrategyRegistry, planner: Planner) -> Strategy:
+    where = f"{WHERE}.strategies[{position}]"
+    if given.name not in strategies:
+        known = ", ".join(sorted(strategies))
+        raise ConfigurationError(
+            f"{where}.name", f'there is no strategy "{given.name}"; the strategies are {known}'
+        )
+    able = getattr(strategies[given.name], "planners", None)
+    if able is not None and planner not in able:
+        raise ConfigurationError(
+            f"{where}.name",
+            f"{given.name} cannot be driven by planner {planner}, only by {', '.join(sorted(able))}",
+        )
+    return strategies.build(given.name, given.args, f"{where}.args")
 
 
 def _ceiling(amount: int | str) -> Ceiling:

@@ -6,7 +6,8 @@ See :mod:`plimsoll.engine.plan` for what a proposal passes on its way.
 from dataclasses import replace
 
 from plimsoll.engine.budgets import BudgetLedger
-from plimsoll.engine.cycle import Ranking, Scheduler
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.decision import Ranking
 from plimsoll.engine.extender import interested
 from plimsoll.engine.limits import LimitLevel, Tally, Workload
 from plimsoll.engine.moves import (
@@ -20,9 +21,18 @@ from plimsoll.engine.moves import (
 )
 from plimsoll.engine.populations import Populations
 from plimsoll.engine.profile import Profile
+from plimsoll.engine.prospecting import ForkProspects
 from plimsoll.engine.runtime import calling
-from plimsoll.framework import Cluster, PluginError, PodInfo
-from plimsoll.framework.strategy import Bundle, Candidate, Proposal, Refusal, StrategyKind, Verdict
+from plimsoll.framework import MAX_SCORE, Cluster, PluginError, PodInfo
+from plimsoll.framework.strategy import (
+    AsksForGain,
+    Bundle,
+    Candidate,
+    Proposal,
+    Refusal,
+    StrategyKind,
+    Verdict,
+)
 from plimsoll.framework.strategy_context import (
     OwnerCounts,
     Planner,
@@ -50,6 +60,7 @@ class Book:
         self._schedulers: dict[int, Scheduler] = {}
         self._ledger = BudgetLedger(self._fork.objects.budgets.values())
         self._memory = circumstances.memory
+        self._asking = {each.name: each for each in rebalancing.strategies if isinstance(each, AsksForGain)}
         self._balancing = {each.name for each in rebalancing.strategies if each.kind is StrategyKind.BALANCE}
         self.context = StrategyContext(
             cluster=self._fork,
@@ -59,6 +70,7 @@ class Book:
             planner=Planner.PROVEN,
             unplaced=UnplacedPods(circumstances.unplaced),
             measurements=circumstances.measurements,
+            prospects=ForkProspects(self._fork, rebalancing.profiles, self.ranked),
         )
         self._tally = Tally(
             rebalancing.limits, Populations(self.context), circumstances.in_flight, circumstances.recent
@@ -193,6 +205,7 @@ class Book:
             refusal, target = self._sent(candidate, ranking), candidate.target
         else:
             refusal, target = self._expected(source, ranking), next(iter(ranking.best), "")
+        refusal = refusal or self._short_of_gain(strategy, profile, ranking, source, target)
         if refusal is not None:
             return refusal
         if strategy in self._balancing and not candidate.target:
@@ -290,6 +303,25 @@ class Book:
                 "NotATarget", f"the scheduler may put it on node {other}, which the policy names no target"
             )
         return None
+
+    def _short_of_gain(
+        self, strategy: str, profile: Profile, ranking: Ranking, source: str, target: str
+    ) -> Refusal | None:
+        """Why the move gains less than its strategy asks for."""
+        asking = self._asking.get(strategy)
+        if asking is None:
+            return None
+        own, total = ranking.total_of(source), ranking.total_of(target)
+        if own is None or total is None:
+            return Refusal("NoComparison", f"node {source}, its own, is not feasible and has no score")
+        with calling(strategy, "least_gain"):
+            least = asking.least_gain(MAX_SCORE * sum(profile.weights.values()))
+        if total - own >= least:
+            return None
+        return Refusal(
+            "SmallGain",
+            f"node {target} beats its own node by {total - own} points, the strategy asks for {least}",
+        )
 
     def _scheduler(self, profile: Profile) -> Scheduler:
         known = self._schedulers.get(id(profile))

@@ -86,7 +86,7 @@ Candidates: TypeAlias = Generator[Proposal, Verdict, None]
 
 @runtime_checkable
 class Strategy(Protocol):
-    """A source of candidates."""
+    """A source of candidates; ``planners``, where a class has it, are the only planners that may drive it."""
 
     name: ClassVar[str]
     kind: ClassVar[StrategyKind]
@@ -94,6 +94,14 @@ class Strategy(Protocol):
 
     def candidates(self, context: "StrategyContext") -> Candidates:
         """Yield candidates, best first; raise when the cluster cannot be judged (missing metrics)."""
+
+
+@runtime_checkable
+class AsksForGain(Protocol):
+    """A strategy whose moves must gain more than the policy's margin."""
+
+    def least_gain(self, highest: int) -> int:
+        """Points by which the target must beat the pod's own node, where one scores ``highest`` at most."""
 
 
 @runtime_checkable

@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Self
 
+from plimsoll.framework.prospects import Nowhere, Prospects
 from plimsoll.framework.strategy import Evictor, Refusal
 from plimsoll.model.cluster import Cluster
 from plimsoll.model.node import Node
@@ -205,6 +206,7 @@ class StrategyContext:
         planner: Who drives.
         unplaced: Pods that hold no place, as pending and ended ones.
         measurements: Actual usage.
+        prospects: Where pods could go, for strategies that look for places themselves.
         protected: Refusals by evictors of pods that a strategy wanted; the planner collects them.
         classes: What utilisation strategies found; the planner collects them.
     """
@@ -216,6 +218,7 @@ class StrategyContext:
     planner: Planner = Planner.PROVEN
     unplaced: UnplacedPods = field(default_factory=UnplacedPods)
     measurements: Measurements = Measurements()
+    prospects: Prospects = field(default_factory=Nowhere)
     protected: list[Protected] = field(default_factory=list)
     classes: list[NodeClasses] = field(default_factory=list)
 

@@ -2,6 +2,7 @@
 
 from plimsoll.framework.strategy import Strategy
 from plimsoll.strategies.default_evictor import DefaultEvictor
+from plimsoll.strategies.follow_score import FollowScore
 from plimsoll.strategies.high_node_utilization import HighNodeUtilization
 from plimsoll.strategies.low_node_utilization import LowNodeUtilization
 from plimsoll.strategies.pod_life_time import PodLifeTime
@@ -18,6 +19,7 @@ from plimsoll.strategies.remove_pods_violating_topology_spread_constraint import
 )
 
 IN_TREE: tuple[type[Strategy], ...] = (
+    FollowScore,
     HighNodeUtilization,
     LowNodeUtilization,
     PodLifeTime,

@@ -38,7 +38,8 @@ def index(sources: Iterable[type[Any]]) -> str:
     return (
         "# Strategies\n\n"
         "The in-tree strategies, sources of candidates for moves, and the evictor that protects pods.\n"
-        "Names, arguments and validation are those of descheduler v1alpha2.\n"
+        "Names, arguments and validation are those of descheduler v1alpha2; a page whose *Source* says so"
+        " is of our own.\n"
         "Written by `make docs` from docstrings and arguments: change those.\n"
         "A strategy of your own: [writing a strategy](../writing-a-strategy.md).\n\n"
         "| Strategy | Runs with | What it does |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"

@@ -1,0 +1,54 @@
+"""Where pods could go: what the planner tells strategies that look for places themselves."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from plimsoll.model.pod_info import PodInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What the scheduler says of the replacement of one pod, if the pod left.
+
+    Attributes:
+        totals: The weighted score of each feasible node, by name; empty when there is none.
+        highest: What a node can score at most: 100 times the sum of the weights.
+    """
+
+    totals: Mapping[str, int]
+    highest: int
+
+
+class Attempt(Protocol):
+    """Moves made on trial."""
+
+    def move(self, pod: PodInfo, target: str) -> None:
+        """From now on the cluster shows the pod's replacement on the target instead of the pod."""
+
+
+class Prospects(Protocol):
+    """The scheduler's view of places, in the cluster with all moves that were accepted so far."""
+
+    def outlook(self, pod: PodInfo) -> Outlook | None:
+        """Where a placed pod's replacement could go; None when no scheduler of ours decides about it."""
+
+    def attempt(self) -> AbstractContextManager[Attempt]:
+        """Make moves on trial; all of them are undone at the end."""
+
+
+class Nowhere:
+    """The prospects where nobody knows: a planner that asks no scheduler."""
+
+    def outlook(self, pod: PodInfo) -> Outlook | None:
+        """Never."""
+        return None
+
+    def attempt(self) -> AbstractContextManager[Attempt]:
+        """There is nothing to try.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError("this planner tries no moves")

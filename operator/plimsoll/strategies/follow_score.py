@@ -1,0 +1,83 @@
+"""FollowScore: pods whose best node scores higher than their present one by a margin.
+
+Formula, with the pod gone and the scheduler asked for its replacement::
+
+    gain      = total of the best node - total of the pod's own
+    candidate = gain >= ceil(marginPercent / 100 * 100 * sum of the score plugins' weights)
+
+Units: points, as the scheduler's weighted totals; the margin in percent of the highest possible total.
+Edges: a pod whose own node is not feasible any more stays: other strategies mend violations. Pods that an
+extender or another scheduler places stay. Siblings are looked at together, by what is said of the
+first; the plan then asks for each pod. The cheapest pods go first (priority, deletion cost, readiness,
+restarts, age).
+Source: our own; descheduler has no such strategy, its issue 335 asks for one.
+Differs: there is nothing upstream to differ from; planner Proven only.
+"""
+
+from typing import ClassVar
+
+from pydantic import Field, StrictInt
+
+from plimsoll.framework import Planner, PodInfo, ScopedArgs, Strategy, StrategyContext, StrategyKind, Verdict
+from plimsoll.framework.eviction_cost import eviction_cost
+from plimsoll.framework.strategy import Candidate, Candidates
+
+
+class FollowScoreArgs(ScopedArgs):
+    """Arguments; there are none upstream."""
+
+    margin_percent: StrictInt = Field(
+        default=20,
+        ge=1,
+        le=100,
+        description="Points by which the best node must at least beat the pod's own, in percent of the "
+        "highest possible total (100 times the sum of the score plugins' weights).",
+    )
+
+
+class FollowScore(Strategy):
+    """Move pods to where the scheduler would put them today."""
+
+    name: ClassVar = "FollowScore"
+    kind: ClassVar = StrategyKind.BALANCE
+    args_model: ClassVar = FollowScoreArgs
+    planners: ClassVar = frozenset({Planner.PROVEN})
+
+    def __init__(self, args: FollowScoreArgs) -> None:
+        self.args = args
+
+    def least_gain(self, highest: int) -> int:
+        """Points that a move must at least gain, where a node scores ``highest`` at most."""
+        return -(-self.args.margin_percent * highest // 100)
+
+    def candidates(self, context: StrategyContext) -> Candidates:
+        """The cheapest pods first, of those that seem to gain enough."""
+        settled: set[tuple[str, str, object]] = set()
+        for pod, template in sorted(
+            self._promising(context), key=lambda each: (eviction_cost(each[0]), each[0].key)
+        ):
+            node = context.node_of(pod)
+            place = (node, pod.namespace, template)
+            if not node or place in settled:
+                continue
+            reason = f"another node scores higher by {self.args.margin_percent}% of the highest total or more"
+            if not context.is_evictable(pod, reason) or not context.is_movable(pod, reason):
+                continue
+            verdict = yield Candidate(pod, node, reason)
+            if verdict is not Verdict.ACCEPTED:
+                settled.add(place)  # what is said of one holds for its siblings on the node
+
+    def _promising(self, context: StrategyContext) -> list[tuple[PodInfo, object]]:
+        """Pods whose node lags behind in what the scheduler says of the first of their siblings."""
+        found: list[tuple[PodInfo, object]] = []
+        for template, siblings in context.siblings():
+            pods = [pod for pod in siblings if self.args.covers(pod) and not pod.is_terminating]
+            outlook = context.prospects.outlook(pods[0]) if pods else None
+            if outlook is None or not outlook.totals:
+                continue
+            line = max(outlook.totals.values()) - self.least_gain(outlook.highest)
+            # A node that takes no second such pod may well suit the one that it has: the plan will ask.
+            found += [
+                (pod, template) for pod in pods if outlook.totals.get(context.node_of(pod), line) <= line
+            ]
+        return found
