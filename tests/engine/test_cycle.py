@@ -135,6 +135,32 @@ def test_a_nominated_node_is_taken_without_scoring():
     assert (decision.node, decision.total) == ("a", None)
 
 
+@pytest.mark.parametrize(
+    ("promised", "priority", "node"),
+    [
+        pytest.param({}, 0, "a", id="nobody-else"),
+        pytest.param({"first": "b"}, 0, "a", id="somebody-elsewhere"),
+        pytest.param({"first": "a"}, 0, "c", id="somebody-there"),
+        pytest.param({"first": "a"}, 9, "a", id="somebody-lower-there"),
+        pytest.param({"first": "a", "second": "c"}, 0, "", id="somebody-everywhere-else"),
+    ],
+)
+def test_a_nominated_node_that_others_are_promised_is_left_to_them_and_so_are_theirs(
+    promised, priority, node
+):
+    """The nominated node is asked first, with those of no lower priority on it; then all, with all."""
+    cluster = a_cluster(
+        [a_node("a", cpu="4"), a_node("b", cpu="4"), a_node("c", cpu="4")], [a_pod("x", cpu="4", node="b")]
+    )
+    scheduler = a_scheduler(cluster)
+    pod = info(cluster, "p", cpu="3", priority=priority)
+    scheduler.nominations.add(pod, "a")
+    for name, where in promised.items():
+        scheduler.nominations.add(info(cluster, name, cpu="3", priority=5), where)
+
+    assert scheduler.schedule(pod).node == node
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
