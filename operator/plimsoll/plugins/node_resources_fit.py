@@ -21,13 +21,12 @@ Source: kube-scheduler v1.36, ``noderesources/fit.go``, ``least_allocated.go``, 
 Differs: extended resources that device classes stand for are not passed on to DynamicResources.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from plimsoll.framework import (
@@ -59,6 +58,14 @@ from plimsoll.framework import (
     is_extended,
     is_scalar,
 )
+from plimsoll.plugins.formulas.resource_points import (
+    EXACT,
+    EXACT_ROOM,
+    divided,
+    interpolated,
+    least_allocated,
+    weighted,
+)
 
 TOO_MANY_PODS = "Too many pods"
 NATIVE = ("cpu", "memory", "ephemeral-storage")
@@ -68,10 +75,6 @@ FIXED = PODS + 1
 """Resources that every cluster has: cpu, memory, ephemeral-storage, pods."""
 ANY = -(2**63)
 """Less than what is free anywhere."""
-EXACT = 2**53
-"""Every integer up to here is a double."""
-EXACT_ROOM = 2**46
-"""100 times any integer below is a double; and these are the integers without a bit from here on."""
 HOPELESS, PODS_FULL, FIRST_RESOURCE = 1, 2, 2
 """Codes are bits: removing pods cannot help; too many pods; then (shifted) one bit a wanted resource."""
 
@@ -216,7 +219,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtens
         self._strategy = args.scoring_strategy
         self._weights = {each.name: each.weight or 1 for each in self._strategy.resources}
         ratio = self._strategy.requested_to_capacity_ratio
-        self._shape = None if ratio is None else _interpolated(ratio.shape)
+        self._shape = (
+            None
+            if ratio is None
+            else interpolated([(each.utilization, each.score * 10) for each in ratio.shape])
+        )
 
     # -- filter --------------------------------------------------------------------------------------
 
@@ -290,16 +297,16 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtens
         if counted is None and scored.is_modest and self._strategy.type == "LeastAllocated":
             room = np.maximum(allocatable - taken, 0)
             if np.bitwise_or.reduce(room, axis=None) < EXACT_ROOM:
-                return _least_allocated(room, scored.weights, capacity.doubles)
+                return least_allocated(room, scored.weights, capacity.doubles)
         points = self._points(
             taken, allocatable, allocatable if counted is None else np.maximum(allocatable, 1)
         )
-        total = _weighted(points, scored.weights)  # 0 where it is not counted
+        total = weighted(points, scored.weights)  # 0 where it is not counted
         if self._shape is None:
             if counted is None:
                 return divided(total, sum(scored.weights))
-            return divided(total, np.maximum(_weighted(counted.astype(np.int64), scored.weights), 1))
-        sums = _weighted((points > 0).astype(np.int64), scored.weights)
+            return divided(total, np.maximum(weighted(counted.astype(np.int64), scored.weights), 1))
+        sums = weighted((points > 0).astype(np.int64), scored.weights)
         rounded: IntArray = (2 * total + sums) // np.maximum(2 * sums, 1)
         return rounded
 
@@ -396,57 +403,3 @@ def _bits(position: int, short: BoolArray, hopeless: BoolArray) -> IntArray:
     """The codes of one resource: short of it, and short even of an empty node."""
     bits: IntArray = short * np.int64(1 << position) | (short & hopeless) * np.int64(HOPELESS)
     return bits
-
-
-def _weighted(columns: NDArray[Any], weights: Sequence[int]) -> NDArray[Any]:
-    """The weighted sum of K columns of integers or doubles, (N, K) to (N,)."""
-    first, *others = (
-        columns[:, position] if weight == 1 else columns[:, position] * np.int64(weight)
-        for position, weight in enumerate(weights)
-    )
-    return sum(others, first)
-
-
-def _least_allocated(room: IntArray, weights: Sequence[int], capacity: NDArray[np.float64]) -> IntArray:
-    """The default strategy in doubles, several times as quick as in integers.
-
-    Exact for room below EXACT_ROOM: 100 times that is a double, and the correctly rounded quotient of two
-    integers that are doubles reaches no integer that the true one does not.
-
-    Args:
-        room: What is left with the pod, shape (N, K), at most the capacity.
-        weights: Of the K resources.
-        capacity: Shape (N, K), positive.
-    """
-    points = room.astype(np.float64)
-    points *= MAX_SCORE
-    points /= capacity
-    np.floor(points, out=points)
-    score: IntArray = (_weighted(points, weights) / sum(weights)).astype(np.int64)
-    return score
-
-
-def divided(numerator: IntArray, divisor: IntArray | int) -> IntArray:
-    """The quotient truncated towards zero; products of absurd amounts wrap around and are negative."""
-    if len(numerator) and numerator.min() < 0:
-        numerator -= np.fmod(numerator, divisor)
-    quotient: IntArray = numerator // divisor
-    return quotient
-
-
-def _interpolated(shape: tuple[ShapePoint, ...]) -> IntArray:
-    """The function's value at 0, 1, ... 100 percent, shape (101,), in points of 0..100."""
-    xs = [point.utilization for point in shape]
-    ys = [point.score * 10 for point in shape]
-    values = []
-    for u in range(101):
-        if u <= xs[0]:
-            values.append(ys[0])
-        elif u >= xs[-1]:
-            values.append(ys[-1])
-        else:
-            upper = next(i for i, x in enumerate(xs) if u <= x)
-            rise = (ys[upper] - ys[upper - 1]) * (u - xs[upper - 1])
-            # Towards zero, as integers divide upstream: a falling segment is rounded up.
-            values.append(ys[upper - 1] + int(rise / (xs[upper] - xs[upper - 1])))
-    return np.array(values, dtype=np.int64)
