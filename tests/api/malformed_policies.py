@@ -416,10 +416,13 @@ BY_HAND = (
 
 _VALID = {"name": "a", "schedulerName": "plimsoll", "key": "a", "operator": "Exists", "evictions": 0}
 """A valid value for each required field."""
+_VALID["source"] = "KubernetesMetrics"
 
 
 def _valid(name: str, schema: dict[str, Any], value: str = "") -> Any:
     """A valid value for a required field of a schema, made of ``value`` if it must differ from others."""
+    if "enum" in schema["properties"][name]:
+        return _VALID[name]
     pattern = schema["properties"][name].get("pattern", "")
     if pattern.startswith("^https"):
         return f"https://{value or 'a'}"

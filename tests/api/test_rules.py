@@ -15,6 +15,7 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.extender import Extender, ExtenderTLS, ManagedResource
 from plimsoll.api.v1alpha1.limits import EvictionBudget
+from plimsoll.api.v1alpha1.metrics_providers import MetricsProvider
 from plimsoll.api.v1alpha1.resource import Resource
 from plimsoll.api.v1alpha1.rules import RULE_BROKEN
 from plimsoll.api.v1alpha1.schedules import Schedule
@@ -86,6 +87,10 @@ WIRE = {
     EvictionBudget: st.fixed_dictionaries(
         {"name": st.just("office-hours"), "evictions": st.sampled_from([0, 3, "10%"])},
         optional={"schedule": CRON, "duration": st.just("10h"), "timeZone": st.just("Europe/Berlin")},
+    ),
+    MetricsProvider: st.fixed_dictionaries(
+        {"source": st.sampled_from(["KubernetesMetrics", "Prometheus"])},
+        optional={"prometheus": st.just({"url": "http://prometheus:9090"})},
     ),
     NamespaceScope: st.fixed_dictionaries({}, optional={"include": NAMES, "exclude": NAMES}),
     PriorityThreshold: st.fixed_dictionaries(

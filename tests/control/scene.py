@@ -24,6 +24,7 @@ from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeClock,
     FakeEvictor,
+    FakeMeter,
     FakePolicyStatuses,
     FakeRecorder,
     FakeRecords,
@@ -73,6 +74,7 @@ class Scene:
         self.recorder = FakeRecorder()
         self.statuses = FakePolicyStatuses()
         self.observer = RememberingObserver()
+        self.meter = FakeMeter()
         self.cache = Cache()
         self.nominations = Nominations()
         self.keeper = RecordKeeper(self.records, self.clock, self.observer)
@@ -89,6 +91,7 @@ class Scene:
             evictor=self.evictor,
             recorder=self.recorder,
             statuses=self.statuses,
+            meter=self.meter,
             clock=self.clock,
             computer=InlineComputer(),
             observer=self.observer,

@@ -22,6 +22,7 @@ from plimsoll.adapters.evicting import PodEvictor
 from plimsoll.adapters.extender import HTTPExtenders
 from plimsoll.adapters.groups import PodGroupStatusPatcher
 from plimsoll.adapters.listing import PolicyList
+from plimsoll.adapters.measuring import UsageMeter
 from plimsoll.adapters.patching import PodStatusPatcher, PolicyStatusPatcher
 from plimsoll.adapters.preempting import PodPreemptor
 from plimsoll.adapters.reading import PodDocuments
@@ -188,6 +189,7 @@ class Operator:
             evictor=PodEvictor(session),
             recorder=self.recorder,
             statuses=statuses,
+            meter=UsageMeter(session),
             clock=self.clock,
             computer=ThreadComputer(),
             observer=self.observer,

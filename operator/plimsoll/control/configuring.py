@@ -7,11 +7,13 @@ import msgspec
 
 from plimsoll.api.v1alpha1.durations import duration_s
 from plimsoll.api.v1alpha1.limits import EvictionBudget
+from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec, StrategySpec
 from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.api.v1alpha1.selectors import LabelSelector as LabelSelectorSpec
 from plimsoll.control import timing
+from plimsoll.control.measuring import source_of
 from plimsoll.engine.limits import Ceiling, Limits
 from plimsoll.engine.moves import Goal, Objective, Rebalancing
 from plimsoll.engine.profile import Profile
@@ -54,6 +56,7 @@ def rebalancing_of(
         ConfigurationError: An unknown strategy or bad arguments; names the field.
     """
     spec = policy.spec.rebalancing or RebalancingSpec()
+    _check_sources(spec)
     evictor_args = spec.evictor.model_dump(mode="json", by_alias=True, exclude_none=True)
     evictor = evictors.build(EVICTOR, evictor_args, f"{WHERE}.evictor")
     planner = Planner(spec.planner)
@@ -83,6 +86,17 @@ def rebalancing_of(
             spec.optimizer.move_price,
         ),
     )
+
+
+def _check_sources(spec: RebalancingSpec) -> None:
+    provided = {each.source for each in spec.metrics_providers}
+    for position, strategy in enumerate(spec.strategies):
+        source, _ = source_of(strategy.args)
+        if source in (KUBERNETES_METRICS, PROMETHEUS) and source not in provided:
+            raise ConfigurationError(
+                f"{WHERE}.strategies[{position}].args.metricsUtilization.source",
+                f"{source} is not among {WHERE}.metricsProviders; add it there",
+            )
 
 
 def open_budgets(budgets: Iterable[EvictionBudget], now: datetime) -> list[EvictionBudget]:

@@ -19,6 +19,7 @@ from plimsoll.engine.moves import Circumstances, Move, Rebalancing
 from plimsoll.engine.planners import ask_again
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.framework.strategy import Refusal
+from plimsoll.framework.strategy_context import Measurements
 from plimsoll.model.event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
 from plimsoll.model.quantity import QuantityError
 from plimsoll.state.cache import Cache
@@ -47,6 +48,11 @@ class Mover:
         self._sender = sender
         self._clock = clock
         self._unplaced: dict[str, Pod] = {}
+        self._measurements: dict[str, Measurements] = {}
+
+    def learn(self, policy: str, measurements: Measurements) -> None:
+        """What was measured for a policy's run; kept until the next one."""
+        self._measurements[policy] = measurements
 
     def observe(self, event: ClusterEvent) -> None:
         """Pods that hold no place come and go."""
@@ -71,6 +77,7 @@ class Mover:
             unplaced=tuple(self._unplaced_infos()),
             in_flight=in_flight,
             memory=memory,
+            measurements=self._measurements.get(name, Measurements()),
             recent=sent_since(self._keeper.known.values(), name, self._clock.now() - 60.0),
         )
 

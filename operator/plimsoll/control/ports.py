@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
 from plimsoll.control.electing import Lease
+from plimsoll.framework.strategy_context import Sample
 from plimsoll.model.pod import Pod
 from plimsoll.model.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -171,6 +172,34 @@ class VolumeWriter(Protocol):
 
     async def reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> Answer:
         """Keep the volume for the claim, unless it has changed meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a node or a pod used.
+
+    Attributes:
+        name: Of the node, or ``namespace/name`` of the pod.
+        usage: Billionths by resource: cpu and memory.
+        taken: When, in seconds since the epoch.
+    """
+
+    name: str
+    usage: Mapping[str, int]
+    taken: float
+
+
+class Meter(Protocol):
+    """Reads actual usage."""
+
+    async def nodes(self) -> tuple[Answer, Sequence[Reading]]:
+        """Of every node that is measured."""
+
+    async def pods(self) -> tuple[Answer, Sequence[Reading]]:
+        """Of every pod that is measured."""
+
+    async def query(self, url: str, promql: str) -> tuple[Answer, Sequence[Sample]]:
+        """The instant vector that a Prometheus query returns."""
 
 
 class Records(Protocol):

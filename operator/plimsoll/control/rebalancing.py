@@ -20,8 +20,9 @@ from plimsoll.control.approving import APPROVED, REJECTED, Approvals, move_of
 from plimsoll.control.configuring import WHERE, rebalancing_of
 from plimsoll.control.holding import Holds
 from plimsoll.control.keeping import Record, RecordKeeper
+from plimsoll.control.measuring import Collector, wants_metrics_api
 from plimsoll.control.moving import POLICY_CHANGED, Mover
-from plimsoll.control.ports import Clock, Computer, Evictor, PolicyStatusWriter, Recorder
+from plimsoll.control.ports import Clock, Computer, Evictor, Meter, PolicyStatusWriter, Recorder
 from plimsoll.control.recovering import recover
 from plimsoll.control.remembering import memory_of
 from plimsoll.control.reporting import run_status
@@ -86,12 +87,14 @@ class Rebalancers:
         evictor: Evictor,
         recorder: Recorder,
         statuses: PolicyStatusWriter,
+        meter: Meter,
         clock: Clock,
         computer: Computer,
         observer: Observer,
     ) -> None:
         self.forecast = forecast
         self.approvals = Approvals(keeper)
+        self._collector = Collector(meter, clock)
         self.on_trouble: Callable[[], Awaitable[None]] = _nobody
         self.adopt: Callable[[Record], bool] = lambda _: False
         self.keeper = keeper
@@ -158,6 +161,9 @@ class Rebalancers:
     def configure(self, policies: Sequence[SchedulingPolicy]) -> None:
         """Run these policies' rebalancing, and no other's; unchanged ones keep their timetable."""
         wanted = {policy.metadata.name: policy for policy in policies}
+        self._collector.is_wanted = any(
+            wants_metrics_api(policy.spec.rebalancing or RebalancingSpec()) for policy in policies
+        )
         for name in [name for name in self._policies if name not in wanted]:
             del self._policies[name]
             self._totals.pop(name, None)
@@ -215,6 +221,7 @@ class Rebalancers:
                 group.create_task(self._expire())
                 group.create_task(self._complete())
                 group.create_task(self._approve())
+                group.create_task(self._collector.run())
         finally:
             self._timetable.stop()
 
@@ -291,6 +298,7 @@ class Rebalancers:
         spec = policy.spec.rebalancing
         started = self._clock.now()
         cycle = f"{name}/{started:.6f}"
+        self._mover.learn(name, await self._collector.measure(spec))
         fork = self._holds.claimed()
         memory = memory_of(self.keeper.known.values(), started)
         rebalancing = _rested(self._configured(policy), memory, name)

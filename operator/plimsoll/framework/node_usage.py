@@ -121,7 +121,7 @@ class MeasuredUsage:
             )
         measured = context.measurements.nodes
         if measured is None:
-            raise UsageError("there are no measurements of the metrics API")
+            raise UsageError(_because("there are no measurements of the metrics API", context))
         found = []
         for name in context.nodes:
             sample = measured.get(name)
@@ -189,7 +189,8 @@ class NoUsage:
 
 def _shares(measurements: Measurements, *, exact: bool) -> dict[str, float]:
     if measurements.samples is None:
-        raise UsageError("there is no answer to the Prometheus query")
+        why = f": {measurements.problem}" if measurements.problem else ""
+        raise UsageError(f"there is no answer to the Prometheus query{why}")
     shares: dict[str, float] = {}
     for sample in measurements.samples:
         instance = sample.labels.get("instance")
@@ -203,6 +204,11 @@ def _shares(measurements: Measurements, *, exact: bool) -> dict[str, float]:
             continue
         shares[instance] = sample.value
     return shares
+
+
+def _because(sentence: str, context: StrategyContext) -> str:
+    problem = context.measurements.problem
+    return f"{sentence}: {problem}" if problem else sentence
 
 
 def capacity_of(node: Node, resources: Iterable[str]) -> dict[str, int]:

@@ -45,11 +45,13 @@ class Measurements:
         nodes: From the metrics API: amounts by node and resource, in billionths.
         pods: Likewise by pod key (``namespace/name``), the sum of its containers.
         samples: What the strategy's Prometheus query returned.
+        problem: Why something of it is missing, or "".
     """
 
     nodes: Mapping[str, Mapping[str, int]] | None = None
     pods: Mapping[str, Mapping[str, int]] | None = None
     samples: Sequence[Sample] | None = None
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from plimsoll.control.electing import Lease
-from plimsoll.control.ports import Answer, Endpoint, Note, PodCondition, Reply, Verdict
+from plimsoll.control.ports import Answer, Endpoint, Note, PodCondition, Reading, Reply, Verdict
 from plimsoll.framework.observer import Observer
+from plimsoll.framework.strategy_context import Sample
 from plimsoll.model.pod import Pod
 from plimsoll.model.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -294,6 +295,38 @@ class FakeEvictor:
             self.evicted.append(pod.name)
             self.when_done(pod)
         return answer
+
+
+class FakeMeter:
+    """Reads what it was given.
+
+    Attributes:
+        answer: To every question.
+        node_readings: What nodes use.
+        pod_readings: What pods use.
+        samples: What a query returns.
+        asked: Queries, with where they went.
+    """
+
+    def __init__(self) -> None:
+        self.answer = DONE
+        self.node_readings: list[Reading] = []
+        self.pod_readings: list[Reading] = []
+        self.samples: list[Sample] = []
+        self.asked: list[tuple[str, str]] = []
+
+    async def nodes(self) -> tuple[Answer, Sequence[Reading]]:
+        """As given."""
+        return self.answer, self.node_readings if self.answer.is_done else ()
+
+    async def pods(self) -> tuple[Answer, Sequence[Reading]]:
+        """As given."""
+        return self.answer, self.pod_readings if self.answer.is_done else ()
+
+    async def query(self, url: str, promql: str) -> tuple[Answer, Sequence[Sample]]:
+        """As given."""
+        self.asked.append((url, promql))
+        return self.answer, self.samples if self.answer.is_done else ()
 
 
 class FakeRecords:

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from plimsoll.api.v1alpha1.evictor import EvictorSpec
 from plimsoll.api.v1alpha1.limits import EvictionLimits, RecordRetention
+from plimsoll.api.v1alpha1.metrics_providers import MetricsProvider
 from plimsoll.api.v1alpha1.names import PluginName
 from plimsoll.api.v1alpha1.resource import Resource
 from plimsoll.api.v1alpha1.schedules import Schedule
@@ -95,6 +96,9 @@ class RebalancingSpec(Resource):
         default=(), description="Strategies to run, in this order; none plans nothing."
     )
     evictor: EvictorSpec = Field(default=EvictorSpec(), description="Which pods may be evicted at all.")
+    metrics_providers: Annotated[tuple[MetricsProvider, ...], Field(max_length=2), UniqueItems("source")] = (
+        Field(default=(), description="Where strategies find actual usage; without any they go by requests.")
+    )
     limits: EvictionLimits = Field(
         default=EvictionLimits(), description="Ceilings on the evictions of one run."
     )

@@ -1,0 +1,135 @@
+"""Usage for strategies: smoothed, forgotten when stale, degraded node by node."""
+
+import pytest
+
+from control.scene import POLICY, Scene, a_policy, web
+from plimsoll.control.measuring import HALF_LIFE_S, STALE_S, Collector
+from plimsoll.control.ports import Answer, Reading, Verdict
+from plimsoll.framework import ConfigurationError
+from plimsoll.framework.strategy_context import Sample
+from plimsoll.model.event import PodAdded
+from plimsoll.testing.fakes import FakeClock, FakeMeter
+
+METRICS = [{"source": "KubernetesMetrics"}]
+PROMETHEUS = [{"source": "Prometheus", "prometheus": {"url": "http://prometheus:9090"}}]
+BY_METRICS = {
+    "name": "LowNodeUtilization",
+    "args": {
+        "thresholds": {"cpu": 20},
+        "targetThresholds": {"cpu": 50},
+        "metricsUtilization": {"source": "KubernetesMetrics"},
+    },
+}
+BY_QUERY = {
+    "name": "LowNodeUtilization",
+    "args": {
+        "thresholds": {"MetricResource": 20},
+        "targetThresholds": {"MetricResource": 50},
+        "metricsUtilization": {"source": "Prometheus", "prometheus": {"query": "load"}},
+    },
+}
+CORE = 10**9
+
+
+def a_spec(strategy=BY_METRICS, providers=METRICS):
+    return a_policy(strategies=[strategy], metricsProviders=providers).spec.rebalancing
+
+
+def reading(name, cpu, taken):
+    return Reading(name, {"cpu": int(cpu * CORE), "memory": CORE}, taken)
+
+
+async def test_readings_are_smoothed_over_time():
+    """After one half-life the old reading counts half."""
+    clock, meter = FakeClock(), FakeMeter()
+    collector = Collector(meter, clock)
+    meter.node_readings = [reading("n1", 1.0, clock.now())]
+    await collector.measure(a_spec())
+
+    await clock.advance(HALF_LIFE_S)
+    meter.node_readings = [reading("n1", 3.0, clock.now())]
+    found = await collector.measure(a_spec())
+
+    assert found.nodes["n1"]["cpu"] == 2 * CORE
+
+
+async def test_a_stale_reading_is_no_reading():
+    """Only the node that nobody measures any more is left out."""
+    clock, meter = FakeClock(), FakeMeter()
+    collector = Collector(meter, clock)
+    meter.node_readings = [reading("old", 1.0, clock.now() - STALE_S), reading("new", 1.0, clock.now())]
+
+    found = await collector.measure(a_spec())
+
+    assert list(found.nodes) == ["new"]
+
+
+async def test_nobody_asks_for_what_nobody_needs():
+    """A policy by requests reads nothing, and no loop reads for it."""
+    clock, meter = FakeClock(), FakeMeter()
+    collector = Collector(meter, clock)
+
+    found = await collector.measure(a_policy().spec.rebalancing)
+
+    assert (found.nodes, found.pods, found.samples) == (None, None, None)
+    assert meter.asked == []
+
+
+async def test_a_run_moves_by_what_is_measured():
+    """Requests are small; the measured load is not: pods leave the node that is really busy."""
+    scene = Scene()
+    now = scene.clock.now()
+    for number in (5, 6, 7):
+        scene.tell(PodAdded(web(number, "bad")))
+    scene.meter.node_readings = [reading("bad", 3.6, now), reading("good", 0.2, now)]
+    scene.meter.pod_readings = [reading(f"default/web-{n}", 0.9, now) for n in (1, 2, 5, 6, 7)]
+
+    async with scene.running(a_policy(strategies=[BY_METRICS], metricsProviders=METRICS)):
+        await scene.run()
+
+    assert len(scene.evictor.evicted) == 1
+
+
+@pytest.mark.parametrize(
+    ("strategy", "providers", "sentence"),
+    [
+        (BY_METRICS, METRICS, "there are no measurements of the metrics API: no server"),
+        (BY_QUERY, PROMETHEUS, "there is no answer to the Prometheus query: no server"),
+    ],
+)
+async def test_a_source_that_fails_stops_its_strategy_and_says_why(strategy, providers, sentence):
+    """No eviction, no crash: a sentence in the status, and the other strategies run."""
+    scene = Scene()
+    scene.meter.answer = Answer(Verdict.UNKNOWN, "no server")
+    taints = {"name": "RemovePodsViolatingNodeTaints"}
+
+    async with scene.running(a_policy(strategies=[strategy, taints], metricsProviders=providers)):
+        await scene.run()
+
+    (failure,) = scene.statuses.statuses[POLICY]["lastRun"]["failures"]
+    assert failure["name"] == "LowNodeUtilization"
+    assert sentence in failure["message"]
+    assert scene.evictor.evicted == ["web-1"]  # by its taint
+
+
+@pytest.mark.parametrize("value", [float("nan"), -0.1, 1.7, float("inf")])
+async def test_a_sample_that_makes_no_sense_leaves_its_node_out(value):
+    """The other node alone is no ground for a move."""
+    scene = Scene()
+    scene.meter.samples = [Sample({"instance": "bad"}, value), Sample({"instance": "good"}, 0.1)]
+
+    async with scene.running(a_policy(strategies=[BY_QUERY], metricsProviders=PROMETHEUS)):
+        await scene.run()
+
+    assert scene.meter.asked == [("http://prometheus:9090", "load")]
+    assert scene.statuses.statuses[POLICY]["lastRun"]["failures"] == []
+    assert scene.evictor.evicted == []
+
+
+@pytest.mark.parametrize(
+    ("strategy", "source"), [(BY_METRICS, "KubernetesMetrics"), (BY_QUERY, "Prometheus")]
+)
+def test_a_source_that_no_provider_offers_is_refused(strategy, source):
+    """The sentence says where to add it."""
+    with pytest.raises(ConfigurationError, match=rf"metricsUtilization.source: {source} is not among"):
+        Scene().rebalancers.check(a_policy(strategies=[strategy]))
