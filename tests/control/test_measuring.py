@@ -90,6 +90,17 @@ async def test_a_run_moves_by_what_is_measured():
     assert len(scene.evictor.evicted) == 1
 
 
+async def test_a_cluster_without_the_metrics_api_is_no_cluster_without_load():
+    """Whatever the answer's words, there are no measurements, and the sentence says what to look for."""
+    clock, meter = FakeClock(), FakeMeter()
+    meter.answer = Answer(Verdict.GONE)
+
+    found = await Collector(meter, clock).measure(a_spec())
+
+    assert (found.nodes, found.pods) == (None, None)
+    assert found.problem == "the cluster does not serve metrics.k8s.io; is there a metrics-server?"
+
+
 @pytest.mark.parametrize(
     ("strategy", "providers", "sentence"),
     [

@@ -48,6 +48,22 @@ async def everything(scene: Scene) -> None:
     await a_gang(scene, "gang", 2, cpu="10m")
     await until_phase(scene, "gang", "Running")
     await a_pod_of_an_extender(scene)
+    await a_run_by_measurements(scene)
+
+
+async def a_run_by_measurements(scene: Scene) -> None:
+    """The metrics API is asked, whether or not somebody serves it."""
+    measured = {
+        "name": "LowNodeUtilization",
+        "args": {
+            "thresholds": {"cpu": 20},
+            "targetThresholds": {"cpu": 50},
+            "metricsUtilization": {"source": "KubernetesMetrics"},
+        },
+    }
+    provider = {"source": "KubernetesMetrics"}
+    spec = scene.rebalancing(measured, mode="DryRun", metricsProviders=[provider])
+    await scene.runs(await scene.policy(spec, "measured"), 1)
 
 
 async def a_pod_of_an_extender(scene: Scene) -> None:
@@ -115,4 +131,5 @@ async def a_prediction(scene: Scene) -> tuple[str, str]:
         name, 4
     )  # some seconds: the lease is renewed, and records above their number are deleted
     assert await scene.running(app="web") == [old, old]
+    await a_run_by_measurements(scene)
     return name, old

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
-from plimsoll.control.ports import Clock, Meter, Reading
+from plimsoll.control.ports import Answer, Clock, Meter, Reading, Verdict
 from plimsoll.framework.strategy_context import Measurements
 
 #: Seconds between two readings, seconds after which one is too old, and in which half its weight is gone.
@@ -50,7 +50,7 @@ class Collector:
             await self._collect()
             answer, readings = await self._meter.pods()
             now = self._clock.now()
-            problem = self._problem or answer.message
+            problem = self._problem or _sentence(answer)
             if not self._problem:
                 nodes = {name: dict(each.usage) for name, each in self._nodes.items() if _is_fresh(each, now)}
             if answer.is_done:
@@ -60,7 +60,7 @@ class Collector:
                 (each.prometheus.url for each in spec.metrics_providers if each.prometheus is not None), ""
             )
             answer, found = await self._meter.query(url, sources[PROMETHEUS])
-            problem = problem or answer.message
+            problem = problem or _sentence(answer)
             samples = found if answer.is_done else None
         return Measurements(nodes=nodes, pods=pods, samples=samples, problem=problem)
 
@@ -69,7 +69,7 @@ class Collector:
         if self._read_at is not None and now - self._read_at < PERIOD_S / 2:
             return
         answer, readings = await self._meter.nodes()
-        self._problem = "" if answer.is_done else answer.message
+        self._problem = _sentence(answer)
         if answer.is_done:
             elapsed = 0.0 if self._read_at is None else now - self._read_at
             self._nodes = {each.name: self._smoothed(each, elapsed) for each in readings}
@@ -102,6 +102,15 @@ def source_of(args: Mapping[str, object]) -> tuple[str, str]:
     prometheus = metrics.get("prometheus")
     query = prometheus.get("query") if isinstance(prometheus, Mapping) else ""
     return str(metrics.get("source") or ""), str(query or "")
+
+
+def _sentence(answer: Answer) -> str:
+    """Why there is no answer, "" when there is one."""
+    if answer.is_done:
+        return ""
+    if answer.verdict is Verdict.GONE:
+        return "the cluster does not serve metrics.k8s.io; is there a metrics-server?"
+    return answer.message or f"the answer was {answer.verdict}"
 
 
 def _asked(strategy: object) -> tuple[str, str]:

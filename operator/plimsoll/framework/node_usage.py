@@ -134,6 +134,8 @@ class MeasuredUsage:
             used = {"cpu": sample["cpu"], "memory": sample["memory"], "pods": pods}
             used = {name: used[name] for name in self.resources}
             found.append(NodeUsage(node, used, capacity_of(node, self.resources)))
+        if not found and context.nodes:
+            raise UsageError(_because("the metrics API has a recent measurement of no node", context))
         return found
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:

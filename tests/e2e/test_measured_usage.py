@@ -1,0 +1,110 @@
+"""Rebalancing by real load: what the metrics API tells, not what pods request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from e2e.conftest import define
+from e2e.polling import eventually
+from e2e.scene import LABEL, Scene
+from e2e.speaking import speaking
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import StartDevCluster
+    from e2e.operating import Operator
+    from e2e.scene import Obj
+
+pytestmark = pytest.mark.e2e
+
+#: A simulated kubelet runs the pods, and the development cluster tells what they use by this annotation.
+KUBELET, USAGE = "devcluster.plimsoll.dev/kubelet", "devcluster.plimsoll.dev/usage"
+
+
+def by_load(**providers: object) -> Obj:
+    """LowNodeUtilization by the metrics API."""
+    return {
+        "name": "LowNodeUtilization",
+        "args": {
+            "thresholds": {"cpu": 20},
+            "targetThresholds": {"cpu": 60},
+            "metricsUtilization": {"source": "KubernetesMetrics"},
+            **providers,
+        },
+    }
+
+
+async def a_measured_node(scene: Scene, suffix: str) -> str:
+    """A node with a simulated kubelet."""
+    name = f"{scene.name}-{suffix}"
+    room = {"cpu": "4", "memory": "16Gi", "pods": "50"}
+    node: Obj = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, LABEL: scene.name},
+            "annotations": {KUBELET: "simulated"},
+        },
+        "status": {"capacity": room, "allocatable": room},
+    }
+    await scene.make("/api/v1/nodes", node)
+    return name
+
+
+async def test_pods_leave_the_node_that_is_busy_whatever_they_request(
+    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator]
+) -> None:
+    """Four pods request a tenth of a core and use nine: by load alone one node is full."""
+    cluster = start_devcluster()
+    async with speaking(cluster.kubeconfig) as speaker:
+        await define(speaker)
+        operator = start_operator(cluster.kubeconfig)
+        scene = await Scene(speaker).begin()
+        old = await a_measured_node(scene, "old")
+        await scene.scheduling()
+        template: Obj = {
+            "metadata": {"labels": {"app": "web"}, "annotations": {USAGE: "cpu=900m,memory=100Mi"}},
+            "spec": scene.pod_spec(cpu="100m"),
+        }
+        document: Obj = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "web"},
+            "spec": {"replicas": 4, "selector": {"matchLabels": {"app": "web"}}, "template": template},
+        }
+        await scene.make(scene.path("deployments", "/apis/apps/v1"), document)
+        assert await scene.until_running(4, app="web") == [old] * 4
+        await a_measured_node(scene, "new")
+
+        policy = await scene.policy(
+            scene.rebalancing(by_load(), metricsProviders=[{"source": "KubernetesMetrics"}])
+        )
+
+        nodes = await eventually(
+            lambda: scene.running(app="web"), lambda found: len(found) == 4 and len(set(found)) == 2
+        )
+        assert max(Counter(nodes).values()) < 4
+        status = await scene.policy_status(policy)
+        assert status["lastRun"].get("failures", []) == []
+        assert operator.terminate() == 0
+
+
+async def test_a_cluster_without_the_metrics_api_degrades_the_strategy_only(scene: Scene) -> None:
+    """A sentence in the status, and no eviction; served without readings is no better than not served."""
+    await scene.node("a")
+    await scene.node("b")
+    name = await scene.policy(
+        scene.rebalancing(by_load(), metricsProviders=[{"source": "KubernetesMetrics"}])
+    )
+
+    status = await scene.runs(name, 1)
+
+    (failure,) = status["lastRun"]["failures"]
+    assert failure["name"] == "LowNodeUtilization"
+    assert "metrics API" in failure["message"]
