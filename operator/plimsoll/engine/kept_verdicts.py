@@ -76,6 +76,10 @@ class KeptVerdicts:
         """The codes of a filter plugin that took part in the latest renewal, shape (N,)."""
         return self._codes[plugin]
 
+    def agrees_everywhere(self, plugin: str) -> bool:
+        """Whether a plugin that looks at nodes only is known to refuse none."""
+        return plugin in self._quiet
+
     def node_codes(self) -> dict[str, IntArray]:
         """The codes of the filter plugins that look at nodes only, by name, as far as they are known."""
         return {

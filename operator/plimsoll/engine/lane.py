@@ -229,6 +229,10 @@ class Lane:
         """The codes of a filter plugin that took part in the latest refresh, shape (N,)."""
         return self._verdicts.codes(plugin)
 
+    def agrees_everywhere(self, plugin: str) -> bool:
+        """Whether a filter plugin that looks at nodes only is known to refuse none."""
+        return self._verdicts.agrees_everywhere(plugin)
+
     def node_codes(self) -> dict[str, IntArray]:
         """The codes of the filter plugins that look at nodes only, by name, as far as they are known."""
         return self._verdicts.node_codes()

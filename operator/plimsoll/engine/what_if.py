@@ -138,7 +138,10 @@ class LaneWhatIf:
             if here.any():
                 requested = requested.copy()
                 requested[here] += amounts[known[here], : requested.shape[1]]
-        snapshot = Snapshot(self._lane.cluster).at(rows).if_requested(requested)
+        snapshot = Snapshot(self._lane.cluster)
+        if len(rows) < len(snapshot):
+            snapshot = snapshot.at(rows)
+        snapshot = snapshot.if_requested(requested)
         filters = self._lane.profile.filter
         kinds: IntArray = np.zeros(len(rows), dtype=np.int64)
         for position in range(len(filters) - 1, -1, -1):
@@ -146,6 +149,8 @@ class LaneWhatIf:
             if plugin.name in self._lane.skipped or not _knows_sums(plugin):
                 continue
             if plugin.reads is Reads.NODE:
+                if self._lane.agrees_everywhere(plugin.name):
+                    continue
                 codes = self._lane.codes(plugin.name)[rows]
             else:
                 with calling(plugin.name, "Filter"):
