@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.slow,  # a whole life of an installation
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
 ]
 
 Obj = dict[str, Any]
@@ -57,7 +57,7 @@ async def told(command: str, environment: dict[str, str]) -> str:
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        said, _ = await asyncio.wait_for(process.communicate(), 150)
+        said, _ = await asyncio.wait_for(process.communicate(), 300)
     except TimeoutError:
         process.kill()
         said, _ = await process.communicate()
