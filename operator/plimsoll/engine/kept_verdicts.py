@@ -236,5 +236,4 @@ class KeptVerdicts:
 
 def _note(failed: PositionArray, position: int, codes: IntArray) -> None:
     """Where a plugin refuses, and none before it does, it is the first."""
-    refused = np.flatnonzero(codes)
-    failed[refused] = np.minimum(failed[refused], position)
+    np.putmask(failed, (codes != 0) & (failed > position), position)
