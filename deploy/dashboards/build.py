@@ -1,0 +1,108 @@
+"""Write the dashboards that Grafana reads from panels.yaml beside this file: ``python build.py``."""
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+HERE = Path(__file__).parent
+Obj = dict[str, Any]
+
+#: Grafana's grid is 24 wide: panels a row by kind, and their height.
+WIDTH, HEIGHT = {"stat": 6, "timeseries": 8}, {"stat": 4, "timeseries": 8}
+
+SOURCE: Obj = {"type": "prometheus", "uid": "${datasource}"}
+JOB = "label_values(plimsoll_leader_election_master_status, job)"
+
+
+def dashboards() -> dict[str, str]:
+    """The JSON of each dashboard by file name."""
+    described = yaml.safe_load((HERE / "panels.yaml").read_text(encoding="utf-8"))
+    return {
+        f"{_slug(title)}.json": json.dumps(_dashboard(title, one), indent=1, ensure_ascii=False) + "\n"
+        for title, one in described.items()
+    }
+
+
+def _slug(title: str) -> str:
+    return title.lower().replace(" ", "-")
+
+
+def _dashboard(title: str, described: Mapping[str, Any]) -> Obj:
+    return {
+        "uid": f"plimsoll-{_slug(title)}",
+        "title": f"Plimsoll / {title}",
+        "tags": ["plimsoll"],
+        "schemaVersion": 39,
+        "editable": False,
+        "refresh": "30s",
+        "time": {"from": "now-3h", "to": "now"},
+        "links": [{"type": "dashboards", "tags": ["plimsoll"], "title": "Plimsoll", "asDropdown": True}],
+        "templating": {
+            "list": [
+                {"name": "datasource", "type": "datasource", "query": "prometheus"},
+                *(_variable(name, query) for name, query in {"job": JOB, **described["variables"]}.items()),
+            ]
+        },
+        "panels": list(_panels(described["rows"])),
+    }
+
+
+def _variable(name: str, query: str) -> Obj:
+    return {
+        "name": name,
+        "type": "query",
+        "datasource": SOURCE,
+        "query": query,
+        "refresh": 2,
+        "includeAll": True,
+        "multi": True,
+        "allValue": ".+",
+        "current": {"text": "All", "value": "$__all"},
+    }
+
+
+def _panels(rows: Mapping[str, Mapping[str, Obj]]) -> Iterator[Obj]:
+    """Row after row, each panel to the right of the one before as long as there is room."""
+    number, top = count(1), 0
+    for heading, panels in rows.items():
+        yield {
+            "id": next(number),
+            "type": "row",
+            "title": heading,
+            "gridPos": {"x": 0, "y": top, "w": 24, "h": 1},
+        }
+        left, top, height = 0, top + 1, 0
+        for title, panel in panels.items():
+            kind = panel.get("kind", "timeseries")
+            if left + WIDTH[kind] > 24:
+                left, top, height = 0, top + height, 0
+            place = {"x": left, "y": top, "w": WIDTH[kind], "h": HEIGHT[kind]}
+            yield _panel(next(number), title, kind, panel, place)
+            left, height = left + WIDTH[kind], max(height, HEIGHT[kind])
+        top += height
+
+
+def _panel(number: int, title: str, kind: str, panel: Mapping[str, Any], place: Obj) -> Obj:
+    queries = panel.get("queries") or {panel.get("legend", title): panel["query"]}
+    return {
+        "id": number,
+        "type": kind,
+        "title": title,
+        "description": panel.get("help", ""),
+        "datasource": SOURCE,
+        "gridPos": place,
+        "fieldConfig": {"defaults": {"unit": panel.get("unit", "short"), "min": 0}, "overrides": []},
+        "targets": [
+            {"refId": chr(ord("A") + index), "datasource": SOURCE, "expr": query, "legendFormat": legend}
+            for index, (legend, query) in enumerate(queries.items())
+        ],
+    }
+
+
+if __name__ == "__main__":
+    for name, text in dashboards().items():
+        (HERE / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,147 @@
+"""deploy/dashboards: what its description says, of metrics that exist, the same by each way to install it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from deploy.manifests import DEPLOY, Obj, of_kind, parsed, run, templated
+from deploy.tools import ROOT
+from plimsoll.testing.metric_pages import families
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILES = sorted((DEPLOY / "dashboards").glob("*.json"))
+MONITORING = ("serviceMonitor.enabled=true", "prometheusRule.enabled=true", "dashboards.enabled=true")
+
+#: Labels that Prometheus adds when it scrapes, and a histogram's own.
+SCRAPED = {"job", "instance", "namespace", "le"}
+
+
+def panels(dashboard: Obj) -> list[Obj]:
+    """The panels that show something."""
+    return [each for each in dashboard["panels"] if each["type"] != "row"]
+
+
+def expressions() -> list[tuple[str, str]]:
+    """Every query of every dashboard, with where it is."""
+    return [
+        (f"{path.stem}: {panel['title']}: {target['legendFormat']}", target["expr"])
+        for path in FILES
+        for panel in panels(json.loads(path.read_text(encoding="utf-8")))
+        for target in panel["targets"]
+    ]
+
+
+def unknown(expression: str) -> set[str]:
+    """Names of metrics and labels in an expression that no metric of ours has."""
+    known: dict[str, set[str]] = {}
+    for family, labels in families():
+        endings = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}.get(family.type, ("",))
+        known.update({family.name + ending: {*labels, *SCRAPED} for ending in endings})
+    found = set(re.findall(r"\bplimsoll_\w+", expression))
+    wrong = {name for name in found if name not in known}
+    labels = {label for name in found - wrong for label in known[name]} | SCRAPED
+    for chosen in re.findall(r"\{([^}]*)\}", expression):
+        wrong |= set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", chosen)) - labels
+    for grouped in re.findall(r"\b(?:by|on|without|ignoring) \(([^)]*)\)", expression):
+        wrong |= {each.strip() for each in grouped.split(",")} - labels
+    return wrong
+
+
+def test_the_files_are_what_the_description_says() -> None:
+    """Else: make dashboards."""
+    scope: dict[str, Any] = {"__file__": str(DEPLOY / "dashboards/build.py"), "__name__": "build"}
+    exec(compile((DEPLOY / "dashboards/build.py").read_text(encoding="utf-8"), "build.py", "exec"), scope)
+
+    assert {path.name: path.read_text(encoding="utf-8") for path in FILES} == scope["dashboards"]()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_dashboard_can_be_read(path: Path) -> None:
+    """Panels beside one another, none on another; identifiers of their own; variables that exist."""
+    dashboard = json.loads(path.read_text(encoding="utf-8"))
+    names = {each["name"] for each in dashboard["templating"]["list"]}
+    taken: set[tuple[int, int]] = set()
+    for panel in dashboard["panels"]:
+        place = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not cells & taken, panel["title"]
+        assert place["x"] + place["w"] <= 24
+        taken |= cells
+    used = set(re.findall(r"\$(\w+)", json.dumps([panel["targets"] for panel in panels(dashboard)])))
+
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+    assert used - {"__rate_interval"} == names - {"datasource"}
+    assert len(panels(dashboard)) >= 5
+
+
+def test_every_query_asks_for_metrics_and_labels_that_exist() -> None:
+    """A misspelt name is an empty panel, and nobody knows why."""
+    assert {where: unknown(query) for where, query in expressions() if unknown(query)} == {}
+
+    assert unknown('sum by (nobody) (plimsoll_watch_lists_total{resuorce="pods"})') == {"nobody", "resuorce"}
+    assert unknown("rate(plimsoll_watch_lists[5m])") == {"plimsoll_watch_lists"}
+
+
+def component(folder: Path) -> list[Obj]:
+    """What the component for monitoring adds."""
+    (folder / "kustomization.yaml").write_text(
+        yaml.safe_dump({"components": [os.path.relpath(DEPLOY / "components/monitoring", folder)]})
+    )
+    return parsed(run("kubectl", "kustomize", str(folder)))
+
+
+def test_the_chart_brings_what_the_component_does(tmp_path: Path) -> None:
+    """The same dashboards and alerts; what is scraped is the Service that each has."""
+    ours, charts = component(tmp_path), parsed(templated("", "--set", ",".join(MONITORING)))
+
+    def contents(objects: list[Obj], kind: str, field: str) -> Any:
+        (one,) = of_kind(objects, kind)
+        return one[field]
+
+    assert contents(ours, "ConfigMap", "data") == contents(charts, "ConfigMap", "data")
+    assert set(contents(ours, "ConfigMap", "data")) == {path.name for path in FILES}
+    assert contents(ours, "ConfigMap", "metadata")["labels"]["grafana_dashboard"] == "1"
+    assert contents(ours, "PrometheusRule", "spec") == contents(charts, "PrometheusRule", "spec")
+    (monitor,), services = of_kind(charts, "ServiceMonitor"), of_kind(charts, "Service")
+    (service,) = services
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    (access,) = parsed((DEPLOY / "components/metrics-access/service.yaml").read_text(encoding="utf-8"))
+    (own,) = of_kind(ours, "ServiceMonitor")
+    assert own["spec"]["selector"]["matchLabels"].items() <= access["metadata"]["labels"].items()
+    for one, served in ((monitor, service), (own, access)):
+        ports = {port["name"] for port in served["spec"]["ports"]}
+        assert {endpoint["port"] for endpoint in one["spec"]["endpoints"]} <= ports
+
+
+def test_nothing_of_it_comes_uncalled() -> None:
+    """A cluster without the Prometheus Operator does not know these kinds."""
+    kinds = {each["kind"] for each in parsed(templated(""))}
+
+    assert not kinds & {"ServiceMonitor", "PrometheusRule", "ConfigMap"}
+
+
+def test_runbooks_may_be_read_elsewhere() -> None:
+    """The chart's value goes before each page's name."""
+    chosen = (
+        "--set",
+        "prometheusRule.enabled=true,prometheusRule.runbookUrl=https://wiki.example.com/runbooks/",
+    )
+    (rule,) = of_kind(parsed(templated("", *chosen)), "PrometheusRule")
+    urls = [each["annotations"]["runbook_url"] for each in rule["spec"]["groups"][0]["rules"]]
+
+    assert all(re.fullmatch(r"https://wiki\.example\.com/runbooks/Plimsoll\w+\.md", url) for url in urls), (
+        urls
+    )
+    assert all((ROOT / "docs/runbooks" / url.rpartition("/")[2]).is_file() for url in urls)
