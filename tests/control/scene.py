@@ -25,6 +25,7 @@ from plimsoll.testing.fakes import (
     FakeClock,
     FakeEvictor,
     FakeMeter,
+    FakeNodeCloser,
     FakePolicyStatuses,
     FakeRecorder,
     FakeRecords,
@@ -71,6 +72,7 @@ class Scene:
         self.clock = FakeClock()
         self.records = FakeRecords(*documents)
         self.evictor = FakeEvictor()
+        self.closer = FakeNodeCloser()
         self.recorder = FakeRecorder()
         self.statuses = FakePolicyStatuses()
         self.observer = RememberingObserver()
@@ -89,6 +91,7 @@ class Scene:
             forecast=profile,
             keeper=self.keeper,
             evictor=self.evictor,
+            closer=self.closer,
             recorder=self.recorder,
             statuses=self.statuses,
             meter=self.meter,

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from e2e.extending import Extender, extenders_served, with_extenders
 from e2e.ganging import a_gang, until_phase
 from e2e.polling import eventually
-from e2e.scene import POLICIES
+from e2e.scene import POLICIES, Scene
 from e2e.speaking import MERGE
 
 if TYPE_CHECKING:
-    from e2e.scene import Obj, Scene
+    from e2e.scene import Obj
 
 #: What an operator is granted and does not use in these stories.
 LATER = {("patch", "events.k8s.io", "events")}  # the count of an event that comes again after a minute
@@ -49,6 +49,7 @@ async def everything(scene: Scene) -> None:
     await until_phase(scene, "gang", "Running")
     await a_pod_of_an_extender(scene)
     await a_run_by_measurements(scene)
+    await an_emptied_node(scene)
 
 
 async def a_run_by_measurements(scene: Scene) -> None:
@@ -64,6 +65,36 @@ async def a_run_by_measurements(scene: Scene) -> None:
     provider = {"source": "KubernetesMetrics"}
     spec = scene.rebalancing(measured, mode="DryRun", metricsProviders=[provider])
     await scene.runs(await scene.policy(spec, "measured"), 1)
+
+
+async def an_emptied_node(scene: Scene) -> None:
+    """Closed, emptied, closed still."""
+    apart = await Scene(scene.speaker).begin()
+    _, idle = await consolidation(apart)
+    await apart.until_finished(2)
+    assert "plimsoll.dev/consolidating" in [each["key"] for each in await taints_of(apart, idle)]
+
+
+async def consolidation(scene: Scene) -> tuple[str, str]:
+    """A busy node and a little used one, and a policy that empties it; their names."""
+    busy = await scene.node("busy")
+    await scene.scheduling()
+    labels = {"set": "web"}
+    await scene.deployment("db", 1, labels=labels, cpu="1500m")
+    await scene.change_node(busy, {"spec": {"unschedulable": True}})
+    idle = await scene.node("idle")
+    for name in ("api", "job"):
+        await scene.deployment(name, 1, labels=labels)
+    await scene.change_node(busy, {"spec": {"unschedulable": None}})
+    await scene.policy(scene.rebalancing("ConsolidateNodes", evictor={"minReplicas": 1}), "consolidation")
+    return busy, idle
+
+
+async def taints_of(scene: Scene, node: str) -> list[Obj]:
+    """The taints of a node."""
+    found = (await scene.speaker.request("GET", f"/api/v1/nodes/{node}")).accepted()
+    taints: list[Obj] = found["spec"].get("taints", [])
+    return taints
 
 
 async def a_pod_of_an_extender(scene: Scene) -> None:

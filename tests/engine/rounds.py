@@ -109,7 +109,10 @@ def live(cluster, policy, *, cycles=60, seed=0):
                 continue
             pod = cluster.displace(move.pod.uid)
             waiting = replacement_of(pod, cluster)
+            if present.is_directed:
+                scheduler.nominations.add(waiting, present.target)
             decision = scheduler.schedule(waiting)
+            scheduler.nominations.remove(waiting.uid)
             if decision.outcome is not Outcome.SCHEDULED:
                 story.pending.append(move)
                 continue

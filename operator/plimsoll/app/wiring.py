@@ -30,6 +30,7 @@ from plimsoll.adapters.recording import EventRecorder
 from plimsoll.adapters.records import EvictionRecords
 from plimsoll.adapters.resources import WATCHED
 from plimsoll.adapters.session import Session, connected
+from plimsoll.adapters.tainting import NodeTainter
 from plimsoll.adapters.timekeeping import SeededRandomness, SystemClock, ThreadComputer
 from plimsoll.adapters.watching import Reflector
 from plimsoll.app import extensions
@@ -187,6 +188,7 @@ class Operator:
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
             keeper=keeper,
             evictor=PodEvictor(session),
+            closer=NodeTainter(session, self.clock),
             recorder=self.recorder,
             statuses=statuses,
             meter=UsageMeter(session),

@@ -99,6 +99,16 @@ class Evictor(Protocol):
         """POST the eviction, for this very pod (by uid)."""
 
 
+class NodeCloser(Protocol):
+    """Keeps new pods away from nodes that are being emptied."""
+
+    async def close(self, node: str) -> Answer:
+        """Set our taint; DONE when it is there already."""
+
+    async def reopen(self, node: str) -> Answer:
+        """Remove our taint; DONE when there is none."""
+
+
 class Preemptor(Protocol):
     """Removes victims of preemption."""
 

@@ -17,12 +17,21 @@ from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.control import timing
 from plimsoll.control.approving import APPROVED, REJECTED, Approvals, move_of
+from plimsoll.control.closing import ClosedNodes
 from plimsoll.control.configuring import WHERE, rebalancing_of
 from plimsoll.control.holding import Holds
 from plimsoll.control.keeping import Record, RecordKeeper
 from plimsoll.control.measuring import Collector, wants_metrics_api
 from plimsoll.control.moving import POLICY_CHANGED, Mover
-from plimsoll.control.ports import Clock, Computer, Evictor, Meter, PolicyStatusWriter, Recorder
+from plimsoll.control.ports import (
+    Clock,
+    Computer,
+    Evictor,
+    Meter,
+    NodeCloser,
+    PolicyStatusWriter,
+    Recorder,
+)
 from plimsoll.control.recovering import recover
 from plimsoll.control.remembering import memory_of
 from plimsoll.control.reporting import run_status
@@ -85,6 +94,7 @@ class Rebalancers:
         forecast: Profile,
         keeper: RecordKeeper,
         evictor: Evictor,
+        closer: NodeCloser,
         recorder: Recorder,
         statuses: PolicyStatusWriter,
         meter: Meter,
@@ -129,6 +139,9 @@ class Rebalancers:
             holds=self._holds,
             sender=self._sender,
             clock=clock,
+        )
+        self._closed = ClosedNodes(
+            cache=cache, keeper=keeper, closer=closer, strategies=strategies, clock=clock, observer=observer
         )
         self._troubles: dict[str, dict[str, str]] = {}
         self._one_run = asyncio.Lock()
@@ -233,6 +246,7 @@ class Rebalancers:
             try:
                 self._verification.expire(now)
                 await self.keeper.catch_up()
+                await self._closed.look_after()
                 if now - tidied >= TIDY_S:
                     tidied = now
                     await self._tidy()
@@ -331,6 +345,15 @@ class Rebalancers:
                 self._observer.record_dropped(name, "breaker")
 
     async def _carry_out(self, policy: SchedulingPolicy, totals: RunTotals, memory: Memory) -> None:
+        closed: dict[str, str] = {}  # nodes by the bundle that empties them
+        try:
+            await self._carry_out_all(policy, totals, memory, closed)
+        finally:
+            self._closed.done(closed.values())
+
+    async def _carry_out_all(
+        self, policy: SchedulingPolicy, totals: RunTotals, memory: Memory, closed: dict[str, str]
+    ) -> None:
         name = policy.metadata.name
         broken: set[str] = set()  # bundles of which a move was not made: the rest of them stays
         for move in totals.plan.moves:
@@ -338,6 +361,11 @@ class Rebalancers:
                 return  # changed, suspended or deleted meanwhile: the rest is dropped
             if move.bundle in broken:
                 continue
+            if self._closed.concerns(move) and move.bundle not in closed:
+                closed[move.bundle] = move.source
+                if not await self._closed.close(move.source):
+                    broken.add(move.bundle)
+                    continue
             record = await self.keeper.open(move, name, Mode.ENFORCE, totals.cycle)
             if record is not None and await self._mover.make(
                 record, move, lambda: self._asked_for(policy), memory, totals.evicted
@@ -345,6 +373,8 @@ class Rebalancers:
                 totals.evicted += 1
             elif move.bundle:
                 broken.add(move.bundle)
+                if move.bundle in closed:
+                    await self._closed.reopen(move.source)
 
     # -- approval ------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Descheduling strategies and the evictor, one file each, under their upstream names."""
 
 from plimsoll.framework.strategy import Strategy
+from plimsoll.strategies.consolidate_nodes import ConsolidateNodes
 from plimsoll.strategies.default_evictor import DefaultEvictor
 from plimsoll.strategies.follow_score import FollowScore
 from plimsoll.strategies.high_node_utilization import HighNodeUtilization
@@ -19,6 +20,7 @@ from plimsoll.strategies.remove_pods_violating_topology_spread_constraint import
 )
 
 IN_TREE: tuple[type[Strategy], ...] = (
+    ConsolidateNodes,
     FollowScore,
     HighNodeUtilization,
     LowNodeUtilization,

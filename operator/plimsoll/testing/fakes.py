@@ -329,6 +329,35 @@ class FakeMeter:
         return self.answer, self.samples if self.answer.is_done else ()
 
 
+class FakeNodeCloser:
+    """Obeys at once.
+
+    Attributes:
+        done: What was asked for, in order: ``("close", node)`` or ``("reopen", node)``.
+        answer: What the next writes are told.
+        when_done: Told each write that was taken.
+    """
+
+    def __init__(self, answer: Answer = DONE) -> None:
+        self.done: list[tuple[str, str]] = []
+        self.answer = answer
+        self.when_done: Callable[[str, str], None] = lambda _verb, _node: None
+
+    async def close(self, node: str) -> Answer:
+        """Close a node."""
+        return self._do("close", node)
+
+    async def reopen(self, node: str) -> Answer:
+        """Open a node."""
+        return self._do("reopen", node)
+
+    def _do(self, verb: str, node: str) -> Answer:
+        if self.answer.is_done:
+            self.done.append((verb, node))
+            self.when_done(verb, node)
+        return self.answer
+
+
 class FakeRecords:
     """Eviction records in memory.
 

@@ -10,8 +10,15 @@ from typing import Any, ClassVar
 import hypothesis.strategies as st
 from hypothesis import given
 
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.decision import Ranking
+from plimsoll.engine.moves import replacement_of
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.prospecting import ForkProspects
 from plimsoll.engine.strategy_run import run_strategy
+from plimsoll.framework import Cluster, Registry
 from plimsoll.framework.args import NoArgs
+from plimsoll.framework.prospects import Nowhere
 from plimsoll.framework.strategy import Bundle, Candidate, Evictor, Proposal, Refusal, Strategy, Verdict
 from plimsoll.framework.strategy_context import (
     Planner,
@@ -23,6 +30,8 @@ from plimsoll.framework.strategy_registry import StrategyRegistry
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
 from plimsoll.model.pod_info import PodInfo
+from plimsoll.plugins import DEFAULT_PLUGINS
+from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.testing.builders import a_cluster
 from plimsoll.testing.conformance import LAWFUL, some_cluster
 
@@ -42,6 +51,22 @@ class _Protects(Evictor):
         return Refusal("Protected", "right before") if pod.labels.get("app") == "batch" else None
 
 
+def _prospects(cluster: Cluster) -> ForkProspects:
+    """What the scheduler says with its default plugins."""
+    defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
+    profile = build_profile(ProfileConfig("default-scheduler"), Registry(PLUGINS), defaults)
+    scheduler = Scheduler(profile, cluster)
+
+    def ranked(pod: PodInfo, source: str) -> Ranking:
+        cluster.displace(pod.uid)
+        try:
+            return scheduler.rank(replacement_of(pod, cluster))
+        finally:
+            cluster.place(pod, source)
+
+    return ForkProspects(cluster, {"default-scheduler": profile}, ranked)
+
+
 class StrategyConformance:
     """The laws of every strategy; set ``strategy`` to an instance that finds something to do."""
 
@@ -52,6 +77,8 @@ class StrategyConformance:
     ) -> list[Candidate]:
         """What it proposes when everything gets that verdict; accepted pods leave."""
         cluster = a_cluster(nodes, [pod for pod in pods if not pod.is_terminal])
+        only = getattr(self.strategy, "planners", None)
+        planner = planner if only is None or planner in only else min(only)
         ended = [cluster.templates.info(pod) for pod in pods if pod.is_terminal]
         context = StrategyContext(
             cluster=cluster,
@@ -60,6 +87,7 @@ class StrategyConformance:
             evictors=(_Protects(),),
             planner=planner,
             unplaced=UnplacedPods(ended),
+            prospects=_prospects(cluster) if planner is Planner.PROVEN else Nowhere(),
         )
         proposed: list[Candidate] = []
 

@@ -1,0 +1,185 @@
+"""ConsolidateNodes: nodes of little use are emptied completely, or not touched.
+
+Formula::
+
+    candidate = requested[r] <= thresholds[r] % of allocatable[r] for all r, the least used first
+    place     = a node in use, feasible for the scheduler with all moves so far made, on which then
+                requested[r] + pod[r] <= (100 - headroomPercent) % of allocatable[r] for all r
+    target    = the most used such node, and among equals the one with the highest score
+
+All pods of the node go, each to its proven place, or none of them.
+
+Units: percent of a node's allocatable; requests, not usage.
+Edges: pods of DaemonSets and static pods stay, pods on their way out do not count; one pod that is
+protected, or finds no place, keeps its node as it is. Nodes in use are those with pods that could leave:
+an empty node is no target, nor is one with the taint ``plimsoll.dev/consolidating``. A node with the
+annotation ``cluster-autoscaler.kubernetes.io/scale-down-disabled: "true"`` or
+``karpenter.sh/do-not-disrupt: "true"`` is left alone. The limits of the policy hold, but for ``perNode``.
+Source: our own; descheduler's issues 725 and 1461 ask for it. The annotations are those of
+cluster-autoscaler 1.36 and Karpenter 1.8.
+Differs: there is nothing upstream to differ from; planner Proven only.
+"""
+
+from typing import ClassVar, Self
+
+import numpy as np
+from pydantic import Field, StrictInt, model_validator
+
+from plimsoll.framework import (
+    Bundle,
+    IntArray,
+    Node,
+    Planner,
+    PluginArgs,
+    PodInfo,
+    Refusal,
+    Strategy,
+    StrategyContext,
+    StrategyKind,
+    Verdict,
+    low_to_high,
+)
+from plimsoll.framework.closing import is_closed
+from plimsoll.framework.node_usage import NodeUsage, RequestedUsage
+from plimsoll.framework.node_utilization import Percentages, check_thresholds
+from plimsoll.framework.strategy import Candidate, Candidates
+from plimsoll.framework.strategy_context import Protected
+
+#: What says of a node that it is to be left alone.
+LEFT_ALONE = ("cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt")
+
+#: Marks a pod that mirrors a static one.
+MIRROR = "kubernetes.io/config.mirror"
+
+
+class ConsolidateNodesArgs(PluginArgs):
+    """Arguments; there are none upstream."""
+
+    thresholds: Percentages = Field(
+        default={"cpu": 50, "memory": 50},
+        description="Percent by resource, up to which a node is worth emptying; its keys are what counts on"
+        " targets.",
+    )
+    headroom_percent: StrictInt = Field(
+        default=10, ge=0, le=99, description="Percent of each of these resources that targets keep free."
+    )
+    nodes: StrictInt = Field(default=1, ge=1, description="Nodes to empty in one cycle, at most.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        check_thresholds(self.thresholds)
+        return self
+
+
+class ConsolidateNodes(Strategy):
+    """Empty nodes of little use, all of a node or nothing."""
+
+    name: ClassVar = "ConsolidateNodes"
+    kind: ClassVar = StrategyKind.BALANCE
+    args_model: ClassVar = ConsolidateNodesArgs
+    planners: ClassVar = frozenset({Planner.PROVEN})
+    empties_nodes: ClassVar = True
+
+    def __init__(self, args: ConsolidateNodesArgs) -> None:
+        self.args = args
+        self._usage = RequestedUsage(args.thresholds)
+
+    def candidates(self, context: StrategyContext) -> Candidates:
+        """One bundle for each node that can be emptied."""
+        found = self._usage.nodes(context)
+        targets = {
+            each.name
+            for each in found
+            if not is_closed(each.node) and any(map(_may_leave, context.placed(each.name)))
+        }
+        sources = [each for each in found if each.name in targets and self._is_source(each)]
+        sources.sort(key=lambda each: (max(self._shares(each)), each.name))
+        emptied, filled = 0, set[str]()
+        for source in sources:
+            if emptied == self.args.nodes:
+                return
+            if source.name in filled:
+                continue  # its pods have just come
+            bundle = self._bundle(source, targets - {source.name}, context)
+            if bundle is None:
+                continue
+            verdict = yield bundle
+            if verdict is Verdict.ACCEPTED:
+                emptied += 1
+                targets.discard(source.name)
+                filled |= {each.target for each in bundle.candidates}
+
+    def _is_source(self, usage: NodeUsage) -> bool:
+        annotations = usage.node.metadata.annotations
+        return not any(annotations.get(key) == "true" for key in LEFT_ALONE) and all(
+            usage.percent.get(name, 0.0) <= line for name, line in self.args.thresholds.items()
+        )
+
+    def _shares(self, usage: NodeUsage) -> list[float]:
+        return [usage.percent.get(name, 0.0) for name in self.args.thresholds]
+
+    def _bundle(self, source: NodeUsage, targets: set[str], context: StrategyContext) -> Bundle | None:
+        """All pods of the node with their places; None when one of them must stay."""
+        reason = "its node is little used: " + ", ".join(
+            f"{name} {usage:.0f}%"
+            for name, usage in zip(self.args.thresholds, self._shares(source), strict=True)
+        )
+        pods = [pod for pod in context.pods(source.name) if _may_leave(pod)]
+        if not all(context.is_evictable(pod, reason) and context.is_movable(pod, reason) for pod in pods):
+            return None
+        # The largest first: small ones fit into what is left.
+        pods.sort(key=lambda pod: (-self._bulk(pod, source.node, context), low_to_high(pod.pod), pod.key))
+        placed = []
+        with context.prospects.attempt() as attempt:
+            for pod in pods:
+                target = self._target(pod, targets, context)
+                if not target:
+                    message = (
+                        f"no other node in use takes it and keeps {self.args.headroom_percent}% free,"
+                        f" so node {source.name} is not emptied"
+                    )
+                    context.protected.append(Protected(pod, reason, Refusal("NoRoom", message)))
+                    return None
+                attempt.move(pod, target)
+                placed.append(Candidate(pod, source.name, reason, target))
+        return Bundle(tuple(placed))
+
+    def _bulk(self, pod: PodInfo, node: Node, context: StrategyContext) -> float:
+        """The largest share of the node that the pod requests."""
+        wanted, axes = self._wanted(pod, context)
+        row = context.cluster.rows[node.name]
+        room = context.cluster.allocatable[row, axes]
+        return float((wanted / np.maximum(room, 1)).max(initial=0.0))
+
+    def _target(self, pod: PodInfo, targets: set[str], context: StrategyContext) -> str:
+        """Where the pod goes, "" for nowhere."""
+        outlook = context.prospects.outlook(pod)
+        names = [] if outlook is None else [name for name in outlook.totals if name in targets]
+        if outlook is None or not names:
+            return ""
+        cluster = context.cluster
+        wanted, axes = self._wanted(pod, context)
+        rows = np.array([cluster.rows[name] for name in names], dtype=np.intp)
+        room = cluster.allocatable[rows[:, None], axes]
+        filled = cluster.requested[rows[:, None], axes] + wanted
+        # Of a resource that a node does not have nothing is used: the filters see to pods that want it.
+        shares = np.where(room > 0, filled / np.maximum(room, 1), 0.0).max(axis=1, initial=0.0)
+        fitting = [at for at in range(len(names)) if shares[at] <= 1 - self.args.headroom_percent / 100]
+        if not fitting:
+            return ""
+        return names[max(fitting, key=lambda at: (shares[at], outlook.totals[names[at]], -at))]
+
+    def _wanted(self, pod: PodInfo, context: StrategyContext) -> tuple[IntArray, list[int]]:
+        """What the pod requests of the resources with a threshold, and their axes."""
+        cluster = context.cluster
+        axes = [axis for name in self.args.thresholds if (axis := cluster.axis_of(name)) is not None]
+        return cluster.requests_row(pod.requests)[axes], axes
+
+
+def _may_leave(pod: PodInfo) -> bool:
+    """Whether the pod counts: its node keeps those of DaemonSets and static ones, others leave already."""
+    metadata = pod.pod.metadata
+    kept = MIRROR in metadata.annotations or any(
+        owner.kind in ("DaemonSet", "Node") for owner in metadata.owner_references
+    )
+    return not kept and not pod.is_terminating and not pod.pod.is_terminal
