@@ -122,6 +122,27 @@ def test_pods_of_other_owners_do_not_count():
     assert scene.outcomes == []
 
 
+@pytest.mark.parametrize("is_late", [False, True], ids=["before", "after"])
+def test_a_pod_of_another_namespace_that_names_the_owner_replaces_nobody(is_late):
+    """Whoever may create pods there would be sent to the node that was freed, and end the record."""
+    spoofed = PodAdded(
+        a_pod("web-2", namespace="mallory", owner="ReplicaSet/web", node="good", status={"phase": "Running"})
+    )
+    scene = Scene(sibling("web-1", "bad"))
+    if not is_late:
+        known = scene.verification.siblings("uid-ReplicaSet/web")
+        scene.tell(spoofed)
+        scene.verification.expect(a_move("web-1"), known, 0.0)
+    else:
+        scene.expect(a_move("web-1"))
+        scene.tell(spoofed)
+
+    assert scene.outcomes == []
+    assert scene.credited == []
+    scene.tell(PodAdded(sibling("web-3", "good")))
+    assert scene.outcomes == [("web-1-record", "Settled", "web-3")]
+
+
 def test_a_replacement_that_is_deleted_is_waited_for_again():
     """Its own replacement takes its part."""
     scene = Scene(sibling("web-1", "bad"))

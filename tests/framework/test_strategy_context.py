@@ -26,10 +26,10 @@ def test_replicas_are_counted_wherever_they_are():
     """Of any phase; the count follows what happens to the pods."""
     context = the_context()
 
-    assert context.replicas("uid-ReplicaSet/web") == 5
+    assert context.replicas("default", "uid-ReplicaSet/web") == 5
     context.cluster.displace("uid-default-n1-0")
     context.unplaced.discard("uid-default-ended")
-    assert context.replicas("uid-ReplicaSet/web") == 3
+    assert context.replicas("default", "uid-ReplicaSet/web") == 3
 
 
 def test_siblings_come_together():
@@ -64,7 +64,7 @@ def test_indexes_survive_removal_growth_and_forks():
         cluster.set_node(a_node(f"more{number}"))
     cluster.remove_node("n2")
 
-    assert owners.of("uid-ReplicaSet/web") == 2
-    assert fork.index(OwnerCounts).of("uid-ReplicaSet/web") == 2
+    assert owners.of("default", "uid-ReplicaSet/web") == 2
+    assert fork.index(OwnerCounts).of("default", "uid-ReplicaSet/web") == 2
     assert sum(len(pods) for pods in groups.groups["default"].values()) == 2
     assert sum(len(pods) for pods in fork.index(PodsByTemplate).groups["default"].values()) == 2

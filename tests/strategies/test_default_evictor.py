@@ -245,6 +245,20 @@ def test_the_only_ready_pod_of_an_owner_stays(least, sibling_ready, exact, reaso
     assert refused(args, {"status": status("True")}, exact=exact, others=[sibling]) == reason
 
 
+def test_pods_of_another_namespace_that_name_the_owner_do_not_count():
+    """Whoever may create pods there could make a workload look larger, and its last ready pod go."""
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    spoofed = [
+        a_pod(f"q{index}", namespace="mallory", node="n2", owner="ReplicaSet/web", status=ready)
+        for index in range(5)
+    ]
+    sibling = a_pod("q", node="n2", owner="ReplicaSet/web", status={"phase": "Pending"})
+
+    assert refused({"minReplicas": 2}, {"status": ready}, others=spoofed) == "MinReplicas"
+    others = [sibling, *spoofed]
+    assert refused({"minReplicas": 2}, {"status": ready}, exact=False, others=others) == "LastReady"
+
+
 def test_two_owners_have_no_minimum():
     """As upstream has it."""
     owners = [{"kind": "ReplicaSet", "name": name, "uid": name} for name in ("a", "b")]

@@ -93,7 +93,12 @@ class Verification:
         awaited = _Awaited(record, now, now + PATIENCE_S)
         self._awaited.setdefault(owner.uid, []).append(awaited)
         for uid, pod in list(self._siblings.get(owner.uid, {}).items()):
-            if uid not in known and uid != record.spec.pod.uid and not self._is_taken(uid):
+            if (
+                uid not in known
+                and uid != record.spec.pod.uid
+                and not self._is_taken(uid)
+                and pod.namespace == record.namespace
+            ):
                 awaited.replacement = uid
                 self._credited[uid] = awaited
                 self.credited(record, pod)
@@ -151,7 +156,8 @@ class Verification:
         siblings[pod.uid] = pod
         if is_new:
             for awaited in self._awaited.get(owner.uid, ()):
-                if not awaited.replacement:
+                # Owners keep to their namespace, but anybody may name one in a pod's metadata.
+                if not awaited.replacement and pod.namespace == awaited.record.namespace:
                     awaited.replacement = pod.uid
                     self._credited[pod.uid] = awaited
                     self.credited(awaited.record, pod)

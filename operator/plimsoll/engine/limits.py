@@ -158,7 +158,7 @@ class Tally:
             (
                 LimitLevel.WORKLOAD,
                 self.limits.per_workload,
-                workload.uid,
+                f"{namespace}/{workload.uid}",
                 self.by_workload[workload.uid] + flying,
                 f"of {workload.name}" + (f", {flying} still in flight" if flying else ""),
             ),

@@ -14,7 +14,7 @@ class Populations:
         self._namespaces: Counter[str] | None = None
 
     def __call__(self, level: LimitLevel, key: str) -> int:
-        """The pods of all, a node, a namespace or an owner's uid."""
+        """The pods of all, a node, a namespace or an owner, whose key is ``namespace/uid``."""
         match level:
             case LimitLevel.TOTAL | LimitLevel.MINUTE | LimitLevel.BUDGET:
                 return len(self._context.cluster.pods)
@@ -25,4 +25,5 @@ class Populations:
                     self._namespaces = Counter(pod.namespace for pod in self._context.cluster.pods.values())
                 return self._namespaces[key]
             case LimitLevel.WORKLOAD:
-                return self._context.replicas(key)
+                namespace, _, uid = key.partition("/")
+                return self._context.replicas(namespace, uid)

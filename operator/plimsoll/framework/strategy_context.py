@@ -72,24 +72,28 @@ class Protected:
 
 
 class OwnerCounts:
-    """Placed pods by owner uid, whatever their phase: a pod index (see ``Cluster.index``)."""
+    """Placed pods by owner, whatever their phase: a pod index (see ``Cluster.index``).
+
+    By namespace and uid: owners keep to their namespace, but anybody may name one in a pod's metadata.
+    """
 
     def __init__(self, cluster: Cluster | None = None) -> None:
-        self.counts: dict[str, int] = {}
+        self.counts: dict[tuple[str, str], int] = {}
 
-    def of(self, uid: str) -> int:
-        """How many placed pods name this owner."""
-        return self.counts.get(uid, 0)
+    def of(self, namespace: str, uid: str) -> int:
+        """How many placed pods of the namespace name this owner."""
+        return self.counts.get((namespace, uid), 0)
 
     def add(self, pod: PodInfo, row: int) -> None:
         """A pod was placed."""
         for owner in pod.pod.metadata.owner_references:
-            self.counts[owner.uid] = self.counts.get(owner.uid, 0) + 1
+            key = pod.namespace, owner.uid
+            self.counts[key] = self.counts.get(key, 0) + 1
 
     def remove(self, pod: PodInfo, row: int) -> None:
         """A pod left."""
         for owner in pod.pod.metadata.owner_references:
-            self.counts[owner.uid] -= 1
+            self.counts[pod.namespace, owner.uid] -= 1
 
     def move_row(self, source: int, target: int) -> None:
         """Rows do not matter."""
@@ -105,7 +109,7 @@ class OwnerCounts:
 
 
 class ReadyCounts(OwnerCounts):
-    """Placed pods that are ready and stay, by owner uid: a pod index (see ``Cluster.index``)."""
+    """Placed pods that are ready and stay, by owner: a pod index (see ``Cluster.index``)."""
 
     def add(self, pod: PodInfo, row: int) -> None:
         """A pod was placed, or changed."""
@@ -166,7 +170,7 @@ class UnplacedPods:
     def __init__(self, pods: Iterable[PodInfo] = ()) -> None:
         self._pods: dict[str, PodInfo] = {}
         self._by_node: dict[str, dict[str, PodInfo]] = {}
-        self._owners: Counter[str] = Counter()
+        self._owners: Counter[tuple[str, str]] = Counter()
         for pod in pods:
             self.set(pod)
 
@@ -178,22 +182,22 @@ class UnplacedPods:
         self.discard(pod.uid)
         self._pods[pod.uid] = pod
         self._by_node.setdefault(pod.pod.node_name, {})[pod.uid] = pod
-        self._owners.update(owner.uid for owner in pod.pod.metadata.owner_references)
+        self._owners.update(_owners_of(pod))
 
     def discard(self, uid: str) -> None:
         """Forget a pod, if it is here."""
         pod = self._pods.pop(uid, None)
         if pod is not None:
             del self._by_node[pod.pod.node_name][uid]
-            self._owners.subtract(owner.uid for owner in pod.pod.metadata.owner_references)
+            self._owners.subtract(_owners_of(pod))
 
     def on(self, node: str) -> Iterable[PodInfo]:
         """Those that name the node."""
         return self._by_node.get(node, {}).values()
 
-    def owned_by(self, uid: str) -> int:
-        """How many name this owner."""
-        return self._owners[uid]
+    def owned_by(self, namespace: str, uid: str) -> int:
+        """How many of the namespace name this owner."""
+        return self._owners[namespace, uid]
 
 
 @dataclass(slots=True)
@@ -291,13 +295,14 @@ class StrategyContext:
         row = self.cluster.rows.get(node)
         return () if row is None else self.cluster.pods_on(row)
 
-    def replicas(self, owner_uid: str) -> int:
-        """Pods, of any phase and anywhere, that name this owner."""
-        return self.unplaced.owned_by(owner_uid) + self.cluster.index(OwnerCounts).of(owner_uid)
+    def replicas(self, namespace: str, owner_uid: str) -> int:
+        """Pods of a namespace, of any phase and on any node, that name this owner."""
+        counted = self.cluster.index(OwnerCounts).of(namespace, owner_uid)
+        return self.unplaced.owned_by(namespace, owner_uid) + counted
 
-    def ready_replicas(self, owner_uid: str) -> int:
+    def ready_replicas(self, namespace: str, owner_uid: str) -> int:
         """How many placed pods of an owner are ready and stay."""
-        return self.cluster.index(ReadyCounts).of(owner_uid)
+        return self.cluster.index(ReadyCounts).of(namespace, owner_uid)
 
     def is_evictable(self, pod: PodInfo, wanted: str = "") -> bool:
         """Whether no evictor protects the pod as such.
@@ -342,3 +347,7 @@ def is_unready(node: Node) -> bool:
 
 def _by_key(pod: PodInfo) -> str:
     return pod.key
+
+
+def _owners_of(pod: PodInfo) -> list[tuple[str, str]]:
+    return [(pod.namespace, owner.uid) for owner in pod.pod.metadata.owner_references]

@@ -406,13 +406,14 @@ class DefaultEvictor(Evictor):
         least = self.args.min_replicas
         owners = pod.pod.metadata.owner_references
         if least > 1 and len(owners) == 1:
-            count = context.replicas(owners[0].uid)
+            count = context.replicas(pod.namespace, owners[0].uid)
             if count < least:
                 return Refusal(
                     "MinReplicas",
                     f"{owners[0].kind} {owners[0].name} has {count} pods, fewer than minReplicas {least}",
                 )
-            if not context.is_exact and is_serving(pod) and context.ready_replicas(owners[0].uid) <= 1:
+            ready = context.ready_replicas(pod.namespace, owners[0].uid)
+            if not context.is_exact and is_serving(pod) and ready <= 1:
                 return Refusal(
                     "LastReady", f"the pod is the only ready one of {owners[0].kind} {owners[0].name}"
                 )
