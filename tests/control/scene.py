@@ -98,6 +98,7 @@ class Scene:
             clock=self.clock,
             computer=InlineComputer(),
             observer=self.observer,
+            namespace="plimsoll",
         )
         self.rebalancers.profiles = {"default-scheduler": profile}
         queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))

@@ -320,6 +320,29 @@ async def test_suspension_stops_moves(scene: Scene) -> None:
     await eventually(lambda: scene.running(app="web"), lambda nodes: len(set(nodes)) == 2)
 
 
+async def test_one_annotation_stops_all_policies(scene: Scene, operator: Operator) -> None:
+    """On the operator's own namespace; the condition says so, and its removal lets them go on."""
+    await crowded(scene)
+    own = "plimsoll" if "plimsoll" in operator.options else "kube-system"
+    path = f"/api/v1/namespaces/{own}"
+
+    async def press(value: str | None) -> None:
+        change = {"metadata": {"annotations": {"plimsoll.dev/stop": value}}}
+        (await scene.speaker.request("PATCH", path, change, sends=MERGE)).accepted()
+
+    await press("true")
+    try:
+        name = await scene.policy(scene.rebalancing("RemoveDuplicates"))
+        await scene.until_condition(name, "Degraded", "True", "Stopped")
+        await scene.runs(name, 2)
+        assert await scene.records() == []
+    finally:
+        await press(None)
+
+    await eventually(lambda: scene.running(app="web"), lambda nodes: len(set(nodes)) == 2)
+    await scene.until_condition(name, "Degraded", "False")
+
+
 async def test_a_deleted_policy_runs_no_more(scene: Scene) -> None:
     """Its records stay."""
     await crowded(scene, 3)

@@ -34,7 +34,7 @@ from plimsoll.adapters.tainting import NodeTainter
 from plimsoll.adapters.timekeeping import SeededRandomness, SystemClock, ThreadComputer
 from plimsoll.adapters.watching import Reflector
 from plimsoll.app import extensions
-from plimsoll.app.candidacy import candidacy
+from plimsoll.app.candidacy import candidacy, namespace_of
 from plimsoll.app.serving import serving
 from plimsoll.app.settings import Settings
 from plimsoll.control.blaming import PluginFailures
@@ -195,6 +195,7 @@ class Operator:
             clock=self.clock,
             computer=ThreadComputer(),
             observer=self.observer,
+            namespace=namespace_of(settings),
         )
         self.rebalancers.adopt = self.evictions.adopt
         self.ingestion.on_event(self.rebalancers.observe)

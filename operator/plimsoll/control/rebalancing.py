@@ -7,7 +7,7 @@ eviction, and no eviction is sent without a record that says so.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -35,11 +35,11 @@ from plimsoll.control.ports import (
 from plimsoll.control.recovering import recover
 from plimsoll.control.remembering import memory_of
 from plimsoll.control.reporting import run_status
+from plimsoll.control.restraining import StopButton, rested
 from plimsoll.control.sending import MoveSender
 from plimsoll.control.triggering import trigger_of
 from plimsoll.control.verifying import Outcome, Verification
 from plimsoll.engine.cycle import Nominations
-from plimsoll.engine.limits import Ceiling
 from plimsoll.engine.memory import Memory
 from plimsoll.engine.moves import EvictionPlan, Rebalancing
 from plimsoll.engine.planners import make_plan
@@ -101,6 +101,7 @@ class Rebalancers:
         clock: Clock,
         computer: Computer,
         observer: Observer,
+        namespace: str = "",
     ) -> None:
         self.forecast = forecast
         self.approvals = Approvals(keeper)
@@ -143,6 +144,8 @@ class Rebalancers:
         self._closed = ClosedNodes(
             cache=cache, keeper=keeper, closer=closer, strategies=strategies, clock=clock, observer=observer
         )
+        self._stop = StopButton(cache.cluster.objects, namespace)
+        self._was_stopped = False
         self._troubles: dict[str, dict[str, str]] = {}
         self._one_run = asyncio.Lock()
         self._running = False
@@ -193,7 +196,7 @@ class Rebalancers:
         self._timetable.set(name, spec.schedule, lambda: self._contained(name))
 
     def _configured(self, policy: SchedulingPolicy) -> Rebalancing:
-        return rebalancing_of(
+        asked = rebalancing_of(
             policy,
             strategies=self._strategies,
             evictors=self._evictors,
@@ -202,6 +205,7 @@ class Rebalancers:
             forecast=self.forecast,
             now=datetime.fromtimestamp(self._clock.now(), UTC),
         )
+        return self._stop.heeded(asked)
 
     def _asked_for(self, policy: SchedulingPolicy) -> Rebalancing | None:
         """The policy's rebalancing; None when another spec has taken its place, or none has."""
@@ -315,7 +319,7 @@ class Rebalancers:
         self._mover.learn(name, await self._collector.measure(spec))
         fork = self._holds.claimed()
         memory = memory_of(self.keeper.known.values(), started)
-        rebalancing = _rested(self._configured(policy), memory, name)
+        rebalancing = rested(self._configured(policy), memory, name)
         circumstances = self._mover.circumstances(name, memory)
         made = await self._computer.compute(lambda: make_plan(rebalancing, fork, circumstances))
         self._observer.run_ended(name, made.considered, len(made.moves), made.refused_by_reason())
@@ -382,6 +386,11 @@ class Rebalancers:
         """Carry out what people say of proposals."""
         while True:
             await self._clock.sleep(ANSWERS_S)
+            if self._stop.is_pressed != self._was_stopped:
+                self._was_stopped = self._stop.is_pressed
+                await self._told()
+            if self._stop.is_pressed:
+                continue  # the answers keep
             for record in self.approvals.waiting():
                 try:
                     async with self._one_run:
@@ -420,6 +429,13 @@ class Rebalancers:
 
     # ------------------------------------------------------------------------------------------------
 
+    async def _told(self) -> None:
+        """What ``troubles`` says has changed."""
+        try:
+            await self.on_trouble()
+        except Exception as exc:  # noqa: BLE001 - a status that cannot be written stops nothing else
+            self._observer.failed("telling that moves are stopped", repr(exc))
+
     async def _look_back(self, name: str) -> None:
         """Tell when moves keep coming to nothing, and when they do so no longer."""
         memory = memory_of(self.keeper.known.values(), self._clock.now())
@@ -441,7 +457,8 @@ class Rebalancers:
 
     def troubles(self, name: str) -> Mapping[str, str]:
         """What keeps a policy from moving pods, in sentences by reason."""
-        return self._troubles.get(name, {})
+        stopped = {"Stopped": self._stop.sentence} if self._stop.is_pressed and name in self._policies else {}
+        return stopped | self._troubles.get(name, {})
 
     async def _report(self, name: str) -> None:
         """Write what the last run came to."""
@@ -464,12 +481,3 @@ class Rebalancers:
 
 async def _nobody() -> None:
     """Nobody wants to know."""
-
-
-def _rested(rebalancing: Rebalancing, memory: Memory, name: str) -> Rebalancing:
-    """The same for a policy whose moves keep coming to nothing: it moves none for a while, then one."""
-    resting, may_try = memory.rest(name)
-    if not resting:
-        return rebalancing
-    budgets = (*rebalancing.limits.budgets, ("rest after fruitless moves", Ceiling(count=int(may_try))))
-    return replace(rebalancing, limits=replace(rebalancing.limits, budgets=budgets))
