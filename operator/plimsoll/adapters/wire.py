@@ -1,7 +1,7 @@
 """Writes over kept connections: HTTP/1.1 with little between a small request and its small answer.
 
 A bound pod is two writes, and over TLS each cost 0.29 ms of CPU by aiohttp's client and costs 0.13 ms here:
-no redirects, cookies, traces or response streams (docs/adr/0010). Reads, watches and whatever goes through a
+no redirects, cookies, traces or response streams (docs/adr/0016). Reads, watches and whatever goes through a
 proxy stay with aiohttp.
 
 An exchange that does not end well closes its connection: an answer that comes late is nobody else's.

@@ -1,0 +1,27 @@
+"""docs/adr: one number each, in the name and the title, and what links to them finds them."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+RECORDS = sorted((ROOT / "docs/adr").glob("*.md"))
+
+
+def test_each_has_a_number_of_its_own():
+    """From 1 on, without a gap; the title begins with it."""
+    numbers = [int(path.name[:4]) for path in RECORDS]
+    titles = [path.read_text(encoding="utf-8").partition(". ")[0] for path in RECORDS]
+
+    assert numbers == list(range(1, len(RECORDS) + 1))
+    assert titles == [f"# {number}" for number in numbers]
+
+
+def test_what_names_one_means_one_that_exists():
+    """In code as a path with its number, in pages as a link."""
+    names = {path.stem for path in RECORDS} | {path.name[:4] for path in RECORDS}
+    named = set()
+    for folder, pattern in (("operator", "*.py"), ("docs", "*.md"), ("tests", "*.py")):
+        for path in (ROOT / folder).rglob(pattern):
+            named |= set(re.findall(r"\badr/(\d{4}[-\w]*)", path.read_text(encoding="utf-8")))
+
+    assert named <= names
