@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 TOOLS := .tools/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers crds test e2e deploy-check dashboards dashboards-check sbom audit vectors bench bench-e2e bench-queue bench-rebalancing docs demo presubmit image lock clean
+.PHONY: help setup tools fmt lint types layers crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-rebalancing docs demo presubmit image lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -71,6 +71,9 @@ sbom: $(TOOLS) ## write dist/plimsoll.cdx.json: what the image is made of, in Cy
 	@mkdir -p dist
 	.tools/bin/cyclonedx-py requirements requirements-runtime.lock --pyproject pyproject.toml --mc-type application \
 		--output-reproducible --of JSON -o dist/plimsoll.cdx.json
+
+licences: $(STAMP) ## the licences of what the image is made of; fails for one that is not allowed
+	$(BIN)/python tools/licences.py requirements-runtime.lock
 
 audit: $(TOOLS) ## ask for known weaknesses of what the image is made of (needs the advisory database)
 	.tools/bin/pip-audit --strict --require-hashes --disable-pip -r requirements-runtime.lock
