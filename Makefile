@@ -52,7 +52,7 @@ demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KE
 	$(BIN)/plimsoll demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
 
 test: $(STAMP) $(TOOLS) ## the whole test suite
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 e2e: $(STAMP) $(TOOLS) ## the end-to-end tests: PLIMSOLL_E2E_KUBECONFIG=<file> takes a real cluster
 	$(BIN)/python -m pytest tests/e2e $(ARGS)

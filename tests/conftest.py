@@ -26,6 +26,15 @@ settings.register_profile("plimsoll", deadline=None)
 settings.load_profile("plimsoll")
 
 
+#: Folders whose tests wait for processes most of their time.
+WAITING = {"e2e", "deploy"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that wait: the others keep the processors busy beside them."""
+    items.sort(key=lambda item: item.path.parent.name not in WAITING)
+
+
 @dataclass(frozen=True, slots=True)
 class RunningCluster:
     """A cluster that answers.
