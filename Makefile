@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 TOOLS := .tools/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-rebalancing docs demo presubmit image lock clean
+.PHONY: help setup tools fmt lint types layers crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-rebalancing bench-openb docs demo presubmit image lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -92,6 +92,9 @@ bench-queue: $(STAMP) ## what an event costs while many pods are unschedulable: 
 
 bench-rebalancing: $(STAMP) ## seconds of a rebalancing cycle, by strategy: ARGS="--nodes 5000 --pods 100000"
 	$(BIN)/python benchmarks/rebalancing.py $(ARGS)
+
+bench-openb: $(STAMP) ## what a GPU cluster's pods get before and after room is made: [TRACE=<folder of OpenB>]
+	$(BIN)/python benchmarks/openb.py $(if $(TRACE),--trace $(TRACE)) $(ARGS)
 
 docs: $(STAMP) ## write docs/plugins, docs/strategies, docs/metrics.md and docs/queueing.md from the code; execute the documentation: blocks run, policies are validated
 	$(BIN)/python -m plimsoll.testing.plugin_pages docs/plugins

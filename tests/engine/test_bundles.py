@@ -9,7 +9,7 @@ from plimsoll.engine.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.engine.moves import Circumstances
 from plimsoll.engine.plan import plan, revalidate
 from plimsoll.framework import NoArgs
-from plimsoll.framework.strategy import Bundle, Candidate, Refusal, StrategyKind
+from plimsoll.framework.strategy import Beneficiary, Bundle, Candidate, Refusal, StrategyKind, Verdict
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 FREE = Limits(per_workload=NO_CEILING)
@@ -138,3 +138,67 @@ def test_right_before_the_eviction_the_target_is_asked_for_again():
     refused = revalidate(move, rebalancing, cluster, Circumstances(now=NOW))
     assert isinstance(refused, Refusal)
     assert refused.reason == "NotFeasible"
+
+
+class MakesRoom(Sends):
+    """The same, for a pending pod on a node."""
+
+    def __init__(self, pending, node, **sent):
+        super().__init__(**sent)
+        self.pending, self.node = pending, node
+
+    def candidates(self, context):
+        for bundle in super().candidates(context):
+            (pod,) = [each for each in context.unplaced.pending() if each.name == self.pending]
+            self.verdicts.append((yield Bundle(bundle.candidates, Beneficiary(pod, self.node))))
+            self.waiting = [each.name for each in context.unplaced.pending()]
+
+
+def room_made(strategy, *pending, **kwargs):
+    cluster = a_scene()
+    circumstances = Circumstances(NOW, unplaced=[cluster.templates.info(pod) for pod in pending])
+    return plan(a_rebalancing(strategy, limits=FREE, **kwargs), cluster, circumstances)
+
+
+def test_a_bundle_for_a_pending_pod_is_booked_with_its_room():
+    """Nine of nine cores: 6 are free on the large node, 7 are wanted. Whose room it is waits no longer."""
+    strategy = MakesRoom("big", "large", p0="one")
+
+    found = room_made(strategy, a_pod("big", cpu="7"), a_pod("other", cpu="7"))
+
+    (move,) = found.moves
+    assert (move.beneficiary.pod.name, move.beneficiary.node) == ("big", "large")
+    assert strategy.waiting == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("pending", "why"),
+    [
+        (a_pod("big", cpu="8"), "pod default/big would still not fit node large"),
+        (a_pod("big", cpu="7", priority=-1), "pod default/p0 has a higher priority than pod default/big"),
+        (a_pod("big", cpu="7", schedulerName="x"), "pod default/big waits for no place that is ours to give"),
+    ],
+)
+def test_a_bundle_that_does_not_help_its_pending_pod_is_taken_back(pending, why):
+    """Seven cores would be free; moving for less important pods is never right; nor for somebody else's."""
+    strategy = MakesRoom("big", "large", p0="one")
+
+    found = room_made(strategy, pending)
+
+    assert found.moves == ()
+    (refused,) = found.refused
+    assert (refused.pod.name, refused.refusal) == ("p0", Refusal("NoRoomMade", why))
+    assert strategy.waiting == ["big"]
+
+
+def test_who_was_given_room_is_not_moved_in_the_same_plan():
+    """It counts as placed, and is not there yet."""
+    second = Sends(big="two")
+    cluster = a_scene()
+    pending = [cluster.templates.info(a_pod("big", cpu="1"))]
+    rebalancing = a_rebalancing(MakesRoom("big", "large", p0="one"), second, limits=FREE)
+
+    found = plan(rebalancing, cluster, Circumstances(NOW, unplaced=pending))
+
+    assert targets(found) == {"p0": "one"}
+    assert second.verdicts == [Verdict.REFUSED]

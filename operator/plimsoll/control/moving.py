@@ -11,8 +11,10 @@ from plimsoll.control.holding import Holds
 from plimsoll.control.keeping import Record, RecordKeeper
 from plimsoll.control.ports import Clock
 from plimsoll.control.remembering import sent_since
+from plimsoll.control.rooms import Rooms
 from plimsoll.control.sending import MoveSender
 from plimsoll.control.verifying import Verification
+from plimsoll.engine.cycle import Nominations
 from plimsoll.engine.limits import LimitLevel
 from plimsoll.engine.memory import Memory
 from plimsoll.engine.moves import Circumstances, Move, Rebalancing
@@ -29,7 +31,11 @@ POLICY_CHANGED = ("PolicyChanged", "the policy was changed, suspended or deleted
 
 
 class Mover:
-    """Makes moves, one at a time."""
+    """Makes moves, one at a time.
+
+    Attributes:
+        rooms: What is kept for pending pods meanwhile.
+    """
 
     def __init__(
         self,
@@ -40,7 +46,9 @@ class Mover:
         holds: Holds,
         sender: MoveSender,
         clock: Clock,
+        nominations: Nominations,
     ) -> None:
+        self.rooms = Rooms(cache, nominations, self.find)
         self._cache = cache
         self._keeper = keeper
         self._verification = verification
@@ -56,6 +64,7 @@ class Mover:
 
     def observe(self, event: ClusterEvent) -> None:
         """Pods that hold no place come and go."""
+        self.rooms.observe(event)
         match event:
             case PodAdded(pod) | PodUpdated(_, pod):
                 if pod.is_terminal or not pod.node_name:
@@ -69,12 +78,12 @@ class Mover:
 
     def circumstances(self, name: str, memory: Memory, asked: Move | None = None) -> Circumstances:
         """What surrounds the placed pods now, for a policy; a move that is asked about is not under way."""
-        in_flight = self._verification.in_flight()
+        in_flight, served = self._verification.in_flight(), self.rooms.served()
         if asked is not None:
             in_flight.pop(asked.workload.uid, None)
         return Circumstances(
             now=datetime.fromtimestamp(self._clock.now(), UTC),
-            unplaced=tuple(self._unplaced_infos()),
+            unplaced=tuple(pod for pod in self._unplaced_infos() if pod.uid not in served),
             in_flight=in_flight,
             memory=memory,
             measurements=self._measurements.get(name, Measurements()),

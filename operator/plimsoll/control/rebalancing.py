@@ -140,6 +140,7 @@ class Rebalancers:
             holds=self._holds,
             sender=self._sender,
             clock=clock,
+            nominations=nominations,
         )
         self._closed = ClosedNodes(
             cache=cache, keeper=keeper, closer=closer, strategies=strategies, clock=clock, observer=observer
@@ -249,6 +250,7 @@ class Rebalancers:
             now = self._clock.monotonic()
             try:
                 self._verification.expire(now)
+                self._mover.rooms.expire(now)
                 await self.keeper.catch_up()
                 await self._closed.look_after()
                 if now - tidied >= TIDY_S:
@@ -362,8 +364,12 @@ class Rebalancers:
         broken: set[str] = set()  # bundles of which a move was not made: the rest of them stays
         for move in totals.plan.moves:
             if self._policies.get(name) is not policy:
+                self._mover.rooms.release(move.bundle)
                 return  # changed, suspended or deleted meanwhile: the rest is dropped
             if move.bundle in broken:
+                continue
+            if not self._mover.rooms.keep_for(move, totals.plan.moves, self._clock.monotonic()):
+                broken.add(move.bundle)
                 continue
             if self._closed.concerns(move) and move.bundle not in closed:
                 closed[move.bundle] = move.source
@@ -377,6 +383,7 @@ class Rebalancers:
                 totals.evicted += 1
             elif move.bundle:
                 broken.add(move.bundle)
+                self._mover.rooms.release(move.bundle)
                 if move.bundle in closed:
                     await self._closed.reopen(move.source)
 

@@ -45,6 +45,9 @@ from plimsoll.framework.strategy_context import (
 #: Why a pod of a bundle stays that another proposal has moved already.
 MOVED = Refusal("Moved", "it moves already")
 
+#: The reason by which pods of a bundle stay that would go for nothing.
+NO_USE = "NoRoomMade"
+
 
 class Book:
     """The state of one plan: the fork with all moves made, what limits and budgets have left."""
@@ -70,7 +73,7 @@ class Book:
             planner=Planner.PROVEN,
             unplaced=UnplacedPods(circumstances.unplaced),
             measurements=circumstances.measurements,
-            prospects=ForkProspects(self._fork, rebalancing.profiles, self.ranked),
+            prospects=ForkProspects(self._fork, rebalancing, self.ranked, self._serving),
         )
         self._tally = Tally(
             rebalancing.limits, Populations(self.context), circumstances.in_flight, circumstances.recent
@@ -120,12 +123,14 @@ class Book:
         for candidate in bundle.candidates:
             verdict = self._judge(candidate, strategy, but=LimitLevel.NODE)
             if verdict is not Verdict.ACCEPTED:
+                why = self.refused[-1].refusal if len(self.refused) > refused else MOVED
                 break
         else:
-            name = bundle.candidates[0].pod.uid if bundle.candidates else ""
-            self.moves[made:] = [replace(move, bundle=name) for move in self.moves[made:]]
-            return Verdict.ACCEPTED
-        why = self.refused[-1].refusal if len(self.refused) > refused else MOVED
+            no_use = self._no_use(bundle) if bundle.beneficiary is not None else None
+            if no_use is None:
+                self._book_together(bundle, made)
+                return Verdict.ACCEPTED
+            verdict, why = Verdict.REFUSED, no_use
         del self.refused[refused:]
         for move in reversed(self.moves[made:]):
             self._take_back(move)
@@ -133,9 +138,40 @@ class Book:
         self._tally, self._ledger = tally, ledger
         for each in bundle.candidates:
             message = f"it goes only with others, and pod {candidate.pod.key} must stay: {why.message}"
-            own = why if each is candidate else Refusal("NotAll", message)
+            own = why if each is candidate or why.reason == NO_USE else Refusal("NotAll", message)
             self.refused.append(Refused(each.pod, strategy, each.reason, own))
         return verdict
+
+    def _book_together(self, bundle: Bundle, made: int) -> None:
+        """Mark the moves as belonging together, and let the beneficiary have the room."""
+        name, beneficiary = bundle.candidates[0].pod.uid if bundle.candidates else "", bundle.beneficiary
+        self.moves[made:] = [
+            replace(move, bundle=name, beneficiary=beneficiary) for move in self.moves[made:]
+        ]
+        if beneficiary is not None:
+            self._moved.add(beneficiary.pod.uid)  # nobody moves it in this plan
+            self.context.unplaced.discard(beneficiary.pod.uid)
+            self._fork.place(beneficiary.pod, beneficiary.node)
+
+    def _no_use(self, bundle: Bundle) -> Refusal | None:
+        """Why the moves, all made, do not help the pod that they are for."""
+        beneficiary = bundle.beneficiary
+        if beneficiary is None:
+            return None
+        pod, node = beneficiary.pod, beneficiary.node
+        above = next((each.pod for each in bundle.candidates if each.pod.priority > pod.priority), None)
+        if above is not None:
+            return Refusal(NO_USE, f"pod {above.key} has a higher priority than pod {pod.key}")
+        scheduler = self._serving(pod.pod.spec.scheduler_name)
+        if scheduler is None or pod.uid not in self.context.unplaced:
+            return Refusal(NO_USE, f"pod {pod.key} waits for no place that is ours to give")
+        try:
+            ranking = scheduler.rank(pod)
+        except PluginError as exc:
+            return Refusal(NO_USE, str(exc))
+        if node not in ranking.nodes:
+            return Refusal(NO_USE, f"pod {pod.key} would still not fit node {node}")
+        return None
 
     def _take_back(self, move: Move) -> None:
         """Undo a move in the fork."""
@@ -328,6 +364,11 @@ class Book:
         if known is None:
             known = self._schedulers[id(profile)] = Scheduler(profile, self._fork)
         return known
+
+    def _serving(self, name: str) -> Scheduler | None:
+        """The scheduler of that name on the fork, None when no policy serves it."""
+        profile = self._rebalancing.profiles.get(name)
+        return None if profile is None else self._scheduler(profile)
 
     def _is_target(self, name: str) -> bool:
         return self._rebalancing.is_target(self._fork.nodes[self._fork.rows[name]])

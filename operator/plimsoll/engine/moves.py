@@ -12,7 +12,7 @@ from plimsoll.engine.limits import Limits, Workload
 from plimsoll.engine.memory import Memory
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import Cluster, PluginError, PodInfo
-from plimsoll.framework.strategy import Evictor, Refusal, Strategy
+from plimsoll.framework.strategy import Beneficiary, Evictor, Refusal, Strategy
 from plimsoll.framework.strategy_context import Measurements, NodeClasses, Planner
 from plimsoll.model.meta import ObjectMeta
 from plimsoll.model.node import Node
@@ -149,6 +149,7 @@ class Move:
         is_directed: Whether the target was chosen for the replacement, which is sent there if it is
             feasible, instead of being expected there as the scheduler's best.
         bundle: What tells moves that stand and fall together from others, or "".
+        beneficiary: The pending pod that all moves of the bundle make room for, or None.
     """
 
     pod: PodInfo
@@ -164,6 +165,7 @@ class Move:
     planner: Planner = Planner.PROVEN
     is_directed: bool = False
     bundle: str = ""
+    beneficiary: Beneficiary | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@
    is forbidden, and the program is solved again, a few times.
 5. The better of both plans, by the objective after its moves, is carried out under the policy's limits. As
    every step lies on the way to the best placement, the next cycle goes on where this one stopped.
+6. Strategies that make room for pending pods propose then, and each of their bundles is proved as ever.
 """
 
 from collections import Counter
@@ -22,7 +23,8 @@ from plimsoll.engine.moves import Circumstances, EvictionPlan, Move, Optimisatio
 from plimsoll.engine.optimal_problem import Setting, Wish, wishes_of
 from plimsoll.engine.optimum import Solution, solve, value_of
 from plimsoll.engine.plan import plan
-from plimsoll.framework import Cluster, PodInfo, PodTemplate
+from plimsoll.engine.strategy_run import run_strategy
+from plimsoll.framework import Cluster, PluginError, PodInfo, PodTemplate
 from plimsoll.framework.strategy import Candidate, Verdict
 
 #: Solve again that often when the filters refuse what the program allowed.
@@ -34,7 +36,9 @@ UNLIMITED = Limits(per_workload=NO_CEILING)
 def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
     """Plan one cycle; the cluster is only read."""
     goal = rebalancing.goal
-    free = replace(rebalancing, limits=UNLIMITED)
+    serving = [each for each in rebalancing.strategies if getattr(each, "serves_pending", False)]
+    strategies = tuple(each for each in rebalancing.strategies if each not in serving)
+    free = replace(rebalancing, strategies=strategies, limits=UNLIMITED)
     proven = plan(free, cluster, circumstances)
     wishes = wishes_of(free, cluster, circumstances)
     setting = Setting.of(free, cluster, circumstances, wishes, proven.moves)
@@ -59,6 +63,12 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
             break
         problem = setting.forbid(problem, walk.impossible)
     made = _limited(best, rebalancing, cluster, circumstances)
+    failures = list(proven.failures)
+    for strategy in serving:  # what they propose is for other pods than those that move: no objective has it
+        try:
+            run_strategy(strategy, made.context, lambda each, by=strategy.name: made.judge(each, by))  # type: ignore[misc]  # the default binds the loop's name
+        except PluginError as exc:
+            failures.append(exc)
     optimisation = Optimisation(
         objective=goal.objective,
         before=before,
@@ -71,7 +81,7 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
     return EvictionPlan(
         tuple(made.moves),
         (*made.refused, *proven.refused),
-        proven.failures,
+        tuple(failures),
         proven.classes,
         optimisation,
     )

@@ -65,6 +65,7 @@ from plimsoll.framework.status import (
     unschedulable,
 )
 from plimsoll.framework.strategy import (
+    Beneficiary,
     Bundle,
     Evictor,
     Refusal,
@@ -100,11 +101,12 @@ from plimsoll.model.pod import (
     Volume,
 )
 from plimsoll.model.pod_counts import PodClass, PodCounts
+from plimsoll.model.pod_group import group_key
 from plimsoll.model.pod_info import PodInfo, PodTemplate
 from plimsoll.model.pod_terms import PodTerm, TermKind
 from plimsoll.model.pods_by_importance import PodsByImportance
 from plimsoll.model.priority import PREFER_NO_EVICTION, low_to_high
-from plimsoll.model.quantity import nanos, units
+from plimsoll.model.quantity import milli, nanos, units
 from plimsoll.model.requests import is_extended, is_scalar
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.selectors import (
@@ -189,6 +191,7 @@ __all__ = [
     "WAIT_FOR_FIRST_CONSUMER",
     "ActionType",
     "Attachable",
+    "Beneficiary",
     "BindPlugin",
     "Binder",
     "BinderPort",
@@ -320,6 +323,7 @@ __all__ = [
     "compile_selector",
     "considered_nodes",
     "error",
+    "group_key",
     "has_volumes",
     "in_tree_plugin",
     "is_bound",
@@ -330,6 +334,7 @@ __all__ = [
     "low_to_high",
     "matching_nodes",
     "migrated_affinity",
+    "milli",
     "mounted_claims",
     "nanos",
     "not_owned",

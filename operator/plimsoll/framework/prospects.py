@@ -5,6 +5,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from plimsoll.framework.interface import WhatIf
+from plimsoll.model.columns import RowArray
 from plimsoll.model.pod_info import PodInfo
 
 
@@ -37,6 +39,16 @@ class Prospects(Protocol):
     def attempt(self) -> AbstractContextManager[Attempt]:
         """Make moves on trial; all of them are undone at the end."""
 
+    def feasible(self, pod: PodInfo) -> RowArray | None:
+        """Rows of the nodes that would take a pod like this one, beside it if it is placed; targets only.
+
+        None when nobody can say, or nobody could tell it to go there: another scheduler, an extender or a
+        plugin that fails has a say in it, or it is only expected to come.
+        """
+
+    def what_if(self, pod: PodInfo) -> WhatIf | None:
+        """What the filters would say of a pending pod if others left; None as above."""
+
 
 class Nowhere:
     """The prospects where nobody knows: a planner that asks no scheduler."""
@@ -52,3 +64,11 @@ class Nowhere:
             RuntimeError: Always.
         """
         raise RuntimeError("this planner tries no moves")
+
+    def feasible(self, pod: PodInfo) -> RowArray | None:
+        """Never."""
+        return None
+
+    def what_if(self, pod: PodInfo) -> WhatIf | None:
+        """Never."""
+        return None

@@ -71,10 +71,29 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Beneficiary:
+    """A pending pod that room is made for.
+
+    Attributes:
+        pod: The pod.
+        node: Where it must be feasible once the moves are made; the room is held for it.
+    """
+
+    pod: PodInfo
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
 class Bundle:
-    """Candidates of which all go or none does, in this order; the limit for a node does not apply to them."""
+    """Candidates of which all go or none does, in this order; the limit for a node does not apply to them.
+
+    Attributes:
+        candidates: Who goes; none of a higher priority than the beneficiary.
+        beneficiary: Whom it is for: unless it fits when all have gone, none goes.
+    """
 
     candidates: tuple[Candidate, ...]
+    beneficiary: Beneficiary | None = None
 
 
 Proposal: TypeAlias = Candidate | Bundle

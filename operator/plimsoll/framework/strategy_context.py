@@ -191,6 +191,18 @@ class UnplacedPods:
             del self._by_node[pod.pod.node_name][uid]
             self._owners.subtract(_owners_of(pod))
 
+    def pending(self) -> list[PodInfo]:
+        """Those that wait for a node and may be given one, by namespace and name."""
+        waiting = self._by_node.get("", {}).values()
+        return sorted(
+            (
+                pod
+                for pod in waiting
+                if not pod.pod.is_terminal and not pod.is_terminating and not pod.pod.spec.scheduling_gates
+            ),
+            key=_by_key,
+        )
+
     def on(self, node: str) -> Iterable[PodInfo]:
         """Those that name the node."""
         return self._by_node.get(node, {}).values()

@@ -3,9 +3,11 @@
 from plimsoll.framework.strategy import Strategy
 from plimsoll.strategies.consolidate_nodes import ConsolidateNodes
 from plimsoll.strategies.default_evictor import DefaultEvictor
+from plimsoll.strategies.defragment_resource import DefragmentResource
 from plimsoll.strategies.follow_score import FollowScore
 from plimsoll.strategies.high_node_utilization import HighNodeUtilization
 from plimsoll.strategies.low_node_utilization import LowNodeUtilization
+from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
 from plimsoll.strategies.pod_life_time import PodLifeTime
 from plimsoll.strategies.remove_duplicates import RemoveDuplicates
 from plimsoll.strategies.remove_failed_pods import RemoveFailedPods
@@ -21,9 +23,11 @@ from plimsoll.strategies.remove_pods_violating_topology_spread_constraint import
 
 IN_TREE: tuple[type[Strategy], ...] = (
     ConsolidateNodes,
+    DefragmentResource,
     FollowScore,
     HighNodeUtilization,
     LowNodeUtilization,
+    MakeRoomForPending,
     PodLifeTime,
     RemoveDuplicates,
     RemoveFailedPods,

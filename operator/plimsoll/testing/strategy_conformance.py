@@ -12,7 +12,7 @@ from hypothesis import given
 
 from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.decision import Ranking
-from plimsoll.engine.moves import replacement_of
+from plimsoll.engine.moves import Rebalancing, replacement_of
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.prospecting import ForkProspects
 from plimsoll.engine.strategy_run import run_strategy
@@ -64,7 +64,10 @@ def _prospects(cluster: Cluster) -> ForkProspects:
         finally:
             cluster.place(pod, source)
 
-    return ForkProspects(cluster, {"default-scheduler": profile}, ranked)
+    rebalancing = Rebalancing((), (), {"default-scheduler": profile})
+    return ForkProspects(
+        cluster, rebalancing, ranked, lambda name: scheduler if name == "default-scheduler" else None
+    )
 
 
 class StrategyConformance:

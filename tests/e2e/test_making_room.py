@@ -1,0 +1,57 @@
+"""A pending pod gets room without a victim: others move, and its place is kept meanwhile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from e2e.polling import eventually, throughout
+
+if TYPE_CHECKING:
+    from e2e.scene import Scene
+
+pytestmark = pytest.mark.e2e
+
+
+async def fragmented(scene: Scene) -> tuple[str, str]:
+    """Two pods of 300m on a node of one cpu, half a cpu on another: nowhere 700m, though 900m are free."""
+    old = await scene.node("old", cpu="1")
+    await scene.scheduling()
+    await scene.deployment("small", 2, cpu="300m")
+    new = await scene.node("new", cpu="500m")
+    await scene.pod("big", cpu="700m")
+    await eventually(lambda: scene.condition("big"), lambda one: one.get("reason") == "Unschedulable")
+    return old, new
+
+
+async def test_a_pod_moves_so_that_a_pending_one_fits(scene: Scene) -> None:
+    """One move is enough; the replacement goes where it was sent, and the room to whom it was made for."""
+    old, new = await fragmented(scene)
+    name = await scene.policy(scene.rebalancing("MakeRoomForPending"))
+
+    assert await scene.until_bound("big") == old
+    (record,) = await scene.until_finished(1)
+    status = await scene.runs(name, 2)
+
+    assert sorted(await scene.until_running(2, app="small")) == sorted([old, new])
+    assert record["status"]["phase"] == "Settled"
+    spec = record["spec"]
+    assert (spec["strategy"], spec["fromNode"], spec["targetNode"]) == ("MakeRoomForPending", old, new)
+    assert spec["reason"] == f"makes room on its node for pending pod {scene.name}/big"
+    assert status["counts"]["planned"] == 0, "it came to rest"
+
+
+async def test_nobody_moves_for_nothing(scene: Scene) -> None:
+    """A pod that no move could help waits on, and what runs is left alone."""
+    await fragmented(scene)
+    before = {pod["metadata"]["uid"] for pod in await scene.pods(app="small")}
+    await scene.pod("huge", cpu="900m")
+    (await scene.speaker.request("DELETE", scene.path("pods/big"))).accepted()
+    name = await scene.policy(scene.rebalancing("MakeRoomForPending"))
+
+    await scene.runs(name, 3)
+
+    assert {pod["metadata"]["uid"] for pod in await scene.pods(app="small")} == before
+    assert await scene.records() == []
+    await throughout(lambda: scene.node_of("huge"), lambda node: not node, 1)

@@ -1,0 +1,45 @@
+"""Plans of strategies that ask where pods could go, with all default plugins."""
+
+from datetime import UTC, datetime
+
+from plimsoll.engine.limits import NO_CEILING, Limits
+from plimsoll.engine.moves import Circumstances, Rebalancing
+from plimsoll.engine.plan import plan
+from plimsoll.engine.planners import make_plan
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import Registry
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.strategies.default_evictor import DefaultEvictor, DefaultEvictorArgs
+from plimsoll.testing.builders import a_cluster
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+PROFILE = build_profile(
+    ProfileConfig("default-scheduler"),
+    Registry(IN_TREE),
+    [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()],
+)
+
+
+def a_rebalancing(*strategies, **kwargs):
+    evictor = DefaultEvictor(DefaultEvictorArgs.model_validate({"minReplicas": 0}))
+    kwargs.setdefault("limits", Limits(per_workload=NO_CEILING))
+    profiles = {"default-scheduler": PROFILE}
+    return Rebalancing(strategies=strategies, evictors=(evictor,), profiles=profiles, **kwargs)
+
+
+def planned(strategy, nodes, pods, *, cluster=None, **kwargs):
+    """The plan of one strategy for these nodes and pods; those without a node are pending."""
+    cluster = cluster or a_cluster(nodes, pods)
+    pending = [cluster.templates.info(pod) for pod in pods if not pod.spec.node_name]
+    make = make_plan if "planner" in kwargs else plan
+    return make(a_rebalancing(strategy, **kwargs), cluster, Circumstances(NOW, unplaced=pending))
+
+
+def moves_of(found):
+    """(pod, source, target) of each move, in order."""
+    return [(move.pod.name, move.source, move.target) for move in found.moves]
+
+
+def served(found):
+    """Node by name of the pending pod that room is made for."""
+    return {move.beneficiary.pod.name: move.beneficiary.node for move in found.moves if move.beneficiary}
