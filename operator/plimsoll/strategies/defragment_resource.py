@@ -10,9 +10,9 @@ be gained nothing moves. Nodes that need the fewest moves come first; a pod is s
 
 Units: quantities of the block as in requests; moves in pods.
 Edges: nodes without a resource of the block have no blocks to lose, and take what fits them; pods whose
-scheduler is not ours, or whose place an extender has a say in, stay. For the
-planner Proven.
-Source: ours; the aim is that of Weng et al., "Beware of Fragmentation", USENIX ATC 2023.
+scheduler is not ours, or whose place an extender has a say in, stay.
+Source: our own; the aim is that of Weng et al., "Beware of Fragmentation", USENIX ATC 2023.
+Differs: there is nothing upstream to differ from; planner Proven only.
 """
 
 from typing import ClassVar

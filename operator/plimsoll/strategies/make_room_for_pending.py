@@ -15,8 +15,8 @@ Units: as requests; moves in pods.
 Edges: a pod whose scheduler is not ours, whose place an extender has a say in, that is gated or of a
 PodGroup, or that already has a nominated node is left alone; where more than requests stands in the way
 (affinity between pods, ports, volumes) the node is left out; a pod that fits somewhere is the scheduler's.
-For the planners Proven and Optimal.
-Source: ours.
+Source: our own; descheduler has no such strategy.
+Differs: there is nothing upstream to differ from; planners Proven and Optimal only.
 """
 
 from collections.abc import Iterator
