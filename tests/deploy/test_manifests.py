@@ -177,6 +177,48 @@ def test_no_role_has_a_wildcard_or_reads_secrets(objects: list[Obj]) -> None:
 
 
 @every_installation
+def test_a_stolen_token_runs_nothing_and_raises_nobody(objects: list[Obj]) -> None:
+    """No pod is created or changed, no command runs in one, no right is given, nobody is impersonated."""
+    granted = operators_grants(objects)
+    written = {(group, resource) for verb, group, resource in granted if verb not in {"get", "list", "watch"}}
+
+    assert {resource for group, resource in written if group == ""} <= {
+        *("pods", "pods/binding", "pods/eviction", "pods/status", "events"),
+        *("nodes", "persistentvolumes", "persistentvolumeclaims"),
+    }
+    assert {verb for verb, group, resource in granted if (group, resource) == ("", "pods")} <= {
+        *("get", "list", "watch", "delete"),
+    }
+    assert {group for group, _ in written} <= {
+        *("", "coordination.k8s.io", "events.k8s.io", "plimsoll.dev"),
+    }
+
+
+@every_installation
+def test_installing_gives_users_no_rights(objects: list[Obj]) -> None:
+    """Who may write policies is the cluster's to say: nothing is added to view, edit or admin."""
+    for role in of_kind(objects, "ClusterRole"):
+        assert not any("aggregate-to" in label for label in role["metadata"].get("labels", {}))
+    account = pod_template(objects)["spec"]["serviceAccountName"]
+    subjects = {
+        (subject["kind"], subject["name"])
+        for each in of_kind(objects, "RoleBinding", "ClusterRoleBinding")
+        for subject in each["subjects"]
+    }
+
+    assert subjects <= {("ServiceAccount", account), ("Group", "system:serviceaccounts:monitoring")}
+
+
+def test_policies_belong_to_the_cluster() -> None:
+    """Whoever administers a namespace cannot write one there."""
+    definition = yaml.safe_load(
+        (ROOT / "crds/plimsoll.dev_schedulingpolicies.yaml").read_text(encoding="utf-8")
+    )
+
+    assert definition["spec"]["scope"] == "Cluster"
+
+
+@every_installation
 def test_replicas_keep_apart_and_may_be_drained(objects: list[Obj]) -> None:
     """More than one: another node for each, a budget that lets one go, a lease; one: none of these."""
     (deployment,) = of_kind(objects, "Deployment")

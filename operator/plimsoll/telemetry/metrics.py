@@ -18,6 +18,9 @@ EXTENDER_BUCKETS = tuple(0.001 * 2**power for power in range(16))
 POINT_BUCKETS = tuple(0.0001 * 2**power for power in range(12))
 PLUGIN_BUCKETS = tuple(0.00001 * 1.5**power for power in range(20))
 
+#: What a kubelet may lack; of what else a node says that it lacks, there could be any number.
+LACKING = frozenset(("OutOfcpu", "OutOfmemory", "OutOfpods", "OutOfephemeral-storage"))
+
 #: From so many attempts on a pod is counted with its likes.
 MANY_ATTEMPTS = 15
 
@@ -231,7 +234,8 @@ class MetricsObserver(Observer):
         after_s: float | None,  # noqa: ARG002 - for the log
     ) -> None:
         """Count."""
-        self.refusals.labels(profile, reason).inc()
+        named = reason if reason in LACKING or not reason.startswith("OutOf") else "OutOfOther"
+        self.refusals.labels(profile, named).inc()
 
     def extender_asked(self, extender: str, point: str, result: str, seconds: float, problem: str) -> None:  # noqa: ARG002 - for the log
         """Count, and time what was asked."""

@@ -1,0 +1,34 @@
+"""SECURITY.md: what it claims is tested, by tests that exist."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+
+#: Claims that are advice, or about what others do.
+ADVICE = {"Priorities", "More room than there is, or labels that attract pods:"}
+
+
+def test_every_claim_names_its_tests():
+    """A claim begins with what is tried or what holds."""
+    claims = re.findall(r"^- (.*?)(?=\n- |\n\n|\Z)", TEXT, re.MULTILINE | re.DOTALL)
+    bare = {re.match(r"\*\*(.*?)\*\*", claim)[1] for claim in claims if ".py::test_" not in claim}
+
+    assert len(claims) > 20
+    assert bare == ADVICE
+
+
+def test_every_test_that_is_named_exists():
+    """Under that name, in that file."""
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", TEXT)
+    missing = [
+        f"{path}::{name}"
+        for path, name in named
+        if not re.search(
+            rf"^(?:async )?def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE
+        )
+    ]
+
+    assert missing == []
+    assert len(named) == TEXT.count("::test_")
