@@ -1,15 +1,20 @@
 """Cycle after cycle: the plans of Proven come to an end, and no pod ever comes back."""
 
-import random
+from dataclasses import replace
 
 import pytest
 
-from engine.rounds import NOW, UNLIMITED, USUAL, a_policy, live
+from engine.rounds import NOW, PLACE, UNLIMITED, USUAL, a_policy, live
 from plimsoll.engine.limits import NO_CEILING, Limits
 from plimsoll.engine.moves import Circumstances
 from plimsoll.engine.plan import plan
 from plimsoll.engine.upstream_cycle import StrategyProfile, UpstreamPolicy, upstream_cycle
+from plimsoll.framework import Planner
+from plimsoll.model.decoding import convert
+from plimsoll.model.workload import PodDisruptionBudget
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.testing.rounds import rounds
+from plimsoll.testing.starts import some_start
 
 AROUND = Circumstances(now=NOW)
 HOSTNAME = "kubernetes.io/hostname"
@@ -135,66 +140,6 @@ def test_moves_planned_together_do_not_crowd_one_node():
     assert {reason for _, reason in refusals(made)} == {"NoFeasibleNode"}
 
 
-def some_start(seed):
-    """A cluster that nobody planned: pods of seven applications thrown on nodes of many kinds."""
-    dice = random.Random(seed)
-    nodes = [
-        a_node(
-            f"n{number}",
-            cpu=dice.choice(["2", "4", "8"]),
-            memory=dice.choice(["8Gi", "16Gi"]),
-            pods=dice.choice([10, 30]),
-            labels={"zone": dice.choice("abc"), "disk": dice.choice(["ssd", "hdd"])},
-            taints=["x:NoSchedule"] if dice.random() < 0.15 else (),
-            unschedulable=dice.random() < 0.1,
-        )
-        for number in range(dice.randint(2, 9))
-    ]
-    kinds = {app: some_kind(app, dice) for app in "abcdefg"}
-    pods = []
-    for number in range(dice.randint(3, 8 * len(nodes))):
-        app = dice.choice(sorted(kinds))
-        pods.append(
-            a_replica(
-                f"p{number}",
-                dice.choice(nodes).name,
-                **{"owner": f"ReplicaSet/{app}", "labels": {"app": app}, **kinds[app]},
-            )
-        )
-    return a_cluster(nodes, pods)
-
-
-def some_kind(app, dice):
-    term = {
-        "topologyKey": dice.choice([HOSTNAME, "zone"]),
-        "labelSelector": {"matchLabels": {"app": app}},
-    }
-    spread = {"maxSkew": 1, "whenUnsatisfiable": dice.choice(["DoNotSchedule", "ScheduleAnyway"]), **term}
-    prefers = {
-        "weight": 5,
-        "preference": {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]},
-    }
-    required, preferred = (
-        "requiredDuringSchedulingIgnoredDuringExecution",
-        "preferredDuringSchedulingIgnoredDuringExecution",
-    )
-    extra = dice.choice(
-        [
-            {},
-            {"affinity": {"podAntiAffinity": {required: [term]}}},
-            {"topologySpreadConstraints": [spread]},
-            {"affinity": {"nodeAffinity": {preferred: [prefers]}}},
-            {"node_selector": {"disk": "ssd"}},
-            {"tolerations": [{"operator": "Exists"}]},
-        ]
-    )
-    return {
-        "cpu": dice.choice([None, "100m", "500m", "1"]),
-        "memory": dice.choice([None, "256Mi", "2Gi"]),
-        **extra,
-    }
-
-
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize(
     "limits", [pytest.param({}, id="safe"), pytest.param({"limits": UNLIMITED}, id="unlimited")]
@@ -205,3 +150,59 @@ def test_every_start_converges(seed, limits):
 
     assert story.returned == []
     assert story.pending == []
+
+
+@pytest.mark.parametrize("seed", [0, 3, 7])
+def test_proven_rests_where_upstream_loops(seed):
+    """The same start for both: nobody comes back to Proven, no limit is broken, and it evicts no more."""
+    stories = {}
+    for planner in (Planner.UPSTREAM, Planner.PROVEN):
+        policy = replace(a_policy(*USUAL), planner=planner)
+        stories[planner] = rounds(some_start(seed), policy, PLACE, AROUND, cycles=30, seed=seed)
+
+    proven, upstream = stories[Planner.PROVEN], stories[Planner.UPSTREAM]
+    assert (proven.rested, proven.returned, proven.homeless, proven.over_limit) == (True, [], [], 0)
+    assert proven.evicted <= upstream.evicted
+    assert upstream.over_limit == 0
+
+
+def test_a_replacement_may_be_moved_again():
+    """The rounds would prove nothing if a pod that has moved were left alone for ever."""
+    cluster = a_cluster(
+        [a_node("n1", taints=["x:NoSchedule"]), a_node("n2")], [a_replica(f"p{n}", "n1") for n in range(2)]
+    )
+    policy = a_policy(("RemovePodsViolatingNodeTaints", {}), limits=UNLIMITED)
+    live(cluster, policy)
+    assert {pod.name for pod in cluster.pods.values()} == {"p0-r", "p1-r"}
+    cluster.set_node(a_node("n1"))
+    cluster.set_node(a_node("n2", taints=["x:NoSchedule"]))
+
+    live(cluster, policy)
+
+    assert {pod.name for pod in cluster.pods.values()} == {"p0-r-r", "p1-r-r"}
+
+
+def test_the_server_of_the_rounds_refuses_what_a_budget_does_not_allow():
+    """Upstream does not look at budgets: its evictions are refused, and Proven asks for none."""
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    budget = convert(
+        PodDisruptionBudget,
+        {
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}},
+            "status": {"disruptionsAllowed": 0},
+        },
+    )
+    blocked = {}
+    for planner in (Planner.UPSTREAM, Planner.PROVEN):
+        cluster = a_cluster(
+            [a_node("n1", taints=["x:NoSchedule"]), a_node("n2")],
+            [a_replica(f"p{n}", "n1", status=ready) for n in range(2)],
+        )
+        cluster.objects.budgets[budget.key] = budget
+        policy = replace(a_policy(("RemovePodsViolatingNodeTaints", {})), planner=planner)
+        story = rounds(cluster, policy, PLACE, AROUND, cycles=3, seed=0)
+        assert story.evicted == 0
+        blocked[planner] = len(story.blocked)
+
+    assert blocked == {Planner.UPSTREAM: 3, Planner.PROVEN: 0}

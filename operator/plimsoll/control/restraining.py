@@ -36,7 +36,7 @@ class StopButton:
     @property
     def sentence(self) -> str:
         """Why nothing is moved."""
-        return f'namespace {self._namespace} is annotated {STOP}="true"; no policy moves pods until that is removed'
+        return f'namespace {self._namespace} is annotated {STOP}="true"; until it is removed no pod is moved'
 
     def heeded(self, rebalancing: Rebalancing) -> Rebalancing:
         """The same, without any eviction while the button is pressed."""

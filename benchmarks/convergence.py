@@ -1,0 +1,210 @@
+"""What each planner makes of the same starts: evictions, what is left, loops, until nothing moves any more.
+
+    python benchmarks/convergence.py --starts 30 [--trace FOLDER]
+
+Random clusters of two to nine nodes whose pods nobody placed with care, four of seven applications with
+a PodDisruptionBudget: of none for one of them, of one for the others; with ``--trace`` a part of the OpenB
+cluster, too. The strategies, limits and evictor are those of a policy by default, for every planner; a
+scheduler with kube-scheduler's default plugins places the replacements and breaks ties by dice. A budget is
+a wall: evictions against it are refused, as by the API server, and counted. The last row of each table is
+the start, untouched.
+"""
+
+import argparse
+import csv
+import gzip
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from plimsoll.engine.limits import Ceiling, Limits
+from plimsoll.engine.moves import Circumstances, Goal, Rebalancing
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import Cluster, Planner, Registry
+from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
+from plimsoll.model.decoding import convert
+from plimsoll.model.workload import PodDisruptionBudget
+from plimsoll.plugins import DEFAULT_PLUGINS
+from plimsoll.plugins import IN_TREE as PLUGINS
+from plimsoll.strategies import EVICTORS, IN_TREE
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.testing.rounds import measured, rounds
+from plimsoll.testing.starts import READY, some_start
+
+SCHEDULER = "default-scheduler"
+AROUND = Circumstances(now=datetime(2026, 1, 1, 12, tzinfo=UTC))
+LIMITS = Limits(
+    total=Ceiling(count=10),
+    per_node=Ceiling(count=2),
+    per_namespace=Ceiling(count=5),
+    per_workload=Ceiling(count=1),
+)
+STRATEGIES = (
+    ("RemovePodsViolatingNodeTaints", {}),
+    (
+        "RemovePodsViolatingNodeAffinity",
+        {
+            "nodeAffinityType": [
+                "requiredDuringSchedulingIgnoredDuringExecution",
+                "preferredDuringSchedulingIgnoredDuringExecution",
+            ]
+        },
+    ),
+    ("RemovePodsViolatingInterPodAntiAffinity", {}),
+    ("RemoveDuplicates", {}),
+    ("RemovePodsViolatingTopologySpreadConstraint", {"constraints": ["DoNotSchedule", "ScheduleAnyway"]}),
+    (
+        "LowNodeUtilization",
+        {"thresholds": {"cpu": 30, "pods": 30}, "targetThresholds": {"cpu": 50, "pods": 60}},
+    ),
+)
+
+
+def a_policy(planner: Planner, seconds: float) -> Rebalancing:
+    """The same for every planner."""
+    registry = StrategyRegistry(IN_TREE)
+    defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
+    return Rebalancing(
+        strategies=[registry.build(name, args, name) for name, args in STRATEGIES],
+        evictors=(EvictorRegistry(EVICTORS).build("DefaultEvictor", {"minReplicas": 2}, "evictor"),),
+        profiles={SCHEDULER: build_profile(ProfileConfig(SCHEDULER), Registry(PLUGINS), defaults)},
+        limits=LIMITS,
+        planner=planner,
+        goal=Goal(seconds=seconds),
+    )
+
+
+def budgeted(seed: int) -> Cluster:
+    """A random start in which every second application has a budget."""
+    cluster = some_start(seed)
+    for app in "aceg":
+        budget = convert(
+            PodDisruptionBudget,
+            {
+                "metadata": {"name": app, "namespace": "default"},
+                "spec": {"selector": {"matchLabels": {"app": app}}},
+                "status": {"disruptionsAllowed": int(app != "a")},
+            },
+        )
+        cluster.objects.budgets[budget.key] = budget
+    return cluster
+
+
+def openb(folder: Path, nodes: int, pods: int, seed: int) -> Cluster:
+    """A part of the trace, by dice, most pods on the first nodes; equal shapes share an owner."""
+    dice = random.Random(seed)
+    machines = dice.sample(_rows(folder / "openb_node_list_all_node.csv.gz"), nodes)
+    free = [[int(each["cpu_milli"]), int(each["memory_mib"]), int(each["gpu"]), 110] for each in machines]
+    built, shapes = [], dict[tuple[str, ...], str]()
+    for number, each in enumerate(dice.sample(_rows(folder / "openb_pod_list_default.csv.gz"), pods)):
+        shape = (each["cpu_milli"], each["memory_mib"], each["num_gpu"])
+        wanted = [int(each["cpu_milli"]), int(each["memory_mib"]), int(each["num_gpu"]), 1]
+        for _ in range(100):
+            at = int(nodes * dice.random() ** 2)
+            if all(need <= have for need, have in zip(wanted, free[at], strict=True)):
+                break
+        else:
+            continue
+        free[at] = [have - need for need, have in zip(wanted, free[at], strict=True)]
+        app = shapes.setdefault(shape, f"a{len(shapes)}")
+        built.append(
+            a_pod(
+                f"p{number}",
+                node=machines[at]["sn"],
+                namespace=f"ns{int(app[1:]) % 5}",
+                owner=f"ReplicaSet/{app}",
+                labels={"app": app},
+                cpu=f"{wanted[0]}m",
+                memory=f"{wanted[1]}Mi",
+                status=READY,
+                **({"requests": {"nvidia.com/gpu": wanted[2]}} if wanted[2] else {}),
+            )
+        )
+    return a_cluster(
+        [
+            a_node(
+                each["sn"],
+                cpu=f"{each['cpu_milli']}m",
+                memory=f"{each['memory_mib']}Mi",
+                allocatable={"nvidia.com/gpu": each["gpu"]} if each["gpu"] != "0" else {},
+            )
+            for each in machines
+        ],
+        built,
+    )
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+def compare(
+    title: str,
+    starts: Iterable[Callable[[], Cluster]],
+    planners: Iterable[Planner],
+    given: argparse.Namespace,
+) -> None:
+    """Print one row a planner: sums over the starts, the spread as their mean."""
+    starts = list(starts)
+    print(f"\n{title}\n")
+    print(
+        "| Planner | evictions | violations left | cpu spread | returned | homeless | cycles | at rest"
+        " | refused by a budget | over a limit |"
+    )
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for planner in planners:
+        policy = a_policy(planner, given.seconds)
+        stories, ends = [], []
+        for seed, start in enumerate(starts):
+            cluster = start()
+            stories.append(rounds(cluster, policy, SCHEDULER, AROUND, cycles=given.cycles, seed=seed))
+            ends.append(measured(cluster, replace(policy, planner=Planner.UPSTREAM), AROUND))
+        print(
+            f"| {planner} | {sum(each.evicted for each in stories)} | {sum(each.violations for each in ends)}"
+            f" | {sum(each.spread for each in ends) / len(ends):.1f}"
+            f" | {sum(len(each.returned) for each in stories)}"
+            f" | {sum(len(each.homeless) for each in stories)}"
+            f" | {sum(len(each.moves) for each in stories)}"
+            f" | {sum(each.rested for each in stories)} of {len(starts)}"
+            f" | {sum(len(each.blocked) for each in stories)} | {sum(each.over_limit for each in stories)} |",
+            flush=True,
+        )
+    before = [measured(start(), a_policy(Planner.UPSTREAM, 0), AROUND) for start in starts]
+    print(
+        f"| the start | 0 | {sum(each.violations for each in before)}"
+        f" | {sum(each.spread for each in before) / len(before):.1f} | | | | | | |"
+    )
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--starts", type=int, default=30)
+    parser.add_argument("--cycles", type=int, default=40, help="after which a planner is taken to loop")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of the search of Optimal, each cycle")
+    parser.add_argument("--trace", type=Path, help="folder with the OpenB trace")
+    parser.add_argument("--nodes", type=int, default=60, help="of the trace cluster")
+    parser.add_argument("--pods", type=int, default=400, help="of the trace cluster")
+    given = parser.parse_args()
+    compare(
+        f"{given.starts} random clusters, at most {given.cycles} cycles each",
+        [lambda seed=seed: budgeted(seed) for seed in range(given.starts)],
+        Planner,
+        given,
+    )
+    if given.trace:
+        compare(
+            f"OpenB, {given.nodes} nodes and {given.pods} pods",
+            [lambda: openb(given.trace, given.nodes, given.pods, 1)],
+            (Planner.UPSTREAM, Planner.PROVEN),
+            given,
+        )
+
+
+if __name__ == "__main__":
+    main()

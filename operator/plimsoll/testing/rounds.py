@@ -1,0 +1,169 @@
+"""Cycle after cycle of a planner without a server: evictions, placements with ties broken by dice, outcomes.
+
+The server is played as strictly as the real one: an eviction that a PodDisruptionBudget does not allow is
+refused. Between two cycles everybody becomes ready, and pods that found no node are tried again.
+"""
+
+import random
+import statistics
+from collections import Counter
+from dataclasses import dataclass, field
+
+import msgspec
+
+from plimsoll.engine.budgets import BudgetLedger
+from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.limits import NO_CEILING, Limits
+from plimsoll.engine.moves import Circumstances, Move, Rebalancing, replacement_of
+from plimsoll.engine.planners import ask_again, make_plan
+from plimsoll.engine.upstream_cycle import StrategyProfile, UpstreamPolicy, upstream_cycle
+from plimsoll.framework import CPU, Cluster, PodInfo
+
+
+@dataclass(slots=True)
+class Story:
+    """What happened.
+
+    Attributes:
+        moves: By cycle, those that were planned.
+        evicted: How many pods were evicted.
+        returned: Moves whose replacement came back to the node that it was moved from.
+        pending: Moves whose replacement found no node at first.
+        homeless: Pods that have no node at the end.
+        dropped: Moves that did not hold any more when their turn came.
+        blocked: Evictions that a PodDisruptionBudget did not allow.
+        over_limit: Moves planned beyond a limit of the policy.
+        rested: Whether a cycle planned nothing more.
+    """
+
+    moves: list[list[Move]] = field(default_factory=list)
+    evicted: int = 0
+    returned: list[Move] = field(default_factory=list)
+    pending: list[Move] = field(default_factory=list)
+    homeless: list[PodInfo] = field(default_factory=list)
+    dropped: list[Move] = field(default_factory=list)
+    blocked: list[Move] = field(default_factory=list)
+    over_limit: int = 0
+    rested: bool = False
+
+    @property
+    def total(self) -> int:
+        """Moves that were planned."""
+        return sum(len(each) for each in self.moves)
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """How good a placement is.
+
+    Attributes:
+        violations: Pods that descheduler would evict by the same strategies, without limits.
+        spread: Standard deviation of the requested share of cpu over schedulable nodes, percentage points.
+    """
+
+    violations: int
+    spread: float
+
+
+def rounds(
+    cluster: Cluster,
+    policy: Rebalancing,
+    scheduler_name: str,
+    around: Circumstances,
+    *,
+    cycles: int,
+    seed: int,
+) -> Story:
+    """Plan, evict and place until a cycle plans nothing, or ``cycles`` are over; the cluster is changed."""
+    dice = random.Random(seed)  # noqa: S311 - the same story for the same seed
+    scheduler = Scheduler(policy.profiles[scheduler_name], cluster, choose=dice.randrange)
+    story = Story()
+    for _ in range(cycles):
+        made = make_plan(policy, cluster, around)
+        if made.failures:
+            raise made.failures[0]
+        if not made.moves:
+            story.rested = True
+            break
+        story.moves.append(list(made.moves))
+        story.over_limit += _over_limit(made.moves, policy.limits)
+        server = BudgetLedger(cluster.objects.budgets.values())
+        for move in made.moves:
+            present = ask_again(move, policy, cluster, around)
+            if not isinstance(present, Move):
+                story.dropped.append(move)
+            elif server.refusal(present.pod) is not None:
+                story.blocked.append(move)
+            else:
+                server.take(present.pod)
+                _carry_out(present, cluster, scheduler, story)
+        waiting, story.homeless = story.homeless, []
+        for pod in waiting:
+            if not _placed(pod, cluster, scheduler):
+                story.homeless.append(pod)
+        cluster.validate()
+    return story
+
+
+def measured(cluster: Cluster, policy: Rebalancing, around: Circumstances) -> Measures:
+    """Judge a placement by the yardstick that all planners share."""
+    profile = StrategyProfile("p", tuple(policy.evictors), tuple(policy.strategies))
+    outcome = upstream_cycle(
+        UpstreamPolicy((profile,), limits=Limits(per_workload=NO_CEILING)), cluster, around.now
+    )
+    shares = [
+        100 * int(cluster.requested[row, CPU]) / int(cluster.allocatable[row, CPU])
+        for row, node in enumerate(cluster.nodes)
+        if not node.spec.unschedulable and cluster.allocatable[row, CPU]
+    ]
+    return Measures(len(outcome.evictions), statistics.pstdev(shares) if shares else 0.0)
+
+
+def _carry_out(move: Move, cluster: Cluster, scheduler: Scheduler, story: Story) -> None:
+    pod = cluster.displace(move.pod.uid)
+    assert pod is not None
+    story.evicted += 1
+    heir = _heir(pod, cluster)
+    if move.is_directed:
+        scheduler.nominations.add(heir, move.target)
+    node = _placed(heir, cluster, scheduler)
+    scheduler.nominations.remove(heir.uid)
+    if not node:
+        story.pending.append(move)
+        story.homeless.append(heir)
+    elif node == move.source:
+        story.returned.append(move)
+
+
+def _heir(pod: PodInfo, cluster: Cluster) -> PodInfo:
+    """What the owner makes in its place: a pod like any other, that may be moved in its turn."""
+    fresh = replacement_of(pod, cluster).pod
+    metadata = msgspec.structs.replace(fresh.metadata, name=f"{pod.name}-r", uid=f"{pod.uid}-r")
+    return cluster.templates.info(msgspec.structs.replace(fresh, metadata=metadata, status=pod.pod.status))
+
+
+def _placed(heir: PodInfo, cluster: Cluster, scheduler: Scheduler) -> str:
+    """Place a pod as the scheduler does; its node, "" for none."""
+    decision = scheduler.schedule(heir)
+    if decision.outcome is not Outcome.SCHEDULED:
+        return ""
+    spec = msgspec.structs.replace(heir.pod.spec, node_name=decision.node)
+    cluster.place(cluster.templates.info(msgspec.structs.replace(heir.pod, spec=spec)), decision.node)
+    return decision.node
+
+
+def _over_limit(moves: tuple[Move, ...], limits: Limits) -> int:
+    """How many moves of one cycle there are too many of, by the limits that are counts."""
+    single = [move for move in moves if not move.bundle]
+    counted = (
+        (limits.total, {"": len(moves)}),
+        (limits.per_node, Counter(move.source for move in single)),
+        (limits.per_namespace, Counter(move.pod.namespace for move in moves)),
+        (limits.per_workload, Counter(move.workload.uid for move in moves)),
+    )
+    return sum(
+        max(count - ceiling.count, 0)
+        for ceiling, counts in counted
+        if ceiling.count is not None
+        for count in counts.values()
+    )
