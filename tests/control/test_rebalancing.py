@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from control.scene import POLICY, Scene, a_policy, web
+from plimsoll.control import rebalancing
 from plimsoll.control.ports import Answer, Verdict
 from plimsoll.framework import ConfigurationError
 from plimsoll.model.decoding import convert
@@ -622,3 +623,29 @@ def test_a_strategy_that_the_planner_cannot_drive_is_refused():
     ) as said:
         Scene().rebalancers.check(policy)
     assert said.value.path == "spec.rebalancing.strategies[0].name"
+
+
+async def test_a_strategy_that_hangs_stops_its_own_policy_only(monkeypatch):
+    """The run is given up, the status says so, and the policy is not run again until it is changed."""
+    monkeypatch.setattr(rebalancing, "PLANNING_S", 0.05)
+    scene = Scene()
+    compute, asked = scene.rebalancers._computer.compute, []
+
+    async def hang(_):
+        asked.append(1)
+        await asyncio.Event().wait()
+
+    async with scene.running(a_policy()):
+        scene.rebalancers._computer.compute = hang
+        with pytest.raises(TimeoutError):
+            await scene.run()
+        await scene.run()
+        assert asked == [1]
+        assert list(scene.rebalancers.troubles(POLICY)) == ["Hanging"]
+
+        scene.rebalancers._computer.compute = compute
+        scene.rebalancers._policies[POLICY] = a_policy(limits={"total": 3})
+        await scene.run()
+
+    assert scene.evictor.evicted == ["web-1"]
+    assert scene.rebalancers.troubles(POLICY) == {}

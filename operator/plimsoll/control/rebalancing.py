@@ -56,6 +56,10 @@ EXPIRY_S, TIDY_S = 5.0, 60.0
 #: From a change that triggers a run to the run: changes come in groups, and are seen by then.
 TRIGGERED = timedelta(seconds=5)
 
+#: Seconds that a plan may take, beyond the longest search that a policy may ask for. The thread of one that
+#: takes longer cannot be ended; the other policies go on without it.
+PLANNING_S = 900.0
+
 #: Seconds between two looks at what people say of proposals.
 ANSWERS_S = 2.0
 
@@ -148,6 +152,7 @@ class Rebalancers:
         self._stop = StopButton(cache.cluster.objects, namespace)
         self._was_stopped = False
         self._troubles: dict[str, dict[str, str]] = {}
+        self._hanging: dict[str, SchedulingPolicy] = {}
         self._one_run = asyncio.Lock()
         self._running = False
 
@@ -185,6 +190,7 @@ class Rebalancers:
             del self._policies[name]
             self._totals.pop(name, None)
             self._troubles.pop(name, None)
+            self._hanging.pop(name, None)
             self._timetable.remove(name)
         for name, policy in wanted.items():
             known = self._policies.get(name)
@@ -313,7 +319,7 @@ class Rebalancers:
     async def rebalance(self, name: str) -> None:
         """Plan and carry out one run of a policy."""
         policy = self._policies.get(name)
-        if policy is None or policy.spec.rebalancing is None:
+        if policy is None or policy.spec.rebalancing is None or self._hanging.get(name) is policy:
             return
         spec = policy.spec.rebalancing
         started = self._clock.now()
@@ -323,7 +329,13 @@ class Rebalancers:
         memory = memory_of(self.keeper.known.values(), started)
         rebalancing = rested(self._configured(policy), memory, name)
         circumstances = self._mover.circumstances(name, memory)
-        made = await self._computer.compute(lambda: make_plan(rebalancing, fork, circumstances))
+        try:
+            async with asyncio.timeout(PLANNING_S):
+                made = await self._computer.compute(lambda: make_plan(rebalancing, fork, circumstances))
+        except TimeoutError:
+            self._hanging[name] = policy
+            await self._look_back(name)
+            raise
         self._observer.run_ended(name, made.considered, len(made.moves), made.refused_by_reason())
         for failure in made.failures:
             self._observer.plugin_failed(failure.plugin, failure.point, failure.problem)
@@ -447,6 +459,11 @@ class Rebalancers:
         """Tell when moves keep coming to nothing, and when they do so no longer."""
         memory = memory_of(self.keeper.known.values(), self._clock.now())
         troubles: dict[str, str] = {}
+        if name in self._hanging and self._hanging[name] is self._policies.get(name):
+            troubles["Hanging"] = (
+                f"a strategy or plugin did not end within {PLANNING_S:.0f} s; the policy does not run again"
+                " until it is changed or the operator is restarted"
+            )
         resting, _ = memory.rest(name)
         if resting:
             troubles["Resting"] = resting
