@@ -95,6 +95,8 @@ class Carrier:
         attempt = Attempt(queued.pod, node, scheduler.profile, state, began)
         attempt.state.write(VolumesPort(Snapshot(self._cache.cluster), self._volumes))
         attempt.state.write(PodsToActivate())
+        told = {"pod": queued.pod.key, "node": node, "profile": scheduler.profile.scheduler_name}
+        self._observer.placement_told(queued.pod.uid, "assumed", told)
         status = self._binding.begin(attempt)
         if status.is_success or status.code is Code.WAIT:
             self._activate(attempt)
@@ -160,6 +162,8 @@ class Carrier:
         now = self._clock.monotonic()
         self._observer.attempt_ended(name, Outcome.SCHEDULED.value, now - attempt.began)
         self._observer.pod_bound(queued.attempts, now - queued.first_seen)
+        told = {"pod": pod.key, "node": node, "profile": name, "attempts": queued.attempts}
+        self._observer.placement_told(pod.uid, "bound", told)
         if queued.event == FLUSHED:
             self._observer.bound_after_flush()
         self._recorder.record(
@@ -209,8 +213,11 @@ class Carrier:
         result = Outcome.UNSCHEDULABLE if status.is_rejected else Outcome.ERROR
         self._observer.attempt_ended(name, result.value, self._clock.monotonic() - attempt.began)
         verdict = answer.verdict if answer is not None and not answer.is_done else None
+        told = {"pod": attempt.pod.key, "node": attempt.node, "profile": name, "reason": status.message}
         if verdict is not None:
             self._observer.binding_failed(name, verdict.value, status.message)
+            told["verdict"] = verdict.value
+        self._observer.placement_told(uid, "not bound", told)
         self.undo(attempt, status)
         if not is_ours or verdict in (Verdict.CONFLICT, Verdict.GONE):
             return

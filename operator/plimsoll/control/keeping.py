@@ -184,7 +184,7 @@ class RecordKeeper:
                 await self._records.delete(record.namespace, record.name)
             return None
         self.known[record.key] = record
-        self._observer.record_changed(policy, move.strategy, str(record.phase))
+        self._told(record)
         return record
 
     async def advance(
@@ -218,7 +218,7 @@ class RecordKeeper:
             self.forget(changed.namespace, changed.name)
         elif not answer.is_done:
             self._unwritten.add(changed.key)
-        self._observer.record_changed(record.spec.policy, record.spec.strategy, str(phase))
+        self._told(changed)
         return changed
 
     async def cancel(self, record: Record, reason: str, message: str) -> Record:
@@ -250,6 +250,23 @@ class RecordKeeper:
             if left:
                 await self._clock.sleep(0.2 * 2 ** (tries - 1 - left))
         return answer
+
+    def _told(self, record: Record) -> None:
+        """Tell how far a record has come."""
+        spec, latest = record.spec, record.status.transitions[-1]
+        phase = str(latest.phase)
+        self._observer.record_changed(spec.policy, spec.strategy, phase)
+        facts: dict[str, object] = {
+            "pod": f"{spec.pod.namespace}/{spec.pod.name}",
+            "uid": spec.pod.uid,
+            "node": spec.from_node,
+            "target": spec.target_node or "",
+            "policy": spec.policy,
+            "strategy": spec.strategy,
+            "reason": record.status.reason or "",
+            "message": record.status.message or "",
+        }
+        self._observer.move_told(record.key, phase, facts)
 
     def _report(self, record: Record, answer: Answer) -> None:
         self._observer.failed(f"record {record.key}", answer.message)

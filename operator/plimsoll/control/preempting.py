@@ -67,6 +67,9 @@ class Preemption:
             *(self._preemptor.clear_nomination(outranked.pod) for outranked in nomination.outranked)
         )
         self._observer.preempted(len(nomination.victims))
+        leaving = [victim.key for victim in nomination.victims]
+        facts = {"pod": pod.key, "node": node, "victims": leaving}
+        self._observer.placement_told(pod.uid, "room is made", facts)
         victims = [victim for victim in nomination.victims if not victim.is_terminating]
         placed = [victim for victim in victims if not self._is_called_off(victim, pod, node)]
         if not profile.via_eviction:

@@ -337,6 +337,9 @@ class SchedulingLoop:
         return attempt
 
     def _reject(self, queued: QueuedPod, scheduler: Scheduler, decision: Decision, now: float) -> None:
+        pod, name = queued.pod, scheduler.profile.scheduler_name
+        told = {"pod": pod.key, "profile": name, "reason": decision.message}
+        self._observer.placement_told(pod.uid, "not placed", told)
         unschedulable = decision.outcome is Outcome.UNSCHEDULABLE and decision.diagnosis is not None
         plugins = decision.diagnosis.plugins if unschedulable and decision.diagnosis else frozenset()
         if decision.error is not None:

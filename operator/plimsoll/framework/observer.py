@@ -74,6 +74,12 @@ class Observer:
     def extender_asked(self, extender: str, point: str, result: str, seconds: float, problem: str) -> None:
         """An extender was asked: success or error; or skipped, because it has failed too often."""
 
+    def placement_told(self, decision: str, step: str, facts: Mapping[str, object]) -> None:
+        """A step in the story of a pod's place; ``decision`` is its uid, for a pod is bound once at most."""
+
+    def move_told(self, decision: str, step: str, facts: Mapping[str, object]) -> None:
+        """A step in the story of a move: a phase; ``decision`` is the record's key, ``namespace/name``."""
+
     def preempted(self, victims: int) -> None:
         """Room was made for a pod."""
 

@@ -1,6 +1,7 @@
 """Structured logs: one line an event, JSON or text, ours and our libraries' alike.
 
-Keys: ``pod``, ``node``, ``policy``, ``strategy``, ``plugin``, ``resource``, ``reason``.
+Keys: ``pod``, ``node``, ``policy``, ``strategy``, ``plugin``, ``resource``, ``reason``; and ``decision``, by
+which the lines about one decision are found: of a placement the pod's uid, of a move the record's key.
 """
 
 import logging
@@ -50,7 +51,11 @@ def configure(log_format: LogFormat, level: str) -> None:
 
 
 class LoggingObserver(Observer):
-    """Tells the story in the log; attempts and bindings at debug level, for there are many."""
+    """Tells the story in the log.
+
+    Placements are told at debug level, for there are many; moves, and bindings that the API server did not
+    take, always.
+    """
 
     def __init__(self) -> None:
         self._log = structlog.get_logger("plimsoll")
@@ -71,9 +76,14 @@ class LoggingObserver(Observer):
         """A plugin broke."""
         self._log.error("plugin failed", plugin=plugin, point=point, problem=problem)
 
-    def binding_failed(self, profile: str, verdict: str, message: str) -> None:
-        """A binding was not taken."""
-        self._log.warning("binding failed", profile=profile, verdict=verdict, message=message)
+    def placement_told(self, decision: str, step: str, facts: Mapping[str, object]) -> None:
+        """A step of a placement."""
+        tell = self._log.warning if "verdict" in facts else self._log.debug
+        tell(f"placement: {step}", decision=decision, **facts)
+
+    def move_told(self, decision: str, step: str, facts: Mapping[str, object]) -> None:
+        """A step of a move."""
+        self._log.info(f"move: {step}", decision=decision, **facts)
 
     def pod_refused(
         self, profile: str, reason: str, *, pod: str, node: str, decision: str, after_s: float | None
@@ -105,10 +115,6 @@ class LoggingObserver(Observer):
             planned=planned,
             refused=dict(refused),
         )
-
-    def record_changed(self, policy: str, strategy: str, phase: str) -> None:
-        """A record moved on."""
-        self._log.info("eviction record", policy=policy, strategy=strategy, phase=phase)
 
     def record_dropped(self, policy: str, why: str) -> None:
         """A record was dropped."""
