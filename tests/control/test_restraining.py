@@ -4,9 +4,10 @@ import pytest
 
 from control.scene import POLICY, Scene, a_policy
 from plimsoll.control.restraining import STOP
-from plimsoll.model.event import ObjectAdded, ObjectUpdated
+from plimsoll.model.event import NodeAdded, ObjectAdded, ObjectUpdated, PodAdded, PodDeleted
 from plimsoll.model.meta import ObjectMeta
 from plimsoll.model.objects import Namespace
+from plimsoll.testing.builders import a_node, a_pod
 
 
 def namespace(value=None, name="plimsoll"):
@@ -83,3 +84,27 @@ async def test_another_value_or_namespace_is_no_button(other):
         await scene.run()
 
     assert scene.evictor.evicted == ["web-1"]
+
+
+async def test_runs_in_which_a_node_is_over_used_are_counted():
+    """Two in a row are asked for: the second run moves, and a calm one in between begins anew."""
+    low = {"name": "LowNodeUtilization", "args": {"thresholds": {"cpu": 10}, "targetThresholds": {"cpu": 20}}}
+    scene = Scene()
+    crowd = [
+        a_pod(f"app-{n}", owner=f"ReplicaSet/app{n}", cpu="500m", node="good", status={"phase": "Running"})
+        for n in range(4)
+    ]
+    scene.tell(NodeAdded(a_node("new")), *map(PodAdded, crowd))
+    policy = a_policy(strategies=[low], anomalyRounds=2, evictor={"minReplicas": 1})
+
+    async with scene.running(policy):
+        await scene.run()
+        assert scene.evictor.evicted == []
+        scene.tell(*map(PodDeleted, crowd))
+        await scene.run()
+        scene.tell(*map(PodAdded, crowd))
+        await scene.run()
+        assert scene.evictor.evicted == []
+        await scene.run()
+
+    assert scene.evictor.evicted != []

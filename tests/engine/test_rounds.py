@@ -6,8 +6,8 @@ import pytest
 
 from engine.rounds import NOW, PLACE, UNLIMITED, USUAL, a_policy, live
 from plimsoll.engine.limits import NO_CEILING, Limits
-from plimsoll.engine.moves import Circumstances
-from plimsoll.engine.plan import plan
+from plimsoll.engine.moves import Circumstances, Move
+from plimsoll.engine.plan import plan, revalidate
 from plimsoll.engine.upstream_cycle import StrategyProfile, UpstreamPolicy, upstream_cycle
 from plimsoll.framework import Planner
 from plimsoll.model.decoding import convert
@@ -206,3 +206,23 @@ def test_the_server_of_the_rounds_refuses_what_a_budget_does_not_allow():
         blocked[planner] = len(story.blocked)
 
     assert blocked == {Planner.UPSTREAM: 3, Planner.PROVEN: 0}
+
+
+@pytest.mark.parametrize(("seen", "moves"), [(0, False), (1, False), (2, True)])
+def test_an_over_used_node_is_left_alone_at_first(seen, moves):
+    """Three runs in a row are asked for; the look right before the eviction waits no more."""
+    cluster = a_cluster(
+        [a_node("n1", cpu="10"), a_node("n2", cpu="10")],
+        [a_replica(f"p{n}", "n1", owner=f"ReplicaSet/r{n}", cpu="1") for n in range(8)],
+    )
+    policy = replace(a_policy(BALANCE, evictor={}, limits=UNLIMITED), anomaly_rounds=3)
+
+    made = plan(policy, cluster, replace(AROUND, over_for={("LowNodeUtilization", "n1"): seen}))
+
+    assert bool(made.moves) is moves
+    if not moves:
+        ((pod, reason),) = refusals(made)
+        assert (pod, reason) == ("p0", "NotYet")
+        assert f"found over-used {seen + 1} times in a row" in made.refused[0].refusal.message
+    else:
+        assert isinstance(revalidate(made.moves[0], policy, cluster, AROUND), Move)

@@ -80,6 +80,7 @@ def rebalancing_of(
         nodes=_selector(policy.spec.scope.node_selector, "spec.scope.nodeSelector"),
         targets=_targets(spec.evictor.node_selector),
         planner=planner,
+        anomaly_rounds=spec.anomaly_rounds,
         goal=Goal(
             Objective(spec.optimizer.objective),
             float(spec.optimizer.time_limit_seconds),

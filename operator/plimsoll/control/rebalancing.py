@@ -7,7 +7,7 @@ eviction, and no eviction is sent without a record that says so.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -151,6 +151,7 @@ class Rebalancers:
         )
         self._stop = StopButton(cache.cluster.objects, namespace)
         self._was_stopped = False
+        self._over: dict[str, dict[tuple[str, str], int]] = {}  #: runs in a row, by policy
         self._troubles: dict[str, dict[str, str]] = {}
         self._hanging: dict[str, SchedulingPolicy] = {}
         self._one_run = asyncio.Lock()
@@ -191,6 +192,7 @@ class Rebalancers:
             self._totals.pop(name, None)
             self._troubles.pop(name, None)
             self._hanging.pop(name, None)
+            self._over.pop(name, None)
             self._timetable.remove(name)
         for name, policy in wanted.items():
             known = self._policies.get(name)
@@ -328,7 +330,8 @@ class Rebalancers:
         fork = self._holds.claimed()
         memory = memory_of(self.keeper.known.values(), started)
         rebalancing = rested(self._configured(policy), memory, name)
-        circumstances = self._mover.circumstances(name, memory)
+        over_for = self._over.get(name, {})
+        circumstances = replace(self._mover.circumstances(name, memory), over_for=over_for)
         try:
             async with asyncio.timeout(PLANNING_S):
                 made = await self._computer.compute(lambda: make_plan(rebalancing, fork, circumstances))
@@ -336,6 +339,11 @@ class Rebalancers:
             self._hanging[name] = policy
             await self._look_back(name)
             raise
+        self._over[name] = {
+            (strategy, node): over_for.get((strategy, node), 0) + 1
+            for strategy, found in made.classes
+            for node in found.overutilized
+        }
         self._observer.run_ended(name, made.considered, len(made.moves), made.refused_by_reason())
         for failure in made.failures:
             self._observer.plugin_failed(failure.plugin, failure.point, failure.problem)

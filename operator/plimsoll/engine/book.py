@@ -63,6 +63,7 @@ class Book:
         self._schedulers: dict[int, Scheduler] = {}
         self._ledger = BudgetLedger(self._fork.objects.budgets.values())
         self._memory = circumstances.memory
+        self._over_for = circumstances.over_for
         self._asking = {each.name: each for each in rebalancing.strategies if isinstance(each, AsksForGain)}
         self._balancing = {each.name for each in rebalancing.strategies if each.kind is StrategyKind.BALANCE}
         self.context = StrategyContext(
@@ -92,6 +93,10 @@ class Book:
         pod = candidate.pod
         if pod.uid in self._moved or pod.uid.startswith(REPLACEMENT):
             return Verdict.REFUSED  # strategies see replacements in their new places, before they are there
+        hasty = self._hasty(candidate.node, strategy)
+        if hasty is not None:
+            self.refused.append(Refused(pod, strategy, candidate.reason, hasty))
+            return Verdict.NODE_CLOSED
         workload = workload_of(pod)
         limit = self._tally.reached(candidate.node, pod.namespace, workload, but)
         try:
@@ -197,6 +202,19 @@ class Book:
         for each in self.context.protected:
             self.refused.append(Refused(each.pod, strategy, each.wanted, each.refusal))
         self.context.protected.clear()
+
+    def _hasty(self, node: str, strategy: str) -> Refusal | None:
+        """Why it is too early to move pods off a node that is over-used."""
+        asked = self._rebalancing.anomaly_rounds
+        if asked <= 1 or not any(node in found.overutilized for found in self.context.classes):
+            return None
+        seen = self._over_for.get((strategy, node), 0) + 1
+        if seen >= asked:
+            return None
+        return Refusal(
+            "NotYet",
+            f"node {node} has been found over-used {seen} times in a row, the policy asks for {asked}",
+        )
 
     def _protection(self, candidate: Candidate) -> Refusal | None:
         pod = candidate.pod

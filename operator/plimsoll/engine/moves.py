@@ -90,6 +90,8 @@ class Rebalancing:
         margin: Points by which the target's total must at least beat that of the pod's own node.
         planner: Who decides about candidates.
         goal: What the Optimal planner is asked.
+        anomaly_rounds: Cycles in a row in which a node must be found over-used before the Proven planner
+            moves pods off it for that.
     """
 
     strategies: Sequence[Strategy]
@@ -102,6 +104,7 @@ class Rebalancing:
     margin: int = 1
     planner: Planner = Planner.PROVEN
     goal: Goal = Goal()
+    anomaly_rounds: int = 1
 
     def is_target(self, node: Node) -> bool:
         """Whether replacements may be expected on the node."""
@@ -119,6 +122,7 @@ class Circumstances:
         measurements: Actual usage.
         memory: What past moves teach.
         recent: Evictions of the policy within the last minute.
+        over_for: Earlier cycles in a row in which a strategy found a node over-used, by both their names.
     """
 
     now: datetime
@@ -127,6 +131,7 @@ class Circumstances:
     measurements: Measurements = field(default_factory=Measurements)
     memory: Memory = field(default_factory=Memory)
     recent: int = 0
+    over_for: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

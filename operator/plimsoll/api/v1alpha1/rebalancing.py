@@ -99,6 +99,13 @@ class RebalancingSpec(Resource):
     metrics_providers: Annotated[tuple[MetricsProvider, ...], Field(max_length=2), UniqueItems("source")] = (
         Field(default=(), description="Where strategies find actual usage; without any they go by requests.")
     )
+    anomaly_rounds: int = Field(
+        default=1,
+        ge=1,
+        le=100,
+        description="Runs in a row in which a utilisation strategy must find a node over-used before the "
+        "planner Proven moves pods off it; 1 acts at once. A restart of the operator counts anew.",
+    )
     limits: EvictionLimits = Field(
         default=EvictionLimits(), description="Ceilings on the evictions of one run."
     )
