@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
+#: Seconds that a request under way gets when the test is over.
+GOODBYE_S = 10.0
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
@@ -43,6 +45,7 @@ class Speaker:
 
     api: client.ApiClient
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _sent: set[asyncio.Task[Any]] = field(default_factory=set)
 
     async def request(
         self,
@@ -55,7 +58,21 @@ class Speaker:
         **query: str,
     ) -> Answer:
         """Send one request; a refusal is an answer like any other."""
-        response = await self._call(method, path, {"Content-Type": sends, "Accept": takes}, body, query)
+        headers = {"Content-Type": sends, "Accept": takes}
+        self._sent.add(exchange := asyncio.create_task(self._exchange(method, path, headers, body, query)))
+        exchange.add_done_callback(self._sent.discard)
+        # Broken off, it would leave a TLS connection that waits for the other end to say goodbye.
+        return await asyncio.shield(exchange)
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        body: dict[str, Any] | None,
+        query: dict[str, str],
+    ) -> Answer:
+        response = await self._call(method, path, headers, body, query)
         return Answer(response.status, _parsed(await response.read()))
 
     async def watch(self, path: str, version: str) -> AsyncIterator[dict[str, Any]]:
@@ -79,12 +96,14 @@ class Speaker:
         task.add_done_callback(lambda done: done.cancelled() or done.exception() or self._tasks.discard(done))
 
     async def end(self) -> None:
-        """End what was begun."""
+        """End what was begun, and let requests that are under way be answered."""
         for task in self._tasks:
             task.cancel()
         for outcome in await asyncio.gather(*self._tasks, return_exceptions=True):
             if isinstance(outcome, Exception):
                 raise outcome
+        if self._sent:
+            await asyncio.wait(self._sent, timeout=GOODBYE_S)
         await asyncio.sleep(0.01)  # for the connections that were cut
 
     async def _call(

@@ -123,7 +123,8 @@ class Stage:
     async def volume(self, suffix: str, labels: dict[str, str] | None = None, **spec: Any) -> str:
         """A volume of a CSI driver, and the claim of the same suffix bound to it; the volume's name.
 
-        Where there is a volume controller, it does what is done here.
+        Where there is a volume controller, it does what is done here: both end in the state in which it has
+        nothing left to do, or an update of its own might wake the pod that is to sleep.
         """
         name = f"{self.scene.name}-{suffix}"
         uid = (await self.claim(suffix, volumeName=name))["metadata"]["uid"]
@@ -133,7 +134,7 @@ class Stage:
             "name": suffix,
             "uid": uid,
         }
-        volume = {
+        volume: Obj = {
             "apiVersion": "v1",
             "kind": "PersistentVolume",
             "metadata": {"name": name, "labels": labels or {}},
@@ -148,7 +149,11 @@ class Stage:
         }
         await self.scene.make("/api/v1/persistentvolumes", volume)
         bound = {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}}
-        await self.patch(self.scene.path(f"persistentvolumeclaims/{suffix}"), bound)
+        path = self.scene.path(f"persistentvolumeclaims/{suffix}")
+        await self.patch(path, bound)
+        await self.patch(f"/api/v1/persistentvolumes/{name}/status", {"status": {"phase": "Bound"}})
+        size = {key: volume["spec"][key] for key in ("accessModes", "capacity")}
+        await self.patch(f"{path}/status", {"status": {"phase": "Bound", **size}})
         return name
 
     async def claim(self, name: str, **spec: Any) -> Obj:
