@@ -458,6 +458,20 @@ async def test_a_nomination_counts_before_the_next_decision(stage):
     assert one.statuses.nominated == {"first": "n0"}
 
 
+async def test_a_preemptor_gets_its_room_when_the_victim_is_gone_and_sits_out_no_back_off(stage):
+    """The queue is empty otherwise: not a moment of the clock passes between the deletion and the binding."""
+    one = await stage(nodes=1)
+    low = our_pod("low", cpu="4", node="n0")
+    await one.see(PodAdded(low))
+    await one.pods(our_pod("high", cpu="4", priority=10))
+    assert one.preemptor.victims == ["low"]
+    assert one.binder.bound == {}
+
+    await one.see(PodDeleted(low))
+
+    assert one.binder.bound == {"default/high": "n0"}
+
+
 async def test_a_preemption_that_could_not_be_sent_is_tried_again_without_news(stage):
     """No event would wake the pod: its victim still stands."""
     one = await stage(nodes=1)
