@@ -366,7 +366,7 @@ async def test_a_leader_that_is_cut_off_ends_and_is_replaced(
         old.operator.start()
         await asyncio.to_thread(old.operator.until_ready)
         await scene.pod("after")
-        await scene.until_bound("after")
+        await history.until_bound(41)
         assert old.writes(since=asked) == set()
         assert not old.operator.leads
     check(history, 41)
