@@ -71,6 +71,10 @@ class Protected:
     refusal: Refusal
 
 
+#: Instead of a namespace: pods of all of them.
+ANYWHERE = ""
+
+
 class OwnerCounts:
     """Placed pods by owner, whatever their phase: a pod index (see ``Cluster.index``).
 
@@ -81,19 +85,20 @@ class OwnerCounts:
         self.counts: dict[tuple[str, str], int] = {}
 
     def of(self, namespace: str, uid: str) -> int:
-        """How many placed pods of the namespace name this owner."""
+        """How many placed pods of the namespace, or ``ANYWHERE``, name this owner."""
         return self.counts.get((namespace, uid), 0)
 
     def add(self, pod: PodInfo, row: int) -> None:
         """A pod was placed."""
         for owner in pod.pod.metadata.owner_references:
-            key = pod.namespace, owner.uid
-            self.counts[key] = self.counts.get(key, 0) + 1
+            for key in ((pod.namespace, owner.uid), (ANYWHERE, owner.uid)):
+                self.counts[key] = self.counts.get(key, 0) + 1
 
     def remove(self, pod: PodInfo, row: int) -> None:
         """A pod left."""
         for owner in pod.pod.metadata.owner_references:
-            self.counts[pod.namespace, owner.uid] -= 1
+            for namespace in (pod.namespace, ANYWHERE):
+                self.counts[namespace, owner.uid] -= 1
 
     def move_row(self, source: int, target: int) -> None:
         """Rows do not matter."""
@@ -308,7 +313,12 @@ class StrategyContext:
         return () if row is None else self.cluster.pods_on(row)
 
     def replicas(self, namespace: str, owner_uid: str) -> int:
-        """Pods of a namespace, of any phase and on any node, that name this owner."""
+        """Pods of a namespace, of any phase and on any node, that name this owner.
+
+        Exactly: of all namespaces; descheduler goes by the uid alone.
+        """
+        if self.is_exact:
+            namespace = ANYWHERE
         counted = self.cluster.index(OwnerCounts).of(namespace, owner_uid)
         return self.unplaced.owned_by(namespace, owner_uid) + counted
 
@@ -362,4 +372,8 @@ def _by_key(pod: PodInfo) -> str:
 
 
 def _owners_of(pod: PodInfo) -> list[tuple[str, str]]:
-    return [(pod.namespace, owner.uid) for owner in pod.pod.metadata.owner_references]
+    return [
+        (namespace, owner.uid)
+        for owner in pod.pod.metadata.owner_references
+        for namespace in (pod.namespace, ANYWHERE)
+    ]
