@@ -30,7 +30,7 @@ from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from plimsoll.testing.rounds import measured, rounds
+from plimsoll.testing.rounds import USUAL, measured, rounds
 from plimsoll.testing.starts import READY, some_start
 
 SCHEDULER = "default-scheduler"
@@ -41,25 +41,6 @@ LIMITS = Limits(
     per_namespace=Ceiling(count=5),
     per_workload=Ceiling(count=1),
 )
-STRATEGIES = (
-    ("RemovePodsViolatingNodeTaints", {}),
-    (
-        "RemovePodsViolatingNodeAffinity",
-        {
-            "nodeAffinityType": [
-                "requiredDuringSchedulingIgnoredDuringExecution",
-                "preferredDuringSchedulingIgnoredDuringExecution",
-            ]
-        },
-    ),
-    ("RemovePodsViolatingInterPodAntiAffinity", {}),
-    ("RemoveDuplicates", {}),
-    ("RemovePodsViolatingTopologySpreadConstraint", {"constraints": ["DoNotSchedule", "ScheduleAnyway"]}),
-    (
-        "LowNodeUtilization",
-        {"thresholds": {"cpu": 30, "pods": 30}, "targetThresholds": {"cpu": 50, "pods": 60}},
-    ),
-)
 
 
 def a_policy(planner: Planner, seconds: float) -> Rebalancing:
@@ -67,7 +48,7 @@ def a_policy(planner: Planner, seconds: float) -> Rebalancing:
     registry = StrategyRegistry(IN_TREE)
     defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
     return Rebalancing(
-        strategies=[registry.build(name, args, name) for name, args in STRATEGIES],
+        strategies=[registry.build(name, args, name) for name, args in USUAL],
         evictors=(EvictorRegistry(EVICTORS).build("DefaultEvictor", {"minReplicas": 2}, "evictor"),),
         profiles={SCHEDULER: build_profile(ProfileConfig(SCHEDULER), Registry(PLUGINS), defaults)},
         limits=LIMITS,

@@ -45,27 +45,6 @@ def a_policy(*strategies, limits=SAFE, evictor=None, **kwargs):
     )
 
 
-USUAL = (
-    ("RemovePodsViolatingNodeTaints", {}),
-    (
-        "RemovePodsViolatingNodeAffinity",
-        {
-            "nodeAffinityType": [
-                "requiredDuringSchedulingIgnoredDuringExecution",
-                "preferredDuringSchedulingIgnoredDuringExecution",
-            ]
-        },
-    ),
-    ("RemovePodsViolatingInterPodAntiAffinity", {}),
-    ("RemoveDuplicates", {}),
-    ("RemovePodsViolatingTopologySpreadConstraint", {"constraints": ["DoNotSchedule", "ScheduleAnyway"]}),
-    (
-        "LowNodeUtilization",
-        {"thresholds": {"cpu": 30, "pods": 30}, "targetThresholds": {"cpu": 50, "pods": 60}},
-    ),
-)
-
-
 def live(cluster, policy, *, cycles=60, seed=0):
     """Plan, evict and place until a cycle plans nothing; the cluster is changed."""
     story = rounds(cluster, policy, PLACE, Circumstances(now=NOW), cycles=cycles, seed=seed)

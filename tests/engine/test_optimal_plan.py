@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from engine.rounds import NOW, PLACE, UNLIMITED, USUAL, a_policy
+from engine.rounds import NOW, PLACE, UNLIMITED, a_policy
 from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.engine.moves import Circumstances, Goal, Objective, replacement_of
 from plimsoll.engine.planners import ask_again, make_plan
 from plimsoll.framework.strategy_context import Planner
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.testing.rounds import USUAL
 
 AROUND = Circumstances(now=NOW)
 SPREAD = ("RemovePodsViolatingTopologySpreadConstraint", {})

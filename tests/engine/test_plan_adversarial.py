@@ -4,13 +4,14 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from engine.rounds import NOW, UNLIMITED, USUAL, a_policy
+from engine.rounds import NOW, UNLIMITED, a_policy
 from plimsoll.engine.limits import Ceiling, Limits
 from plimsoll.engine.moves import Circumstances
 from plimsoll.engine.plan import plan
 from plimsoll.framework.strategy_context import Measurements, Sample
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import some_cluster
+from plimsoll.testing.rounds import USUAL
 
 AROUND = Circumstances(now=NOW)
 ODD = {

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.rounds import NOW, PLACE, UNLIMITED, USUAL, a_policy, live
+from engine.rounds import NOW, PLACE, UNLIMITED, a_policy, live
 from plimsoll.engine.limits import NO_CEILING, Limits
 from plimsoll.engine.moves import Circumstances, Move
 from plimsoll.engine.plan import plan, revalidate
@@ -13,7 +13,7 @@ from plimsoll.framework import Planner
 from plimsoll.model.decoding import convert
 from plimsoll.model.workload import PodDisruptionBudget
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from plimsoll.testing.rounds import rounds
+from plimsoll.testing.rounds import USUAL, rounds
 from plimsoll.testing.starts import some_start
 
 AROUND = Circumstances(now=NOW)

@@ -43,7 +43,8 @@ class Collector:
 
     async def measure(self, spec: RebalancingSpec) -> Measurements:
         """What the strategies of a policy need to know now."""
-        sources = {source: query for source, query in map(_asked, spec.strategies) if source}
+        asked = (source_of(each.args) for each in spec.strategies)
+        sources = {source: query for source, query in asked if source}
         nodes = pods = samples = None
         problem = ""
         if KUBERNETES_METRICS in sources:
@@ -89,7 +90,7 @@ class Collector:
 
 def wants_metrics_api(spec: RebalancingSpec) -> bool:
     """Whether some strategy of a policy goes by the metrics API."""
-    return any(_asked(each)[0] == KUBERNETES_METRICS for each in spec.strategies)
+    return any(source_of(each.args)[0] == KUBERNETES_METRICS for each in spec.strategies)
 
 
 def source_of(args: Mapping[str, object]) -> tuple[str, str]:
@@ -111,10 +112,6 @@ def _sentence(answer: Answer) -> str:
     if answer.verdict is Verdict.GONE:
         return "the cluster does not serve metrics.k8s.io; is there a metrics-server?"
     return answer.message or f"the answer was {answer.verdict}"
-
-
-def _asked(strategy: object) -> tuple[str, str]:
-    return source_of(getattr(strategy, "args", {}))
 
 
 def _is_fresh(reading: Reading, now: float) -> bool:

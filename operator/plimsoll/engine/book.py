@@ -23,6 +23,7 @@ from plimsoll.engine.populations import Populations
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.prospecting import ForkProspects
 from plimsoll.engine.runtime import calling
+from plimsoll.engine.strategy_run import run_strategy
 from plimsoll.framework import MAX_SCORE, Cluster, PluginError, PodInfo
 from plimsoll.framework.strategy import (
     AsksForGain,
@@ -30,6 +31,7 @@ from plimsoll.framework.strategy import (
     Candidate,
     Proposal,
     Refusal,
+    Strategy,
     StrategyKind,
     Verdict,
 )
@@ -79,6 +81,14 @@ class Book:
         self._tally = Tally(
             rebalancing.limits, Populations(self.context), circumstances.in_flight, circumstances.recent
         )
+
+    def hear(self, strategy: Strategy) -> None:
+        """Judge all that a strategy proposes.
+
+        Raises:
+            PluginError: The strategy raised; what was judged before stands.
+        """
+        run_strategy(strategy, self.context, lambda proposal: self.judge(proposal, strategy.name))
 
     def judge(self, proposal: Proposal, strategy: str) -> Verdict | None:
         """Prove and book a proposal, or refuse it; None when the cycle's total is used up.

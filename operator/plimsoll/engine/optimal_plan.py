@@ -23,7 +23,6 @@ from plimsoll.engine.moves import Circumstances, EvictionPlan, Move, Optimisatio
 from plimsoll.engine.optimal_problem import Setting, Wish, wishes_of
 from plimsoll.engine.optimum import Solution, solve, value_of
 from plimsoll.engine.plan import plan
-from plimsoll.engine.strategy_run import run_strategy
 from plimsoll.framework import Cluster, PluginError, PodInfo, PodTemplate
 from plimsoll.framework.strategy import Candidate, Verdict
 
@@ -66,7 +65,7 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
     failures = list(proven.failures)
     for strategy in serving:  # what they propose is for other pods than those that move: no objective has it
         try:
-            run_strategy(strategy, made.context, lambda each, by=strategy.name: made.judge(each, by))  # type: ignore[misc]  # the default binds the loop's name
+            made.hear(strategy)
         except PluginError as exc:
             failures.append(exc)
     optimisation = Optimisation(

@@ -25,7 +25,6 @@ from plimsoll.engine.moves import (
     Move,
     Rebalancing,
 )
-from plimsoll.engine.strategy_run import run_strategy
 from plimsoll.framework import Cluster, PluginError
 from plimsoll.framework.strategy import Candidate, Refusal, StrategyKind, Verdict
 from plimsoll.framework.strategy_context import (
@@ -44,7 +43,7 @@ def plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstance
                 continue
             name = strategy.name
             try:
-                run_strategy(strategy, book.context, lambda candidate, by=name: book.judge(candidate, by))  # type: ignore[misc]  # the default binds the loop's name
+                book.hear(strategy)
             except PluginError as exc:
                 failures.append(exc)
             book.collect_protected(name)

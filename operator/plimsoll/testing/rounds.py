@@ -8,6 +8,7 @@ import random
 import statistics
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -18,6 +19,27 @@ from plimsoll.engine.moves import Circumstances, Move, Rebalancing, replacement_
 from plimsoll.engine.planners import ask_again, make_plan
 from plimsoll.engine.upstream_cycle import StrategyProfile, UpstreamPolicy, upstream_cycle
 from plimsoll.framework import CPU, Cluster, PodInfo
+
+#: The strategies that most policies run, with what each is told.
+USUAL: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("RemovePodsViolatingNodeTaints", {}),
+    (
+        "RemovePodsViolatingNodeAffinity",
+        {
+            "nodeAffinityType": [
+                "requiredDuringSchedulingIgnoredDuringExecution",
+                "preferredDuringSchedulingIgnoredDuringExecution",
+            ]
+        },
+    ),
+    ("RemovePodsViolatingInterPodAntiAffinity", {}),
+    ("RemoveDuplicates", {}),
+    ("RemovePodsViolatingTopologySpreadConstraint", {"constraints": ["DoNotSchedule", "ScheduleAnyway"]}),
+    (
+        "LowNodeUtilization",
+        {"thresholds": {"cpu": 30, "pods": 30}, "targetThresholds": {"cpu": 50, "pods": 60}},
+    ),
+)
 
 
 @dataclass(slots=True)
