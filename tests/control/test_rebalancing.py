@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from control.scene import POLICY, Scene, a_policy, web
-from plimsoll.control import rebalancing
+from plimsoll.control import restraining
 from plimsoll.control.ports import Answer, Verdict
 from plimsoll.framework import ConfigurationError
 from plimsoll.model.decoding import convert
@@ -585,12 +585,12 @@ async def test_records_of_a_deleted_policy_are_dropped_in_time():
     scene = Scene()
     async with scene.running(a_policy("DryRun", records={"ttlSeconds": 60})):
         await scene.run()
-        await scene.rebalancers._tidy()
+        await scene.rebalancers._aftercare.tidy()
         assert len(scene.records.documents) == 1
         scene.rebalancers.configure([])
 
         scene.clock.time += 10 * 365 * 86_400
-        await scene.rebalancers._tidy()
+        await scene.rebalancers._aftercare.tidy()
 
     assert scene.records.documents == {}
 
@@ -627,7 +627,7 @@ def test_a_strategy_that_the_planner_cannot_drive_is_refused():
 
 async def test_a_strategy_that_hangs_stops_its_own_policy_only(monkeypatch):
     """The run is given up, the status says so, and the policy is not run again until it is changed."""
-    monkeypatch.setattr(rebalancing, "PLANNING_S", 0.05)
+    monkeypatch.setattr(restraining, "PLANNING_S", 0.05)
     scene = Scene()
     compute, asked = scene.rebalancers._computer.compute, []
 

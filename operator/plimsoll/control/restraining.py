@@ -1,18 +1,30 @@
-"""What keeps policies from moving pods: the stop button, and rest after moves that came to nothing.
+"""What keeps policies from moving pods: the stop button, rest after fruitless moves, a plan that hangs.
 
-Both are ceilings on the evictions of a run, beside the budgets that the policy has itself: what they
-forbid is refused with their name, in a plan and right before each eviction.
+The first two are ceilings on the evictions of a run, beside the budgets that the policy has itself: what
+they forbid is refused with their name, in a plan and right before each eviction.
 """
 
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.control.ports import Clock
 from plimsoll.engine.limits import Ceiling
 from plimsoll.engine.memory import Memory
 from plimsoll.engine.moves import Rebalancing
+from plimsoll.framework.observer import Observer
 from plimsoll.model.objects import ClusterObjects
 
 #: The annotation of the operator's own namespace that stops all moves while its value is "true".
 STOP = "plimsoll.dev/stop"
+
+
+#: Seconds between two looks at the button.
+LOOK_S = 2.0
+
+#: Seconds that a plan may take, beyond the longest search that a policy may ask for. The thread of one that
+#: takes longer cannot be ended; the other policies go on without it.
+PLANNING_S = 900.0
 
 
 class StopButton:
@@ -43,6 +55,80 @@ class StopButton:
         return _bounded(rebalancing, STOP, 0) if self.is_pressed else rebalancing
 
 
+class Troubles:
+    """What keeps each policy from moving pods, in sentences for its status.
+
+    Args:
+        policies: Those that rebalance, by name, at any moment.
+        stop: The button.
+        clock: Time.
+        observer: Told when nobody could be told.
+
+    Attributes:
+        on_change: Called when what is told of a policy has changed.
+    """
+
+    def __init__(
+        self, policies: Mapping[str, SchedulingPolicy], stop: StopButton, clock: Clock, observer: Observer
+    ) -> None:
+        self.on_change: Callable[[], Awaitable[None]] = _nobody
+        self._policies = policies
+        self._stop = stop
+        self._clock = clock
+        self._observer = observer
+        self._known: dict[str, dict[str, str]] = {}
+        self._hanging: dict[str, SchedulingPolicy] = {}
+
+    def of(self, name: str) -> Mapping[str, str]:
+        """Sentences by reason."""
+        stopped = {"Stopped": self._stop.sentence} if self._stop.is_pressed and name in self._policies else {}
+        return stopped | self._known.get(name, {})
+
+    def forget(self, name: str) -> None:
+        """The policy rebalances no more."""
+        self._known.pop(name, None)
+        self._hanging.pop(name, None)
+
+    def hangs(self, policy: SchedulingPolicy) -> bool:
+        """Whether a plan of the policy, as it is, did not end."""
+        return self._hanging.get(policy.metadata.name) is policy
+
+    def hung(self, policy: SchedulingPolicy) -> None:
+        """A plan of the policy did not end."""
+        self._hanging[policy.metadata.name] = policy
+
+    async def look_back(self, name: str, memory: Memory) -> None:
+        """Tell when moves keep coming to nothing, and when they do so no longer."""
+        found: dict[str, str] = {}
+        policy = self._policies.get(name)
+        if policy is not None and self.hangs(policy):
+            found["Hanging"] = (
+                f"a strategy or plugin did not end within {PLANNING_S:.0f} s; the policy does not run again"
+                " until it is changed or the operator is restarted"
+            )
+        resting, _ = memory.rest(name)
+        if resting:
+            found["Resting"] = resting
+        suspended = memory.suspended(name)
+        if suspended:
+            found["StrategySuspended"] = "; ".join(suspended)
+        if found != self._known.get(name, {}):
+            self._known[name] = found
+            await self.on_change()
+
+    async def watch(self) -> None:
+        """Tell when the button is pressed or released, until cancelled."""
+        was_pressed = False
+        while True:
+            await self._clock.sleep(LOOK_S)
+            if self._stop.is_pressed != was_pressed:
+                was_pressed = self._stop.is_pressed
+                try:
+                    await self.on_change()
+                except Exception as exc:  # noqa: BLE001 - a status that cannot be written stops nothing else
+                    self._observer.failed("telling that moves are stopped", repr(exc))
+
+
 def rested(rebalancing: Rebalancing, memory: Memory, name: str) -> Rebalancing:
     """The same for a policy whose moves keep coming to nothing: it moves none for a while, then one."""
     resting, may_try = memory.rest(name)
@@ -52,3 +138,7 @@ def rested(rebalancing: Rebalancing, memory: Memory, name: str) -> Rebalancing:
 def _bounded(rebalancing: Rebalancing, name: str, most: int) -> Rebalancing:
     budgets = (*rebalancing.limits.budgets, (name, Ceiling(count=most)))
     return replace(rebalancing, limits=replace(rebalancing.limits, budgets=budgets))
+
+
+async def _nobody() -> None:
+    """Nobody wants to know."""

@@ -51,7 +51,10 @@ class MoveSender:
         self._sending: dict[str, list[Outcome]] = {}
 
     def learnt(self, outcome: Outcome) -> None:
-        """A move has ended; told further once the answer to its eviction is on record."""
+        """A move has ended: its target is free; told further once the answer is on record."""
+        self._holds.release(outcome.record)
+        if outcome.replacement is not None:
+            self._holds.arrived(outcome.replacement.uid)
         waiting = self._sending.get(outcome.record.key)
         if waiting is not None:
             waiting.append(outcome)
