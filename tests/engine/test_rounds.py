@@ -1,13 +1,16 @@
-"""Cycle after cycle: the plans of Proven come to an end, and no pod ever comes back."""
+"""Cycle after cycle: the plans of Proven and Optimal come to an end, and no pod ever comes back."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from engine.rounds import NOW, PLACE, UNLIMITED, a_policy, live
 from plimsoll.engine.limits import NO_CEILING, Limits
-from plimsoll.engine.moves import Circumstances, Move
+from plimsoll.engine.moves import Circumstances, Goal, Move, Objective
+from plimsoll.engine.optimum import VIOLATION
 from plimsoll.engine.plan import plan, revalidate
+from plimsoll.engine.planners import make_plan
 from plimsoll.engine.upstream_cycle import StrategyProfile, UpstreamPolicy, upstream_cycle
 from plimsoll.framework import Planner
 from plimsoll.model.decoding import convert
@@ -150,6 +153,65 @@ def test_every_start_converges(seed, limits):
 
     assert story.returned == []
     assert story.pending == []
+
+
+@pytest.mark.parametrize("objective", Objective)
+@pytest.mark.parametrize("seed", range(8))
+def test_every_cycle_of_optimal_lowers_its_objective_until_none_can(seed, objective):
+    """By more than the price of its moves, so there is an end to them; no pod comes back on the way."""
+    goal = Goal(objective, seconds=0.3)
+
+    story = live(some_start(seed), a_policy(*USUAL, planner=Planner.OPTIMAL, goal=goal), seed=seed)
+
+    found = [each.before for each in story.objectives]
+    for moves, (before, after) in zip(story.moves, pairwise(found), strict=True):
+        assert after + len(moves) * goal.move_price < before + 1e-6
+    assert (story.returned, story.homeless, story.dropped, story.over_limit) == ([], [], [], 0)
+    assert all(each.value <= min(each.before, each.proven) for each in story.objectives)
+
+
+def test_optimal_leaves_a_pod_alone_that_overloads_any_node():
+    """Wherever it goes that node is over-used then: granting the wish makes the next one."""
+    cluster = a_cluster(
+        [a_node("n1", cpu="10"), a_node("n2", cpu="10")],
+        [a_replica("large", "n1", owner="ReplicaSet/large", cpu="8")],
+    )
+    policy = a_policy(BALANCE, evictor={}, limits=UNLIMITED, planner=Planner.OPTIMAL)
+
+    made = make_plan(policy, cluster, AROUND)
+
+    assert made.moves == ()
+    assert made.optimisation.value == made.optimisation.before == VIOLATION
+
+
+def test_optimal_evens_out_domains_one_move_at_a_time():
+    """One pod of an owner in a cycle: each leaves fewer pods too many, though the largest domain stays."""
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    cluster = a_cluster(
+        [a_node(f"n-{zone}", cpu="16", labels={"zone": zone}) for zone in "abcd"],
+        [
+            a_replica(f"{zone}{n}", f"n-{zone}", cpu="1", topologySpreadConstraints=[constraint])
+            for zone in "ab"
+            for n in range(4)
+        ],
+    )
+    policy = a_policy(("RemovePodsViolatingTopologySpreadConstraint", {}), planner=Planner.OPTIMAL)
+
+    story = live(cluster, policy)
+
+    assert [len(moves) for moves in story.moves] == [1, 1, 1, 1]
+    assert [each.before for each in story.objectives] == [
+        6 * VIOLATION,
+        5 * VIOLATION,
+        2 * VIOLATION,
+        VIOLATION,
+        0,
+    ]
 
 
 @pytest.mark.parametrize("seed", [0, 3, 7])

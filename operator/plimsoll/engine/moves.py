@@ -54,8 +54,8 @@ class Optimisation:
     Attributes:
         objective: What it was to bring about.
         before: The objective as things are.
-        value: After all moves, each priced.
-        bound: No plan is better than this.
+        value: After all moves, each priced, by what strategies would want then.
+        bound: No plan is better than this while strategies want what they want now; 0 says nothing.
         proven: What the Proven planner's moves come to.
         moves: How many moves lead there; the limits may allow fewer in one cycle.
         seconds: Spent on the search.

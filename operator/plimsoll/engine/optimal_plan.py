@@ -6,22 +6,33 @@
 3. Its solution says how many pods of which template leave and arrive where. Single moves are found in an
    order in which each is feasible when those before it are made, by the scheduler's own filters; among
    the arrivals that are feasible for a pod the one with the highest score is taken.
-4. What the filters refuse although the program allowed it (rules it does not know, such as anti-affinity)
-   is forbidden, and the program is solved again, a few times.
-5. The better of both plans, by the objective after its moves, is carried out under the policy's limits. As
-   every step lies on the way to the best placement, the next cycle goes on where this one stopped.
+4. The strategies are asked what they would want when all moves are made: that is what a plan is worth.
+   Arrivals that they would want elsewhere again, and those that the filters refuse although the program
+   allowed them (rules it does not know, such as anti-affinity), are forbidden, and the program is solved
+   again, a few times.
+5. The best of all plans, Proven's and doing nothing among them, is carried out as far as the policy's
+   limits allow, and only as far as what is made now lowers the objective by more than its price: so it
+   falls from cycle to cycle, and cycles come to an end.
 6. Strategies that make room for pending pods propose then, and each of their bundles is proved as ever.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from plimsoll.engine.aftermath import aftermath
 from plimsoll.engine.book import Book
 from plimsoll.engine.limits import NO_CEILING, Limits
-from plimsoll.engine.moves import Circumstances, EvictionPlan, Move, Optimisation, Rebalancing
+from plimsoll.engine.moves import (
+    REPLACEMENT,
+    Circumstances,
+    EvictionPlan,
+    Move,
+    Optimisation,
+    Rebalancing,
+)
 from plimsoll.engine.optimal_problem import Setting, Wish, wishes_of
-from plimsoll.engine.optimum import Solution, solve, value_of
+from plimsoll.engine.optimum import VIOLATION, Solution, solve, value_of
 from plimsoll.engine.plan import plan
 from plimsoll.framework import Cluster, PluginError, PodInfo, PodTemplate
 from plimsoll.framework.strategy import Candidate, Verdict
@@ -31,37 +42,43 @@ ROUNDS = 4
 
 UNLIMITED = Limits(per_workload=NO_CEILING)
 
+#: By how much the moves of one cycle must lower the objective, their price included.
+LEAST_GAIN = 1e-6
+
 
 def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
     """Plan one cycle; the cluster is only read."""
     goal = rebalancing.goal
     serving = [each for each in rebalancing.strategies if getattr(each, "serves_pending", False)]
     strategies = tuple(each for each in rebalancing.strategies if each not in serving)
-    free = replace(rebalancing, strategies=strategies, limits=UNLIMITED)
+    free = replace(rebalancing, strategies=strategies, limits=UNLIMITED, forecast=None)
     proven = plan(free, cluster, circumstances)
+    ended = tuple(move for move in proven.moves if not move.target)
+    seeds = tuple(move for move in proven.moves if move.target)
     wishes = wishes_of(free, cluster, circumstances)
-    setting = Setting.of(free, cluster, circumstances, wishes, proven.moves)
-    problem = setting.problem
-    seed = setting.solution_of(proven.moves)
-    before = value_of(problem, *setting.nothing)
-    seeded = value_of(problem, *seed)
-    best, best_value, bound, spent = proven.moves, seeded, float("-inf"), 0.0
+    setting = Setting.of(free, cluster, circumstances, wishes, seeds)
+    judge = _Judge(free, cluster, circumstances, setting, wishes)
+    before, seeded = judge.value(()), judge.value(seeds)
+    plans = [(before, ()), (seeded, seeds)]
+    problem, bound, spent = setting.problem, float("-inf"), 0.0
     for _ in range(ROUNDS):
         left = goal.seconds - spent
         if left <= 0 or not problem.stocks:
             break
-        found = solve(problem, left, Solution(*seed, seeded, bound))
+        found = solve(problem, left, Solution(*setting.solution_of(seeds), seeded, bound))
         spent += found.seconds
         if bound == float("-inf"):
             bound = found.bound  # of the program without what later rounds forbid: it holds for all of them
         walk = _walk(found, setting, Book(free, cluster, circumstances), wishes)
-        value = value_of(problem, *setting.solution_of(walk.moves))
-        if value < best_value:
-            best, best_value = tuple(walk.moves), value
-        if not walk.impossible:
+        moves = tuple(walk.moves)
+        plans.append((judge.value(moves), moves))
+        forbidden = walk.impossible | judge.unwelcome(moves)
+        if not forbidden:
             break
-        problem = setting.forbid(problem, walk.impossible)
-    made = _limited(best, rebalancing, cluster, circumstances)
+        problem = setting.forbid(problem, forbidden)
+    plans.sort(key=lambda each: each[0])
+    best_value, best = plans[0]
+    made = _first_steps([moves for value, moves in plans if value < before], ended, judge, rebalancing)
     failures = list(proven.failures)
     for strategy in serving:  # what they propose is for other pods than those that move: no objective has it
         try:
@@ -72,7 +89,7 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
         objective=goal.objective,
         before=before,
         value=best_value,
-        bound=max(min(bound, best_value), 0.0),
+        bound=_bound(bound + judge.stuck, best_value) if problem.stocks else before,
         proven=seeded,
         moves=len(best),
         seconds=spent,
@@ -84,6 +101,88 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
         proven.classes,
         optimisation,
     )
+
+
+class _Judge:
+    """What plans are worth, by what the strategies would want when all moves are made.
+
+    The program takes what they want now as given. A move may grant one wish and make another: a node that is
+    filled is over-used, one that is emptied has room for others.
+    """
+
+    def __init__(
+        self,
+        rebalancing: Rebalancing,
+        cluster: Cluster,
+        circumstances: Circumstances,
+        setting: Setting,
+        wishes: Mapping[str, Wish],
+    ) -> None:
+        self.cluster, self.circumstances = cluster, circumstances
+        self._rebalancing = rebalancing
+        self._setting = setting
+        self._known: dict[tuple[tuple[str, str], ...], tuple[frozenset[str], Counter[str]]] = {
+            (): (frozenset(wishes), _by_node(wishes, cluster))
+        }
+
+    @property
+    def stuck(self) -> float:
+        """The part of the objective that no column of the program speaks of: who is not to be moved."""
+        stocks = self._setting.problem.stocks
+        return VIOLATION * (len(self._after(())[0]) - sum(stock.unwanted for stock in stocks))
+
+    def value(self, moves: Sequence[Move]) -> float:
+        """The objective when all moves are made, each priced."""
+        setting = self._setting
+        return value_of(setting.problem, *setting.solution_of(moves), len(self._after(moves)[0]))
+
+    def unwelcome(self, moves: Sequence[Move]) -> Counter[tuple[PodTemplate, str]]:
+        """Arrivals that a strategy would want elsewhere again, or that make it want others elsewhere."""
+        wanted, by_node = self._after(moves)
+        present = self._after(())[1]
+        return Counter(
+            (move.pod.template, move.target)
+            for move in moves
+            if f"{REPLACEMENT}{move.pod.uid}" in wanted or by_node[move.target] > present[move.target]
+        )
+
+    def _after(self, moves: Sequence[Move]) -> tuple[frozenset[str], Counter[str]]:
+        """Uids of the pods that strategies want elsewhere then, and how many they are on each node."""
+        key = tuple((move.pod.uid, move.target) for move in moves)
+        if key not in self._known:
+            fork, around = aftermath(self.cluster, self.circumstances, moves)
+            wishes = wishes_of(self._rebalancing, fork, around)
+            self._known[key] = frozenset(wishes), _by_node(wishes, fork)
+        return self._known[key]
+
+
+def _bound(bound: float, value: float) -> float:
+    """What the program proves of a plan; nothing when the plan passes it, because less is wanted then."""
+    return bound if 0 <= bound <= value + LEAST_GAIN else 0.0
+
+
+def _by_node(wishes: Iterable[str], cluster: Cluster) -> Counter[str]:
+    rows = (cluster.row_of_pod(uid) for uid in wishes)
+    return Counter(cluster.nodes[row].name for row in rows if row is not None)
+
+
+def _first_steps(
+    plans: Iterable[Sequence[Move]], ended: Sequence[Move], judge: _Judge, rebalancing: Rebalancing
+) -> Book:
+    """The moves of the first plan of which the limits allow some that are worth their price by themselves.
+
+    The next cycle may not find the rest of a plan, so what one cycle makes must stand alone: the objective
+    falls from cycle to cycle, by more than the price of the moves, and there is an end to them.
+    """
+    for moves in plans:
+        book = _limited((*ended, *moves), rebalancing, judge)
+        steps = [move for move in book.moves if move.target]
+        while steps:
+            if judge.value(steps) < judge.value(()) - LEAST_GAIN:
+                return book
+            del steps[len(steps) // 2 :]
+            book = _limited((*ended, *steps), rebalancing, judge)
+    return _limited(ended, rebalancing, judge)
 
 
 @dataclass(slots=True)
@@ -133,13 +232,11 @@ def _step(
     return True
 
 
-def _limited(
-    moves: Sequence[Move], rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances
-) -> Book:
-    """As many of the moves, in their order, as the policy's limits allow in one cycle."""
-    book = Book(rebalancing, cluster, circumstances)
+def _limited(moves: Sequence[Move], rebalancing: Rebalancing, judge: _Judge) -> Book:
+    """As many of the moves, in their order, as the policy's limits allow in one cycle; all are directed."""
+    book = Book(rebalancing, judge.cluster, judge.circumstances)
     for move in moves:
-        target = move.target if move.is_directed else ""
-        if book.judge(Candidate(move.pod, move.source, move.reason, target), move.strategy) is None:
+        candidate = Candidate(move.pod, move.source, move.reason, move.target)
+        if book.judge(candidate, move.strategy) is None:
             break
     return book

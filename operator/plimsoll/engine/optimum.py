@@ -7,8 +7,8 @@ each template as many arrive as leave. Two integers for each pair, whatever the 
 Minimise ``worth of what is wrong + price of a move * moves`` under
 
 * room: what arrives on a node fits into what is free there and what leaves;
-* topology spread: ``excess[c] >= count(d) - count(e) - maxSkew`` for domains d, e of constraint c;
-* what must not get worse: no excess above today's.
+* topology spread: ``excess[c, d] >= count(d) - count(e) - maxSkew`` for domains d, e of constraint c;
+* what must not get worse: no constraint's excess above today's.
 
 Solved by HiGHS (Huangfu and Hall, 2018) within a time limit; at any time it has a solution and a bound,
 and begins with the one given. Requests are scaled to shares of the largest node, so a solution may miss a
@@ -67,8 +67,10 @@ class Spread:
     templates: tuple[int, ...]
 
     def excess(self, sizes: Ints) -> int:
-        """By how much the largest domain exceeds what the smallest allows."""
-        return max(int(sizes.max() - sizes.min()) - self.max_skew, 0) if len(sizes) else 0
+        """Pods beyond what the smallest domain allows, in all domains."""
+        if not len(sizes):
+            return 0
+        return int(np.maximum(sizes - sizes.min() - self.max_skew, 0).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +137,22 @@ class Solution:
         return max(self.value - self.bound, 0.0) / max(abs(self.value), 1e-9)
 
 
-def value_of(problem: Problem, leaving: Ints, arriving: Ints) -> float:
-    """The objective of a solution, by arithmetic and not by the solver."""
+def value_of(problem: Problem, leaving: Ints, arriving: Ints, unwanted: int | None = None) -> float:
+    """The objective of a solution, by arithmetic and not by the solver.
+
+    Args:
+        problem: What may change.
+        leaving: Shape (S,).
+        arriving: Shape (T, N).
+        unwanted: How many pods somebody wants elsewhere then; left out, those that somebody wants elsewhere
+            now and that stay.
+    """
     used = problem.used + arriving.T @ problem.requests
     wrong = 0
     for stock, gone in zip(problem.stocks, leaving.tolist(), strict=True):
         used[stock.node] -= gone * problem.requests[stock.template]
         wrong += max(stock.unwanted - gone, 0)
+    wrong = wrong if unwanted is None else unwanted
     for spread in problem.spreads:
         wrong += spread.excess(_sizes_after(problem, spread, leaving, arriving))
     value = VIOLATION * wrong + problem.move_price * float(leaving.sum())
@@ -309,13 +320,12 @@ class _Model:
         for column, stock in zip(self._leaving, self.problem.stocks, strict=True):
             if stock.template in members and spread.domain_of[stock.node] >= 0:
                 terms[spread.domain_of[stock.node]][column] = -1.0
-        excess = self._column(float(spread.excess(spread.sizes)), VIOLATION, integer=False)
         smallest = self._column(highspy.kHighsInf, integer=False)
-        for size, each in zip(spread.sizes, terms, strict=True):
+        excess = [self._column(highspy.kHighsInf, VIOLATION, integer=False) for _ in spread.sizes]
+        for size, each, over in zip(spread.sizes, terms, excess, strict=True):
             self._row({**each, smallest: -1.0}, -float(size), highspy.kHighsInf)
-            self._row(
-                {**each, smallest: -1.0, excess: -1.0}, -highspy.kHighsInf, float(spread.max_skew - size)
-            )
+            self._row({**each, smallest: -1.0, over: -1.0}, -highspy.kHighsInf, float(spread.max_skew - size))
+        self._row(dict.fromkeys(excess, 1.0), -highspy.kHighsInf, float(spread.excess(spread.sizes)))
 
     def _distances(self) -> None:
         """Percentage points between each node's share and the mean, averaged over the resources."""

@@ -15,7 +15,7 @@ import msgspec
 from plimsoll.engine.budgets import BudgetLedger
 from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.limits import NO_CEILING, Limits
-from plimsoll.engine.moves import Circumstances, Move, Rebalancing, replacement_of
+from plimsoll.engine.moves import Circumstances, Move, Optimisation, Rebalancing, replacement_of
 from plimsoll.engine.planners import ask_again, make_plan
 from plimsoll.engine.upstream_cycle import StrategyProfile, UpstreamPolicy, upstream_cycle
 from plimsoll.framework import CPU, Cluster, PodInfo
@@ -56,6 +56,7 @@ class Story:
         blocked: Evictions that a PodDisruptionBudget did not allow.
         over_limit: Moves planned beyond a limit of the policy.
         rested: Whether a cycle planned nothing more.
+        objectives: What the planner Optimal found at the beginning of each cycle, and what it looked for.
     """
 
     moves: list[list[Move]] = field(default_factory=list)
@@ -67,6 +68,7 @@ class Story:
     blocked: list[Move] = field(default_factory=list)
     over_limit: int = 0
     rested: bool = False
+    objectives: list[Optimisation] = field(default_factory=list)
 
     @property
     def total(self) -> int:
@@ -104,6 +106,8 @@ def rounds(
         made = make_plan(policy, cluster, around)
         if made.failures:
             raise made.failures[0]
+        if made.optimisation is not None:
+            story.objectives.append(made.optimisation)
         if not made.moves:
             story.rested = True
             break

@@ -65,8 +65,10 @@ class OptimisationStatus(Resource):
 
     objective: ObjectiveName = Field(description="What it was to bring about.")
     before: float = Field(description="The objective as things were.")
-    value: float = Field(description="The objective after all moves.")
-    bound: float = Field(description="No plan is better than this.")
+    value: float = Field(description="The objective after all moves, the strategies asked anew.")
+    bound: float = Field(
+        description="No plan is better than this while strategies want what they want now; 0 says nothing."
+    )
     proven: float = Field(description="What the moves of the planner Proven would have come to.")
     moves: int = Field(ge=0, description="Moves that lead there; limits may spread them over several runs.")
     gap_percent: float = Field(

@@ -1,0 +1,82 @@
+"""The cluster as strategies will see it when moves have been made and their replacements run.
+
+Replacements are as old as the moment of the plan, ready, and have never failed: what a strategy would say
+of one it says of its place, not of a pod that is about to start.
+
+Measured usage follows the pods as far as pods were measured. What a query says of a node that pods leave is
+not known any more, so the node is left out until it is asked again.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import msgspec
+
+from plimsoll.engine.moves import Circumstances, Move, replacement_of
+from plimsoll.framework import Cluster, PodInfo
+from plimsoll.framework.strategy_context import Measurements
+from plimsoll.model.pod import PodCondition, PodStatus
+
+
+def aftermath(
+    cluster: Cluster, circumstances: Circumstances, moves: Sequence[Move]
+) -> tuple[Cluster, Circumstances]:
+    """A fork with all moves made, and what surrounds it then; neither argument is changed."""
+    fork = cluster.fork()
+    for move in moves:
+        fork.displace(move.pod.uid)
+    for move in moves:
+        if move.target:
+            fork.place(_settled(move.pod, fork, move.target, circumstances.now), move.target)
+    gone = {move.pod.uid for move in moves}
+    return fork, replace(
+        circumstances,
+        unplaced=[pod for pod in circumstances.unplaced if pod.uid not in gone],
+        measurements=_measured(circumstances.measurements, moves),
+    )
+
+
+def _settled(pod: PodInfo, cluster: Cluster, node: str, now: datetime) -> PodInfo:
+    """The replacement when it serves."""
+    fresh = replacement_of(pod, cluster, node).pod
+    return cluster.templates.info(
+        msgspec.structs.replace(
+            fresh,
+            metadata=msgspec.structs.replace(fresh.metadata, creation_timestamp=now),
+            status=PodStatus(
+                phase="Running",
+                qos_class=pod.pod.status.qos_class,
+                start_time=pod.pod.status.start_time,  # what protects the young protects it for a while only
+                conditions=(PodCondition(type="Ready", status="True"),),
+            ),
+        )
+    )
+
+
+def _measured(known: Measurements, moves: Iterable[Move]) -> Measurements:
+    moves = [move for move in moves if move.target]
+    left = {move.source for move in moves}
+    nodes, samples = known.nodes, known.samples
+    if nodes is not None:
+        nodes = _shifted(nodes, known.pods or {}, moves)
+    if samples is not None:
+        samples = [sample for sample in samples if sample.labels.get("instance") not in left]
+    return replace(known, nodes=nodes, samples=samples)
+
+
+def _shifted(
+    nodes: Mapping[str, Mapping[str, int]], pods: Mapping[str, Mapping[str, int]], moves: Iterable[Move]
+) -> Mapping[str, Mapping[str, int]]:
+    changes: dict[str, Counter[str]] = {}
+    for move in moves:
+        for resource, amount in pods.get(move.pod.key, {}).items():
+            changes.setdefault(move.source, Counter())[resource] -= amount
+            changes.setdefault(move.target, Counter())[resource] += amount
+    return {
+        name: {resource: max(amount + changes[name][resource], 0) for resource, amount in usage.items()}
+        if name in changes
+        else usage
+        for name, usage in nodes.items()
+    }
