@@ -6,11 +6,12 @@ same pod, same tie-break: same decision.
 Source: kube-scheduler v1.36, ``schedule_one.go``. Differs: all feasible nodes are scored, none sampled.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from plimsoll.engine.claims import KeptClaims
 from plimsoll.engine.decision import Decision, Evaluation, Outcome, Ranking
 from plimsoll.engine.extender import EXTENDER
 from plimsoll.engine.kept_verdicts import EXCLUDED, FEASIBLE
@@ -79,6 +80,7 @@ class Scheduler:
         self.nominations = Nominations() if nominations is None else nominations
         self._choose = choose
         self._lanes = LaneCache(profile, cluster)
+        self._claims = KeptClaims(cluster, self.nominations)
 
     def on(self, cluster: Cluster, profile: Profile) -> "Scheduler":
         """The same choices with another profile on another cluster, such as a fork of this one."""
@@ -139,7 +141,7 @@ class Scheduler:
         """
         lane = self._lane(pod)
         lane.refresh(pod)
-        return LaneWhatIf(lane, pod, self._with_nominated(lane, pod)[0], self._nominated_by_row())
+        return self._what_if(lane, pod, self._with_nominated(lane, pod)[0])
 
     # ------------------------------------------------------------------------------------------------
 
@@ -231,7 +233,7 @@ class Scheduler:
             _LazyStatuses(lane, pod, shown),
             lane.absent,
             diagnosis,
-            LaneWhatIf(lane, pod, {**overrides, **lost}, self._nominated_by_row()),
+            self._what_if(lane, pod, {**overrides, **lost}),
             self.nominations.node_of(pod.uid),
             self.profile.via_eviction,
         )
@@ -265,18 +267,6 @@ class Scheduler:
                 break
         return replace(last, status=Status(Code.UNSCHEDULABLE, tuple(reasons)))
 
-    def _nominated_by_row(self, only: int | None = None) -> dict[int, Sequence[PodInfo]]:
-        """Pending pods by the row they are nominated to: of one row, or of all."""
-        rows = self.cluster.rows
-        if only is not None:
-            pods = self.nominations.by_node.get(self.cluster.nodes[only].name, {})
-            return {only: tuple(pods.values())} if pods else {}
-        return {
-            rows[node]: tuple(pods.values())
-            for node, pods in self.nominations.by_node.items()
-            if node in rows
-        }
-
     def _with_nominated(
         self, lane: Lane, pod: PodInfo, only: int | None = None
     ) -> tuple[dict[int, Status], RowArray]:
@@ -288,19 +278,19 @@ class Scheduler:
         overrides: dict[int, Status] = {}
         if not lane.rejected.is_success or not self.nominations.by_node:
             return overrides, lane.feasible
-        what_if = LaneWhatIf(lane, pod, {}, self._nominated_by_row(only))
-        claimed = [row for row in what_if.ahead if int(lane.failed[row]) != EXCLUDED]
-        if claimed and what_if.is_additive:
-            nodes = np.array(sorted(claimed), dtype=np.intp)
+        claims = self._claims.against(pod) if only is None else self._claims.on(only, pod)
+        what_if = LaneWhatIf(lane, pod, {}, claims, self.nominations.by_node)
+        nodes = claims.rows[lane.failed[claims.rows] != EXCLUDED]
+        if len(nodes) and what_if.is_additive:
             kinds = what_if.refusals_if(nodes, self.cluster.requested[nodes])
             meanings = {kind: what_if.refusal(kind) for kind in np.unique(kinds).tolist() if kind}
             overrides = {
                 row: meanings[kind] for row, kind in zip(nodes.tolist(), kinds.tolist(), strict=True) if kind
             }
-        elif claimed:
+        elif len(nodes):
             # One fork serves all nodes: what is added for one is taken away before the next.
             fork = self.cluster.fork()
-            for row in claimed:
+            for row in nodes.tolist():
                 trial = Trial(self.profile, lane.state.clone(), pod, fork, lane.skipped)
                 for each in what_if.ahead[row]:
                     trial.add(each, row)
@@ -313,6 +303,9 @@ class Scheduler:
         if overrides:
             rows = rows[~np.isin(rows, list(overrides))]
         return overrides, rows
+
+    def _what_if(self, lane: Lane, pod: PodInfo, overrides: dict[int, Status]) -> LaneWhatIf:
+        return LaneWhatIf(lane, pod, overrides, self._claims.against(pod), self.nominations.by_node)
 
     def _lane(self, pod: PodInfo) -> Lane:
         if pod.pod.spec.node_name:

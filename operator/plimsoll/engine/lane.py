@@ -8,6 +8,7 @@ look across the cluster are evaluated on all nodes after any change (their own c
 see :class:`plimsoll.framework.Reads` and docs/adr/0003.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -280,8 +281,10 @@ class Lane:
         if overrides:
             failed = failed.copy()
             failed[list(overrides)] = FEASIBLE
-            counted += [(status, 1) for status in overrides.values()]
-            plugins |= {status.plugin for status in overrides.values()}
+            # Nodes that are refused for one reason share its status: many are counted as one.
+            shared = {id(status): status for status in overrides.values()}
+            counted += [(shared[key], count) for key, count in Counter(map(id, overrides.values())).items()]
+            plugins |= {status.plugin for status in shared.values()}
         if not self.rejected.is_success:
             plugins = {self.rejected.plugin} if self.rejected.plugin else plugins
         for position, plugin in enumerate(self.profile.filter):

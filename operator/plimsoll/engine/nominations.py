@@ -1,20 +1,33 @@
 """Who was promised which node."""
 
+from collections.abc import Mapping
+
 from plimsoll.framework import PodInfo
+
+#: The log is cut to half when it grows longer than this; older readers look at all nodes again.
+LOG_LENGTH = 4096
 
 
 class Nominations:
-    """Pending pods with a nominated node: they hold their room against pods of no higher priority."""
+    """Pending pods with a nominated node: they hold their room against pods of no higher priority.
+
+    Attributes:
+        by_node: The pods by uid, by the node they were promised.
+        tick: Rises with every change.
+    """
 
     def __init__(self) -> None:
         self.by_node: dict[str, dict[str, PodInfo]] = {}
+        self.tick = 0
         self._node_of: dict[str, str] = {}
+        self._log: list[str] = []
 
     def add(self, pod: PodInfo, node: str) -> None:
         """Nominate; an earlier nomination of the pod ends."""
         self.remove(pod.uid)
         self.by_node.setdefault(node, {})[pod.uid] = pod
         self._node_of[pod.uid] = node
+        self._note(node)
 
     def remove(self, uid: str) -> None:
         """Forget a pod's nomination."""
@@ -23,7 +36,25 @@ class Nominations:
             del self.by_node[node][uid]
             if not self.by_node[node]:
                 del self.by_node[node]
+            self._note(node)
 
     def node_of(self, uid: str) -> str:
         """The node that a pod is nominated to, "" when to none."""
         return self._node_of.get(uid, "")
+
+    def among(self, placed: Mapping[str, object]) -> frozenset[str]:
+        """Uids of the nominated pods that are keys of ``placed``."""
+        return frozenset(self._node_of.keys() & placed.keys())
+
+    def changed_since(self, tick: int) -> frozenset[str] | None:
+        """Nodes whose nominated pods changed after ``tick``; None when the log does not reach back."""
+        behind = self.tick - tick
+        if behind > len(self._log):
+            return None
+        return frozenset(self._log[len(self._log) - behind :])
+
+    def _note(self, node: str) -> None:
+        self._log.append(node)
+        self.tick += 1
+        if len(self._log) > LOG_LENGTH:
+            del self._log[: LOG_LENGTH // 2]

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from plimsoll.engine.claims import Claims
 from plimsoll.engine.lane import Lane
 from plimsoll.engine.runtime import calling, checked
 from plimsoll.engine.trial import Trial
@@ -32,7 +33,8 @@ class LaneWhatIf:
         lane: The lane that was refreshed for the pod.
         pod: The pod.
         overrides: Statuses by row that replace the lane's own.
-        nominated: Pending pods by the row of the node they are nominated to.
+        claims: What nominated pods claim.
+        nominations: Pending pods by the node they are nominated to.
     """
 
     def __init__(
@@ -40,12 +42,14 @@ class LaneWhatIf:
         lane: Lane,
         pod: PodInfo,
         overrides: dict[int, Status],
-        nominated: dict[int, Sequence[PodInfo]],
+        claims: Claims,
+        nominations: Mapping[str, Mapping[str, PodInfo]],
     ) -> None:
         self._lane = lane
         self._pod = pod
         self._overrides = overrides
-        self._nominated = nominated
+        self._claims = claims
+        self._nominations = nominations
         self._filters = [plugin for plugin in lane.profile.filter if plugin.name not in lane.skipped]
 
     @cached_property
@@ -73,65 +77,40 @@ class LaneWhatIf:
                     return np.zeros(len(rows), dtype=np.bool_)
             judged &= self._lane.codes(plugin.name)[rows] == 0
         # A nominated pod is added in thought, which no filter but an additive one makes light of.
-        judged &= ~np.isin(rows, list(self.ahead))
+        judged &= ~np.isin(rows, self._claims.rows)
         return judged
 
     def helpful(self) -> RowArray:
         """Rows refused with UNSCHEDULABLE exactly."""
         if not self._lane.rejected.is_success:
-            is_helpful = self._lane.rejected.code is Code.UNSCHEDULABLE
-            return np.arange(len(self._lane.failed) if is_helpful else 0, dtype=np.intp)
+            everywhere = self._lane.rejected.code is Code.UNSCHEDULABLE
+            return np.arange(len(self._lane.failed) if everywhere else 0, dtype=np.intp)
         rows = self._lane.rows_refused(Code.UNSCHEDULABLE, self._pod)
         if not self._overrides:
             return rows
-        others = set(rows.tolist()) - set(self._overrides)
-        others |= {row for row, status in self._overrides.items() if status.code is Code.UNSCHEDULABLE}
-        return np.array(sorted(others), dtype=np.intp)
+        is_helpful = np.zeros(len(self._lane.failed), dtype=np.bool_)
+        is_helpful[rows] = True
+        is_helpful[list(self._overrides)] = [
+            status.code is Code.UNSCHEDULABLE for status in self._overrides.values()
+        ]
+        return np.flatnonzero(is_helpful)
 
     def nominated(self, row: int) -> Sequence[PodInfo]:
         """Pending pods that are nominated to the node."""
-        return self._nominated.get(row, ())
+        return tuple(self._nominations.get(self._lane.cluster.nodes[row].name, {}).values())
 
-    @cached_property
+    @property
     def ahead(self) -> Mapping[int, tuple[PodInfo, ...]]:
         """Nominated pods that the pod must leave room for, by row."""
-        placed = self._lane.cluster.pods
-        ahead = {
-            row: tuple(
-                each
-                for each in pods
-                if each.priority >= self._pod.priority
-                and each.uid != self._pod.uid
-                and each.uid not in placed
-            )
-            for row, pods in self._nominated.items()
-        }
-        return {row: pods for row, pods in ahead.items() if pods}
-
-    @cached_property
-    def _claimed(self) -> tuple[RowArray, IntArray] | None:
-        """Rows of such pods, ascending, and what they request there, shape (rows, R)."""
-        if not self.ahead:
-            return None
-        cluster = self._lane.cluster
-        rows = sorted(self.ahead)
-        # Siblings share one dict of requests: one vector serves them all.
-        wanted = {id(pod.requests): pod.requests for row in rows for pod in self.ahead[row]}
-        vectors = {key: cluster.requests_row(requests) for key, requests in wanted.items()}
-        claimed = np.zeros((len(rows), len(cluster.resources)), dtype=np.int64)
-        for position, row in enumerate(rows):
-            for pod in self.ahead[row]:
-                vector = vectors[id(pod.requests)]
-                claimed[position, : len(vector)] += vector
-        return np.array(rows, dtype=np.intp), claimed
+        return self._claims.pods
 
     def refusals_if(self, rows: RowArray, requested: IntArray) -> IntArray:
         """Judge many nodes at once, of those that are judged by sums.
 
         Kinds are the code times the number of filters, plus the filter's position.
         """
-        if self._claimed is not None:
-            claiming, amounts = self._claimed
+        claiming, amounts = self._claims.rows, self._claims.amounts
+        if len(claiming):
             known = np.searchsorted(claiming, rows)
             known[known == len(claiming)] = 0
             here = claiming[known] == rows

@@ -132,9 +132,11 @@ class KeptVictims:
             return False
         self.kinds[changed] = UNKNOWN
         self._tick = snapshot.tick
-        ahead = what_if.ahead
-        for row in self._ahead.keys() | ahead.keys():
-            if self._ahead.get(row) != ahead.get(row):
+        before, ahead = self._ahead, what_if.ahead
+        if ahead is not before:
+            for row in [row for row, pods in ahead.items() if before.get(row) is not pods]:
+                self.kinds[row] = UNKNOWN
+            for row in before.keys() - ahead.keys():
                 self.kinds[row] = UNKNOWN
         self._ahead = ahead
         return True
