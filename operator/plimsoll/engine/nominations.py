@@ -43,8 +43,8 @@ class Nominations:
         return self._node_of.get(uid, "")
 
     def among(self, placed: Mapping[str, object]) -> frozenset[str]:
-        """Uids of the nominated pods that are keys of ``placed``."""
-        return frozenset(self._node_of.keys() & placed.keys())
+        """Uids of the nominated pods that are keys of ``placed``, the larger of the two."""
+        return frozenset(uid for uid in self._node_of if uid in placed)
 
     def changed_since(self, tick: int) -> frozenset[str] | None:
         """Nodes whose nominated pods changed after ``tick``; None when the log does not reach back."""
