@@ -245,6 +245,28 @@ def test_the_only_ready_pod_of_an_owner_stays(least, sibling_ready, exact, reaso
     assert refused(args, {"status": status("True")}, exact=exact, others=[sibling]) == reason
 
 
+def test_a_surge_lifts_the_protection_of_the_last_pod_and_hides_no_other():
+    """Whoever lifts it is asked with the refusal; a pod that is too young stays for that reason."""
+
+    class Lifts:
+        asked = ()
+
+        def lift(self, pod, refusal):
+            self.asked = (*self.asked, refusal.reason)
+
+    def admitted(args, **status):
+        ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], **status}
+        pod = a_pod("p", node="n1", owner="ReplicaSet/web", status=ready)
+        context = a_context([a_node("n1")], [pod], evictor=an_evictor(**args), exact=False)
+        context.surges = lifts = Lifts()
+        is_admitted = context.is_evictable(context.cluster.pods[pod.uid], "wanted")
+        return is_admitted, lifts.asked, [each.refusal.reason for each in context.protected]
+
+    young = (NOW - timedelta(minutes=1)).isoformat()
+    assert admitted({"minReplicas": 2}) == (True, ("MinReplicas",), [])
+    assert admitted({"minReplicas": 2, "minPodAge": "1h"}, startTime=young) == (False, (), ["MinPodAge"])
+
+
 def test_pods_of_another_namespace_that_name_the_owner_do_not_count():
     """Whoever may create pods there could make a workload look larger, and its last ready pod go."""
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}

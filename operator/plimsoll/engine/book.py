@@ -22,8 +22,10 @@ from plimsoll.engine.moves import (
 from plimsoll.engine.populations import Populations
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.prospecting import ForkProspects
+from plimsoll.engine.proving import narrowed, not_sent, unexpected
 from plimsoll.engine.runtime import calling
 from plimsoll.engine.strategy_run import run_strategy
+from plimsoll.engine.surging import Surge, Surging
 from plimsoll.framework import MAX_SCORE, Cluster, PluginError, PodInfo
 from plimsoll.framework.strategy import (
     AsksForGain,
@@ -78,6 +80,11 @@ class Book:
             measurements=circumstances.measurements,
             prospects=ForkProspects(self._fork, rebalancing, self.ranked, self._serving),
         )
+        self._surging: Surging | None = None
+        if rebalancing.surge:
+            self.context.surges = self._surging = Surging(
+                circumstances.deployments, self._fork.objects, frozenset(rebalancing.profiles)
+            )
         self._tally = Tally(
             rebalancing.limits, Populations(self.context), circumstances.in_flight, circumstances.recent
         )
@@ -107,21 +114,26 @@ class Book:
         if hasty is not None:
             self.refused.append(Refused(pod, strategy, candidate.reason, hasty))
             return Verdict.NODE_CLOSED
-        workload = workload_of(pod)
-        limit = self._tally.reached(candidate.node, pod.namespace, workload, but)
+        answer: Refusal | Move
+        limit = None
         try:
+            protection = self._protection(candidate)
+            surge = protection if isinstance(protection, Surge) else None
+            workload = surge.workload(pod.namespace) if surge else workload_of(pod)
+            limit = self._tally.reached(candidate.node, pod.namespace, workload, but)
             answer = (
-                self._protection(candidate)
+                (protection if isinstance(protection, Refusal) else None)
                 or (limit.refusal if limit else None)
-                or self._ledger.refusal(pod)
-                or self._lesson(pod, strategy, workload)
-                or self._prove(candidate, strategy, workload)
+                or (self._ledger.shortage(pod) if surge else self._ledger.refusal(pod))
+                or self._lesson(pod, strategy, workload, surge)
+                or self._prove(candidate, strategy, workload, surge)
             )
         except PluginError as exc:
             answer = Refusal("PluginError", str(exc))
         if isinstance(answer, Move):
-            self._tally.count(answer.source, pod.namespace, workload)
-            self.moves.append(replace(answer, budget=self._ledger.take(pod)))
+            self._tally.count(answer.source, pod.namespace, answer.workload)
+            # The pod of a surge goes when a healthy one more is there: nobody's disruption is used up.
+            self.moves.append(answer if answer.surge else replace(answer, budget=self._ledger.take(pod)))
             self.make(answer)
             return Verdict.ACCEPTED
         self.refused.append(Refused(pod, strategy, candidate.reason, answer))
@@ -226,24 +238,35 @@ class Book:
             f"node {node} has been found over-used {seen} times in a row, the policy asks for {asked}",
         )
 
-    def _protection(self, candidate: Candidate) -> Refusal | None:
+    def _protection(self, candidate: Candidate) -> Refusal | Surge | None:
+        """Who protects the pod; the surge that moves it, where that is all that anybody allows."""
         pod = candidate.pod
+        surge: Surge | None = None
         for evictor in self._rebalancing.evictors:
             with calling(evictor.name, "filter"):
                 refusal = evictor.filter(pod, self.context)
             with calling(evictor.name, "preEvictionFilter"):
-                refusal = refusal or evictor.pre_eviction_filter(pod, self.context)
-            if refusal is not None:
-                return refusal
-        return None
+                last = evictor.pre_eviction_filter(pod, self.context)
+            for each in (refusal, last):
+                if each is None:
+                    continue
+                found = self._surging.of(pod) if each.yields_to_surge and self._surging else None
+                if not isinstance(found, Surge):
+                    return self.context.surges.lift(pod, each) if each.yields_to_surge else each
+                surge = found
+        return surge
 
-    def _lesson(self, pod: PodInfo, strategy: str, workload: Workload) -> Refusal | None:
+    def _lesson(
+        self, pod: PodInfo, strategy: str, workload: Workload, surge: Surge | None = None
+    ) -> Refusal | None:
         """Why past moves speak against this one."""
-        budgets = self._ledger.over(pod)
+        budgets = [] if surge else self._ledger.over(pod)
         refusal = self._memory.budget(budgets[0].key) if budgets else None
         return refusal or self._memory.held_back(workload.uid, strategy)
 
-    def _prove(self, candidate: Candidate, strategy: str, workload: Workload) -> Move | Refusal:
+    def _prove(
+        self, candidate: Candidate, strategy: str, workload: Workload, surge: Surge | None = None
+    ) -> Move | Refusal:
         pod, source = candidate.pod, candidate.node
         if pod.pod.is_terminal:
             return Move(
@@ -265,15 +288,24 @@ class Book:
         ranking = self._rank(pod, source, profile)
         if ranking is None:
             return Refusal("Gone", f"the pod is not on node {source} any more")
+        if surge is not None:
+            beside = self._scheduler(profile).rank(replacement_of(pod, self._fork))
+            alone, ranking = ranking, narrowed(ranking, beside, source, self._is_target)
+            if {*ranking.nodes} <= {source} and {*alone.nodes} - {source, *beside.nodes}:
+                why = f": {beside.diagnosis}" if beside.diagnosis else ""
+                return Refusal(
+                    "NoRoomBeside", f"no other node takes its replacement while the pod still runs{why}"
+                )
         if candidate.target:
-            refusal, target = self._sent(candidate, ranking), candidate.target
+            refusal, target = not_sent(candidate, ranking, self._is_target), candidate.target
         else:
-            refusal, target = self._expected(source, ranking), next(iter(ranking.best), "")
+            refusal = unexpected(source, ranking, self._rebalancing.margin, self._is_target)
+            target = next(iter(ranking.best), "")
         refusal = refusal or self._short_of_gain(strategy, profile, ranking, source, target)
         if refusal is not None:
             return refusal
         if strategy in self._balancing and not candidate.target:
-            for name in ranking.best:
+            for name in (target,) if surge else ranking.best:
                 back = self._memory.ping_pong(workload.uid, strategy, name)
                 if back is not None:
                     return back
@@ -285,11 +317,12 @@ class Book:
             source=source,
             target=target,
             gain=None if own is None or total is None else total - own,
-            ties=1 if candidate.target else len(ranking.best),
+            ties=1 if candidate.target or surge else len(ranking.best),
             is_forecast=is_forecast,
             workload=workload,
             planner=self._rebalancing.planner,
             is_directed=bool(candidate.target),
+            surge=surge,
         )
 
     def ranked(self, pod: PodInfo, source: str) -> Ranking | None:
@@ -310,14 +343,16 @@ class Book:
         if any(each.places for each in interested(profile.extenders, pod)):
             return False
         try:
-            refusal = (
-                self._protection(Candidate(pod, node, ""))
-                or self._ledger.refusal(pod)
-                or self._lesson(pod, strategy, workload_of(pod))
+            protection = self._protection(Candidate(pod, node, ""))
+            surge = protection if isinstance(protection, Surge) else None
+            workload = surge.workload(pod.namespace) if surge else workload_of(pod)
+            return not (
+                isinstance(protection, Refusal)
+                or (self._ledger.shortage(pod) if surge else self._ledger.refusal(pod))
+                or self._lesson(pod, strategy, workload, surge)
             )
         except PluginError:
             return False
-        return refusal is None
 
     def _rank(self, pod: PodInfo, source: str, profile: Profile) -> Ranking | None:
         standing = self._fork.displace(pod.uid)
@@ -327,46 +362,6 @@ class Book:
             return self._scheduler(profile).rank(replacement_of(pod, self._fork))
         finally:
             self._fork.place(standing, source)
-
-    def _sent(self, candidate: Candidate, ranking: Ranking) -> Refusal | None:
-        """Why the replacement cannot be sent to the target that the strategy chose."""
-        target = candidate.target
-        if target == candidate.node:
-            return Refusal("NoOtherNode", f"node {target} is its own")
-        if target not in ranking.nodes:
-            why = f": {ranking.diagnosis}" if ranking.diagnosis else ""
-            return Refusal("NotFeasible", f"node {target} is not feasible for it any more{why}")
-        if not self._is_target(target):
-            return Refusal("NotATarget", f"the policy names node {target} no target")
-        return None
-
-    def _expected(self, source: str, ranking: Ranking) -> Refusal | None:
-        """Why the scheduler would not put the replacement on a better node."""
-        best = ranking.best
-        if not best:
-            return Refusal("NoFeasibleNode", str(ranking.diagnosis))
-        if best == (source,) and len(ranking.nodes) == 1:
-            return Refusal("NoOtherNode", f"node {source}, its own, is the only feasible one")
-        highest = int(ranking.totals.max())
-        if source in best:
-            return Refusal(
-                "WouldReturn",
-                f"the scheduler may put it on node {source} again: no other node has a better score"
-                f" than its {highest}",
-            )
-        own = ranking.total_of(source)
-        if own is not None and highest - own < self._rebalancing.margin:
-            return Refusal(
-                "SmallGain",
-                f"node {best[0]} beats its own node by {highest - own} points,"
-                f" the policy asks for {self._rebalancing.margin}",
-            )
-        other = next((name for name in best if not self._is_target(name)), "")
-        if other:
-            return Refusal(
-                "NotATarget", f"the scheduler may put it on node {other}, which the policy names no target"
-            )
-        return None
 
     def _short_of_gain(
         self, strategy: str, profile: Profile, ranking: Ranking, source: str, target: str

@@ -63,6 +63,26 @@ class BudgetLedger:
             )
         return None
 
+    def shortage(self, pod: PodInfo) -> Refusal | None:
+        """Why the eviction API would say no even with one more healthy pod beside this one.
+
+        A surge lets the pod go when its replacement is ready. Each budget that covers both then counts one
+        healthy pod more than it does now, so all that are met today allow that disruption; none is taken.
+        """
+        for budget in self.over(pod):
+            status = budget.status
+            if status.observed_generation < budget.metadata.generation:
+                return Refusal(
+                    "Budget", f"PodDisruptionBudget {budget.key} has changed and is still being processed"
+                )
+            if status.current_healthy < status.desired_healthy:
+                return Refusal(
+                    "Budget",
+                    f"PodDisruptionBudget {budget.key} is not met: {status.current_healthy} of"
+                    f" {status.expected_pods} pods are healthy, {status.desired_healthy} must be",
+                )
+        return None
+
     def copy(self) -> "BudgetLedger":
         """The same, to be restored when moves are taken back."""
         twin = BudgetLedger(())

@@ -20,6 +20,7 @@ from plimsoll.engine.lane_cache import LaneCache
 from plimsoll.engine.nominations import Nominations
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.runtime import calling
+from plimsoll.engine.surging import left_row
 from plimsoll.engine.trial import Trial
 from plimsoll.engine.what_if import LaneWhatIf
 from plimsoll.framework import (
@@ -38,6 +39,9 @@ from plimsoll.framework import (
 )
 
 __all__ = ["Choose", "Decision", "Evaluation", "Filtered", "Nominations", "Outcome", "Ranking", "Scheduler"]
+
+#: Says that a surge must not bring a pod back to where it came from.
+LEFT = unresolvable("node(s) hold the pod that this one is to replace elsewhere")
 
 #: Chooses one of ``n`` equally good nodes: a number in 0..n-1.
 Choose = Callable[[int], int]
@@ -193,7 +197,8 @@ class Scheduler:
 
     def nominated_row(self, pod: PodInfo) -> int | None:
         """The node that the pod is nominated to, None when there is none."""
-        return self.cluster.rows.get(self.nominations.node_of(pod.uid) or pod.pod.status.nominated_node_name)
+        row = self.cluster.rows.get(self.nominations.node_of(pod.uid) or pod.pod.status.nominated_node_name)
+        return None if row is None or row == left_row(pod, self.cluster) else row
 
     def holds(self, found: Filtered, pod: PodInfo, row: int) -> bool:
         """Whether the nominated node still takes the pod (whatever PreFilter narrowed to)."""
@@ -277,7 +282,7 @@ class Scheduler:
         """
         overrides: dict[int, Status] = {}
         if not lane.rejected.is_success or not self.nominations.by_node:
-            return overrides, lane.feasible
+            return self._kept_off(lane, pod, overrides)
         claims = self._claims.against(pod) if only is None else self._claims.on(only, pod)
         what_if = LaneWhatIf(lane, pod, {}, claims, self.nominations.by_node)
         nodes = claims.rows[lane.failed[claims.rows] != EXCLUDED]
@@ -299,10 +304,17 @@ class Scheduler:
                     fork.displace(each.uid)
                 if not status.is_success:
                     overrides[row] = status
+        return self._kept_off(lane, pod, overrides)
+
+    def _kept_off(
+        self, lane: Lane, pod: PodInfo, overrides: dict[int, Status]
+    ) -> tuple[dict[int, Status], RowArray]:
+        """The same, and not the node that a surge moves the pod's predecessor off."""
+        left = left_row(pod, self.cluster)
+        if left is not None and lane.rejected.is_success and int(lane.failed[left]) == FEASIBLE:
+            overrides[left] = LEFT
         rows = lane.feasible
-        if overrides:
-            rows = rows[~np.isin(rows, list(overrides))]
-        return overrides, rows
+        return overrides, rows[~np.isin(rows, list(overrides))] if overrides else rows
 
     def _what_if(self, lane: Lane, pod: PodInfo, overrides: dict[int, Status]) -> LaneWhatIf:
         return LaneWhatIf(lane, pod, overrides, self._claims.against(pod), self.nominations.by_node)

@@ -11,6 +11,7 @@ import msgspec
 from plimsoll.engine.limits import Limits, Workload
 from plimsoll.engine.memory import Memory
 from plimsoll.engine.profile import Profile
+from plimsoll.engine.surging import Deployments, Surge
 from plimsoll.framework import Cluster, PluginError, PodInfo
 from plimsoll.framework.strategy import Beneficiary, Evictor, Refusal, Strategy
 from plimsoll.framework.strategy_context import Measurements, NodeClasses, Planner
@@ -92,6 +93,7 @@ class Rebalancing:
         goal: What the Optimal planner is asked.
         anomaly_rounds: Cycles in a row in which a node must be found over-used before the Proven planner
             moves pods off it for that.
+        surge: Whether pods that must not be missed are moved by a rollout of their Deployment.
     """
 
     strategies: Sequence[Strategy]
@@ -105,6 +107,7 @@ class Rebalancing:
     planner: Planner = Planner.PROVEN
     goal: Goal = Goal()
     anomaly_rounds: int = 1
+    surge: bool = False
 
     def is_target(self, node: Node) -> bool:
         """Whether replacements may be expected on the node."""
@@ -123,6 +126,7 @@ class Circumstances:
         memory: What past moves teach.
         recent: Evictions of the policy within the last minute.
         over_for: Earlier cycles in a row in which a strategy found a node over-used, by both their names.
+        deployments: Owners of pods that may be surged.
     """
 
     now: datetime
@@ -132,6 +136,7 @@ class Circumstances:
     memory: Memory = field(default_factory=Memory)
     recent: int = 0
     over_for: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    deployments: Deployments = field(default_factory=Deployments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +160,7 @@ class Move:
             feasible, instead of being expected there as the scheduler's best.
         bundle: What tells moves that stand and fall together from others, or "".
         beneficiary: The pending pod that all moves of the bundle make room for, or None.
+        surge: The rollout that moves the pod instead of an eviction, or None.
     """
 
     pod: PodInfo
@@ -171,6 +177,7 @@ class Move:
     is_directed: bool = False
     bundle: str = ""
     beneficiary: Beneficiary | None = None
+    surge: Surge | None = None
 
 
 @dataclass(frozen=True, slots=True)

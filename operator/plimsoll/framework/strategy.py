@@ -45,10 +45,13 @@ class Refusal:
     Attributes:
         reason: One word for machines, to count by (``PodsWithLocalStorage``, ``NodeLimit``).
         message: One sentence for people, with the names that matter.
+        yields_to_surge: Whether it speaks against an eviction only: a move that brings the replacement up
+            first, and lets the pod go when that is ready, does no harm.
     """
 
     reason: str
     message: str
+    yields_to_surge: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Self
 
 from plimsoll.framework.prospects import Nowhere, Prospects
 from plimsoll.framework.strategy import Evictor, Refusal
+from plimsoll.framework.surging import NoSurges, Surges
 from plimsoll.model.cluster import Cluster
 from plimsoll.model.node import Node
 from plimsoll.model.objects import ClusterObjects
@@ -230,6 +231,7 @@ class StrategyContext:
         unplaced: Pods that hold no place, as pending and ended ones.
         measurements: Actual usage.
         prospects: Where pods could go, for strategies that look for places themselves.
+        surges: Who lifts refusals that hold for evictions only.
         protected: Refusals by evictors of pods that a strategy wanted; the planner collects them.
         classes: What utilisation strategies found; the planner collects them.
     """
@@ -242,6 +244,7 @@ class StrategyContext:
     unplaced: UnplacedPods = field(default_factory=UnplacedPods)
     measurements: Measurements = Measurements()
     prospects: Prospects = field(default_factory=Nowhere)
+    surges: Surges = field(default_factory=NoSurges)
     protected: list[Protected] = field(default_factory=list)
     classes: list[NodeClasses] = field(default_factory=list)
 
@@ -344,6 +347,8 @@ class StrategyContext:
 
     def _passes(self, pod: PodInfo, wanted: str, answers: Iterable[Refusal | None]) -> bool:
         for refusal in answers:
+            if refusal is not None and refusal.yields_to_surge:
+                refusal = self.surges.lift(pod, refusal)  # noqa: PLW2901 - what is left of it
             if refusal is not None:
                 if wanted:
                     self.protected.append(Protected(pod, wanted, refusal))

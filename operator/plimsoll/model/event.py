@@ -20,7 +20,6 @@ from plimsoll.model.storage import (
     VolumeAttachment,
 )
 from plimsoll.model.workload import (
-    Deployment,
     Namespace,
     PodDisruptionBudget,
     PriorityClass,
@@ -36,7 +35,6 @@ ClusterObject: TypeAlias = (
     | Service
     | ReplicationController
     | ReplicaSet
-    | Deployment
     | StatefulSet
     | PodDisruptionBudget
     | PodGroup

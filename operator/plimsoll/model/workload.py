@@ -87,14 +87,6 @@ class ReplicaSet(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
     status: ReplicaStatus = ReplicaStatus()
 
 
-class Deployment(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """ReplicaSets that follow one another."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ReplicaSpec = ReplicaSpec()
-    status: ReplicaStatus = ReplicaStatus()
-
-
 class StatefulSet(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """Numbered pods, each with its own storage."""
 

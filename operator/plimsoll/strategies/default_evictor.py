@@ -289,9 +289,15 @@ class DefaultEvictor(Evictor):
             or self._claims(pod, context)
             or self._budget(pod, context)
             or self._labels(pod)
-            or self._replicas(pod, context)
-            or self._age(pod, context)
+            or self._last(pod, context)
         )
+
+    def _last(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
+        """Replicas, then age; a refusal that a surge may lift hides no other."""
+        replicas, age = self._replicas(pod, context), self._age(pod, context)
+        if replicas is not None and replicas.yields_to_surge:
+            return age or replicas
+        return replicas or age
 
     def pre_eviction_filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
         """Node fit (only when exactness is wanted: the proof is better), then the namespace's labels."""
@@ -411,11 +417,14 @@ class DefaultEvictor(Evictor):
                 return Refusal(
                     "MinReplicas",
                     f"{owners[0].kind} {owners[0].name} has {count} pods, fewer than minReplicas {least}",
+                    yields_to_surge=not context.is_exact and count == 1,
                 )
             ready = context.ready_replicas(pod.namespace, owners[0].uid)
             if not context.is_exact and is_serving(pod) and ready <= 1:
                 return Refusal(
-                    "LastReady", f"the pod is the only ready one of {owners[0].kind} {owners[0].name}"
+                    "LastReady",
+                    f"the pod is the only ready one of {owners[0].kind} {owners[0].name}",
+                    yields_to_surge=True,
                 )
         return None
 
