@@ -54,6 +54,9 @@ def devcluster(
         typer.Option(min=0, help="Deleted pods leave after their grace period, or after this if shorter."),
     ] = 1.0,
     heartbeats: Annotated[bool, typer.Option(help="Renew a Lease for each node every 10 s.")] = False,
+    eviction_requests: Annotated[
+        bool, typer.Option(help="Serve the alpha API lifecycle.k8s.io/v1alpha1 of Kubernetes 1.37.")
+    ] = False,
 ) -> None:
     """Run a development cluster on loopback until SIGTERM: not a real one, nothing is kept, nothing runs.
 
@@ -86,6 +89,7 @@ def devcluster(
         controllers=controllers,
         kubelets=settings if kubelets else None,
         port=port,
+        eviction_requests=eviction_requests,
     )
     asyncio.run(
         cluster.serve(one, kubeconfig, lambda url: typer.echo(f"{url} ready; kubeconfig: {kubeconfig}"))

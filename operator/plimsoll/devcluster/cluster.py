@@ -20,6 +20,7 @@ from plimsoll.devcluster.controllers import make_context, start_controllers
 from plimsoll.devcluster.controllers.work_queue import WorkQueue
 from plimsoll.devcluster.extending import extended_server
 from plimsoll.devcluster.kubelets import Kubelets, KubeletSettings
+from plimsoll.devcluster.lifecycle_api import offer_eviction_requests
 from plimsoll.devcluster.metrics_api import MetricsApi
 from plimsoll.devcluster.node_making import make_node
 from plimsoll.devcluster.starting import seed
@@ -89,6 +90,7 @@ class DevCluster:
         kubelets: how fast simulated kubelets are; None for none.
         port: the port on 127.0.0.1; 0 takes a free one.
         token: the bearer token of its clients.
+        eviction_requests: serve lifecycle.k8s.io, an alpha API; ``offer_eviction_requests`` does so later.
 
     Attributes:
         url: where it listens, with TLS.
@@ -104,6 +106,7 @@ class DevCluster:
         kubelets: KubeletSettings | None = KubeletSettings(),  # noqa: B008 - frozen
         port: int = 0,
         token: str = TOKEN,
+        eviction_requests: bool = False,
     ) -> None:
         self.api = Api()
         self.token = token
@@ -116,13 +119,17 @@ class DevCluster:
         self._port = port
         self._server = extended_server(self.api, token)
         self._queue = WorkQueue()
+        self._context = make_context(self.api, self._queue)
+        self._eviction_requests = eviction_requests
         self._worker: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         seed(self.api)
-        context = make_context(self.api, self._queue)
+        context = self._context
         if self._with_controllers:
             start_controllers(context)
+        if self._eviction_requests:
+            self.offer_eviction_requests()
         if self._kubelet_settings is not None:
             Kubelets(context, self._kubelet_settings).start()
             MetricsApi(context).start()
@@ -142,6 +149,10 @@ class DevCluster:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._worker
         await self._server.stop()
+
+    def offer_eviction_requests(self, *, controllers: bool = True) -> None:
+        """Serve lifecycle.k8s.io from now on, as an upgraded server does; without controllers as 1.37.0."""
+        offer_eviction_requests(self._context, controllers=controllers)
 
     def write_kubeconfig(self, path: Path) -> None:
         """Write the kubeconfig of an administrator, all of it at once."""

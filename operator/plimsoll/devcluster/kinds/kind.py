@@ -16,6 +16,7 @@ from plimsoll.devcluster.statuses import bad_request
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Callable
 
     from plimsoll.devcluster.api import Api
     from plimsoll.devcluster.resources import Obj, Resource
@@ -52,9 +53,13 @@ class Kind:
     #: What becomes of dependents where a DELETE does not say.
     default_propagation = ""
 
+    #: Adds to the schema what a feature gate brings.
+    extend_schema: Callable[[Node], Node] | None = None
+
     def schema(self, resource: Resource) -> Node:
         """The types of the fields, and how lists merge."""
-        return fields.schema_of(resource.group, resource.version, resource.kind) or _OPEN
+        known = fields.schema_of(resource.group, resource.version, resource.kind) or _OPEN
+        return known if self.extend_schema is None else self.extend_schema(known)
 
     def decode(self, obj: Obj, resource: Resource) -> tuple[Obj, list[str]]:
         """Check types and drop fields that the schema does not know.
