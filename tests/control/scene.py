@@ -53,14 +53,22 @@ def a_policy(mode="Enforce", **rebalancing):
     )
 
 
-def web(number, node="", phase="Running", created="2025-12-31T00:00:00Z"):
+def status_of(node, phase="Running", ready=True):
+    """The status of a pod that is on a node, or waits."""
+    if not node:
+        return {"phase": "Pending"}
+    is_ready = ready and phase == "Running"
+    return {"phase": phase, "conditions": [{"type": "Ready", "status": str(is_ready)}]}
+
+
+def web(number, node="", phase="Running", created="2025-12-31T00:00:00Z", *, ready=True):
     """A pod of the ReplicaSet web."""
     return a_pod(
         f"web-{number}",
         owner="ReplicaSet/web",
         cpu="100m",
         node=node,
-        status={"phase": phase if node else "Pending"},
+        status=status_of(node, phase, ready),
         metadata={"creationTimestamp": created},
     )
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from control.scene import Scene, a_policy
+from control.scene import Scene, a_policy, status_of
 from plimsoll.control.closing import KEPT_S, SEEN_S
 from plimsoll.control.ports import Answer, Verdict
 from plimsoll.framework.closing import CONSOLIDATING
@@ -21,7 +21,7 @@ EMPTYING = {"strategies": [{"name": "ConsolidateNodes"}], "evictor": {"minReplic
 
 def of(app, node, uid="1", phase="Running", cpu="200m"):
     """A pod of an application's ReplicaSet."""
-    return a_pod(f"{app}-{uid}", owner=f"ReplicaSet/{app}", cpu=cpu, node=node, status={"phase": phase})
+    return a_pod(f"{app}-{uid}", owner=f"ReplicaSet/{app}", cpu=cpu, node=node, status=status_of(node, phase))
 
 
 class Consolidation(Scene):

@@ -18,12 +18,12 @@ from plimsoll.testing.fakes import FakeClock, settled
 OLD = web(1, "bad")
 
 
-def replaced(scene, node, number=3, phase="Running"):
+def replaced(scene, node, number=3, phase="Running", *, ready=True):
     """The owner makes a replacement, and somebody places it."""
     created = "2026-06-01T00:00:00Z"
     waiting = web(number, created=created)
     scene.tell(PodAdded(waiting))
-    scene.tell(PodUpdated(waiting, web(number, node, phase, created)))
+    scene.tell(PodUpdated(waiting, web(number, node, phase, created, ready=ready)))
 
 
 async def test_a_move_is_recorded_before_it_is_made_and_seen_to_its_end():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from control.scene import status_of
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.control.keeping import Record
@@ -34,10 +35,10 @@ def a_move(pod, *, owner="web", target="good"):
     return Record("default", f"{pod}-record", spec, EvictionStatus(phase=Phase.EVICTED), 0.0)
 
 
-def sibling(name, node="", phase="Running", owner="web"):
+def sibling(name, node="", phase="Running", owner="web", *, ready=True, **metadata):
     """A pod of an owner."""
-    status = {"phase": phase if node else "Pending"}
-    return a_pod(name, owner=f"ReplicaSet/{owner}", node=node, status=status)
+    status = status_of(node, phase, ready)
+    return a_pod(name, owner=f"ReplicaSet/{owner}", node=node, status=status, metadata=metadata)
 
 
 class Scene:
@@ -74,17 +75,23 @@ class Scene:
     ("node", "phase"),
     [pytest.param("good", "Settled", id="elsewhere"), pytest.param("bad", "Returned", id="same-node")],
 )
-def test_a_move_ends_where_its_replacement_runs(node, phase):
-    """Bound is not enough; it must run."""
+def test_a_move_ends_where_its_replacement_is_ready(node, phase):
+    """Bound is not enough, nor is running: until it is Ready the next move of its workload waits."""
     scene = Scene(sibling("web-1", "bad"))
     scene.expect(a_move("web-1"))
 
     scene.tell(PodAdded(sibling("web-2")), PodUpdated(sibling("web-2"), sibling("web-2", node, "Pending")))
     early = list(scene.outcomes)
-    scene.tell(PodUpdated(sibling("web-2", node, "Pending"), sibling("web-2", node)))
+    running = sibling("web-2", node, ready=False)
+    scene.tell(PodUpdated(sibling("web-2", node, "Pending"), running))
+    early += scene.outcomes
+    during = scene.verification.in_flight()
+    scene.tell(PodUpdated(running, sibling("web-2", node)))
 
     assert early == []
+    assert during == {"uid-ReplicaSet/web": 1}
     assert scene.outcomes == [("web-1-record", phase, "web-2")]
+    assert scene.verification.in_flight() == {}
 
 
 def test_pods_that_were_there_before_are_no_replacements():
@@ -126,7 +133,7 @@ def test_pods_of_other_owners_do_not_count():
 def test_a_pod_of_another_namespace_that_names_the_owner_replaces_nobody(is_late):
     """Whoever may create pods there would be sent to the node that was freed, and end the record."""
     spoofed = PodAdded(
-        a_pod("web-2", namespace="mallory", owner="ReplicaSet/web", node="good", status={"phase": "Running"})
+        a_pod("web-2", namespace="mallory", owner="ReplicaSet/web", node="good", status=status_of("good"))
     )
     scene = Scene(sibling("web-1", "bad"))
     if not is_late:
@@ -167,6 +174,77 @@ def test_patience_ends():
     assert [phase for _, phase, _ in scene.outcomes] == ["Failed"]
     assert "web-2" in scene.ended[0].message
     assert scene.verification.in_flight() == {}
+
+
+@pytest.mark.parametrize(
+    ("node", "phase", "reason"),
+    [("good", "Failed", "ReplacementNotReady"), ("bad", "Returned", "SameNode")],
+)
+def test_a_replacement_that_runs_has_as_long_again_to_become_ready(node, phase, reason):
+    """From when it was seen running; then the record says where it runs, and nobody waits any longer."""
+    scene = Scene(sibling("web-1", "bad"))
+    scene.expect(a_move("web-1"), now=100.0)
+    scene.tell(PodAdded(sibling("web-2", node, ready=False)))
+
+    scene.verification.expire(100.0 + PATIENCE_S)
+    scene.verification.expire(100.0 + 2 * PATIENCE_S - 1)
+    early = list(scene.outcomes)
+    scene.verification.expire(100.0 + 2 * PATIENCE_S)
+
+    assert early == []
+    assert scene.outcomes == [("web-1-record", phase, "web-2")]
+    assert (scene.ended[0].reason, scene.ended[0].replacement.node) == (reason, node)
+    assert "was not Ready within 300 s" in scene.ended[0].message
+    assert scene.verification.in_flight() == {}
+
+
+def test_replacements_that_crash_do_not_win_more_time_each():
+    """The time to become Ready is given once, however many pods the owner makes meanwhile."""
+    scene = Scene(sibling("web-1", "bad"))
+    scene.expect(a_move("web-1"))
+    for number in range(2, 9):
+        running = sibling(f"web-{number}", "good", ready=False)
+        scene.tell(PodAdded(running))
+        scene.verification.expire(100.0 * number)
+        scene.tell(PodDeleted(running))
+
+    assert [phase for _, phase, _ in scene.outcomes] == ["Failed"]
+
+
+def test_a_ready_pod_on_its_way_out_is_no_replacement():
+    """It will not be there for long; the pod that follows it is waited for."""
+    leaving = sibling("web-2", "good", deletionTimestamp="2026-01-01T00:00:00Z")
+    scene = Scene(sibling("web-1", "bad"))
+    scene.expect(a_move("web-1"))
+
+    scene.tell(PodAdded(leaving))
+    early = list(scene.outcomes)
+    scene.tell(PodDeleted(leaving), PodAdded(sibling("web-3", "good")))
+
+    assert early == []
+    assert scene.outcomes == [("web-1-record", "Settled", "web-3")]
+
+
+def test_a_replacement_that_fails_is_followed_by_the_next():
+    """Refused by the kubelet, say: the owner makes another pod while the failed one is still listed."""
+    refused = sibling("web-2", "good", "Failed")
+    scene = Scene(sibling("web-1", "bad"))
+    scene.expect(a_move("web-1"))
+
+    scene.tell(PodAdded(sibling("web-2")), PodUpdated(sibling("web-2"), refused))
+    scene.tell(PodAdded(sibling("web-3", "good")))
+
+    assert scene.outcomes == [("web-1-record", "Settled", "web-3")]
+
+
+def test_a_replacement_that_has_done_its_work_was_there():
+    """The pod of a Job may end before anybody has seen it Ready."""
+    scene = Scene(sibling("web-1", "bad"))
+    scene.expect(a_move("web-1"))
+
+    scene.tell(PodAdded(sibling("web-2", "good", "Succeeded")))
+
+    assert scene.outcomes == [("web-1-record", "Settled", "web-2")]
 
 
 def test_moves_in_flight_are_counted_by_owner():

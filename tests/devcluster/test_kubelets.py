@@ -166,6 +166,34 @@ def test_readiness_can_be_delayed_and_withheld(cluster):
     assert (ready("late"), ready("never")) == ("True", "False")
 
 
+def test_a_pod_is_ready_when_its_gates_are_open(cluster):
+    """Its containers are ready at once, the pod is when somebody sets the condition, for as long as it is."""
+    cluster.pod("a", "n1", readinessGates=[{"conditionType": "example.com/ready"}])
+
+    def told(kind="Ready"):
+        return condition(cluster.get("pods", "a"), kind)
+
+    def gate(status):
+        mine = {"type": "example.com/ready", "status": status}
+        others = [each for each in cluster.status("a")["conditions"] if each["type"] != mine["type"]]
+        change = {"status": {"conditions": [*others, mine]}}
+        cluster.api.patch("pods", "default", "a", change, subresource="status")
+        cluster.settle(2)
+        return told()["status"]
+
+    cluster.settle(2)
+
+    assert (told("ContainersReady")["status"], told()["status"]) == ("True", "False")
+    assert told()["reason"] == "ReadinessGatesNotReady"
+    assert told()["message"] == (
+        'corresponding condition of pod readiness gate "example.com/ready" does not exist.'
+    )
+    assert [gate("False"), gate("True"), gate("False")] == ["False", "True", "False"]
+    assert told()["message"] == (
+        'the status of pod readiness gate "example.com/ready" is not "True", but False'
+    )
+
+
 @pytest.mark.parametrize(("code", "phase"), [("0", "Succeeded"), ("3", "Failed")])
 def test_containers_end_as_annotated(cluster, code, phase):
     """With restartPolicy Never the pod ends with its containers."""

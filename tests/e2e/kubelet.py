@@ -99,6 +99,9 @@ class Kubelets:
             kubelet.admitted.pop(uid, None)
         elif uid not in kubelet.admitted and "deletionTimestamp" not in pod["metadata"]:
             self._admit(pod, kubelet)
+        elif pod_running.has_stale_readiness(pod):
+            status = pod_running.with_readiness(pod, time.time(), ready=True)
+            self.speaker.begin(self._tell(pod, status))
         if kind != "DELETED" and "deletionTimestamp" in pod["metadata"] and uid not in self._leaving:
             self._leaving.add(uid)
             self.speaker.begin(self._let_go(pod))
@@ -125,7 +128,8 @@ class Kubelets:
 
     async def _tell(self, pod: Obj, status: Obj) -> None:
         """Write a pod's status; conditions of others stay as they are now."""
-        theirs = {"PodScheduled", "DisruptionTarget"}
+        gates = {each["conditionType"] for each in pod["spec"].get("readinessGates") or ()}
+        theirs = {"PodScheduled", "DisruptionTarget"} | gates
         own = [each for each in status.get("conditions", ()) if each["type"] not in theirs]
         change = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {**status, "conditions": own}}
         of_pod = f"{_path(pod)}/status"

@@ -10,7 +10,7 @@ import pytest
 
 from e2e.polling import eventually, throughout
 from e2e.scene import LABEL, POLICIES
-from e2e.speaking import MERGE
+from e2e.speaking import MERGE, STRATEGIC
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -288,6 +288,44 @@ async def test_limits_hold_in_each_run(scene: Scene) -> None:
     assert refused["count"] == 3
     assert refused["message"].startswith(f"at most 1 eviction of ReplicaSet {scene.name}/web-")
     assert Counter(await scene.until_running(4, app="web")) == {old: 3, new: 1}
+
+
+async def test_the_next_move_of_a_workload_waits_for_ready(scene: Scene) -> None:
+    """A replacement that runs is not enough: what it waits for has to happen first."""
+    gate = "example.com/warm"
+    old, new = await crowded(scene, 2, readinessGates=[{"conditionType": gate}])
+
+    async def warm(node: str) -> None:
+        for pod in await scene.pods(app="web"):
+            if pod["spec"].get("nodeName") == node:
+                path = scene.path(f"pods/{pod['metadata']['name']}/status")
+                change = {"status": {"conditions": [{"type": gate, "status": "True"}]}}
+                (await scene.speaker.request("PATCH", path, change, sends=STRATEGIC)).accepted()
+
+    async def running_and_ready() -> tuple[int, int]:
+        pods = [pod for pod in await scene.pods(app="web") if pod["spec"].get("nodeName") == new]
+        conditions = [each for pod in pods for each in pod["status"].get("conditions", ())]
+        return (
+            sum(pod["status"].get("phase") == "Running" for pod in pods),
+            sum(each["type"] == "Ready" and each["status"] == "True" for each in conditions),
+        )
+
+    await warm(old)
+    taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+    await scene.change_node(old, {"spec": {"taints": [taint]}})
+    evictor = {"minReplicas": 1}
+    name = await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints", evictor=evictor))
+    await eventually(running_and_ready, lambda counts: counts == (1, 0))
+
+    status = await scene.runs(name, 2)
+    assert await scene.phases() == ["Evicted"]
+    assert [each["reason"] for each in status["counts"]["refused"]] == ["WorkloadLimit"]
+
+    await warm(new)
+    await eventually(running_and_ready, lambda counts: counts == (2, 1))
+    assert await scene.phases() == ["Evicted", "Settled"]
+    await warm(new)
+    await eventually(scene.phases, lambda phases: phases == ["Settled", "Settled"])
 
 
 async def test_a_pod_without_a_better_place_stays(scene: Scene) -> None:

@@ -8,7 +8,7 @@ from plimsoll.control.keeping import Record
 from plimsoll.engine.memory import Fate, Memory, PastMove
 
 #: Reasons of a Failed record whose pod was evicted in vain; another reason means that nothing was evicted.
-STRANDED = ("NoReplacement", "ReplacementNotRunning")
+STRANDED = ("NoReplacement", "ReplacementNotRunning", "ReplacementNotReady")
 
 #: The reason of a Blocked record that a PodDisruptionBudget stopped; the policy's own budgets have another.
 DISRUPTION_BUDGET = "PodDisruptionBudget"

@@ -1,7 +1,8 @@
-"""Where did the replacement land? Follows evicted pods until their successors run.
+"""Where did the replacement land? Follows evicted pods until their successors are Ready.
 
 A replacement is a pod of the same controller that nobody knew when the eviction was sent. Each is
-credited to one move only, the one that waits longest.
+credited to one move only, the one that waits longest. Until it is Ready the move is in flight, so that the
+next one of the workload waits, wherever the replacement runs.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from plimsoll.control.keeping import Record
 from plimsoll.framework import Pod
 from plimsoll.model.event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
 
-#: Seconds that a replacement gets to run.
+#: Seconds that a replacement gets to run, and then again to become Ready.
 PATIENCE_S = 300.0
 
 
@@ -36,6 +37,7 @@ class _Awaited:
     deadline: float
     replacement: str = ""  #: uid of the pod credited to this move
     pod: Pod | None = None
+    was_running: bool = False  #: whether the time to become Ready has begun
 
 
 @dataclass(slots=True)
@@ -98,6 +100,7 @@ class Verification:
                 and uid != record.spec.pod.uid
                 and not self._is_taken(uid)
                 and pod.namespace == record.namespace
+                and pod.status.phase != "Failed"
             ):
                 awaited.replacement = uid
                 self._credited[uid] = awaited
@@ -132,18 +135,28 @@ class Verification:
                 return
 
     def expire(self, now: float) -> None:
-        """Give up on moves whose replacement did not come in time."""
+        """Give up on moves whose replacement was not there in time."""
         for waiting in list(self._awaited.values()):
             for awaited in list(waiting):
+                pod = awaited.pod
+                if pod is not None and not awaited.was_running and _runs(pod):
+                    awaited.was_running, awaited.deadline = True, now + PATIENCE_S
                 if now >= awaited.deadline:
-                    pod = awaited.pod
-                    self._end(
-                        awaited,
-                        Phase.FAILED,
-                        "NoReplacement" if pod is None else "ReplacementNotRunning",
-                        f"no replacement ran within {PATIENCE_S:.0f} s"
-                        + ("" if pod is None else f"; pod {pod.name} is {pod.status.phase or 'Pending'}"),
-                    )
+                    self._give_up(awaited, pod)
+
+    def _give_up(self, awaited: _Awaited, pod: Pod | None) -> None:
+        within = f"within {PATIENCE_S:.0f} s"
+        if pod is None:
+            self._end(awaited, Phase.FAILED, "NoReplacement", f"no replacement ran {within}")
+        elif not _runs(pod):
+            story = f"no replacement ran {within}; pod {pod.name} is {pod.status.phase or 'Pending'}"
+            self._end(awaited, Phase.FAILED, "ReplacementNotRunning", story)
+        elif pod.node_name == awaited.record.spec.from_node:
+            story = f"the replacement runs on {pod.node_name} again, and was not Ready {within}"
+            self._end(awaited, Phase.RETURNED, "SameNode", story, pod)
+        else:
+            story = f"pod {pod.name} runs on {pod.node_name}, and was not Ready {within}"
+            self._end(awaited, Phase.FAILED, "ReplacementNotReady", story, pod)
 
     # ------------------------------------------------------------------------------------------------
 
@@ -166,16 +179,20 @@ class Verification:
         if credited is None:
             return
         credited.pod = pod
-        if pod.node_name and pod.status.phase == "Running":
-            source = credited.record.spec.from_node
-            if pod.node_name == source:
-                self._end(
-                    credited, Phase.RETURNED, "SameNode", f"the replacement runs on {source} again", pod
-                )
-            else:
-                self._end(
-                    credited, Phase.SETTLED, "Verified", f"the replacement runs on {pod.node_name}", pod
-                )
+        source = credited.record.spec.from_node
+        if pod.status.phase == "Failed":
+            self._spent.add(pod.uid)  # its owner makes another one
+            self._take_back(pod)
+        elif not _is_there(pod):
+            return
+        elif pod.node_name == source:
+            self._end(
+                credited, Phase.RETURNED, "SameNode", f"the replacement is ready on {source} again", pod
+            )
+        else:
+            self._end(
+                credited, Phase.SETTLED, "Verified", f"the replacement is ready on {pod.node_name}", pod
+            )
 
     def _is_taken(self, uid: str) -> bool:
         return uid in self._credited or uid in self._spent
@@ -190,6 +207,10 @@ class Verification:
             if not siblings and owner.uid not in self._awaited:
                 del self._siblings[owner.uid]
         self._spent.discard(pod.uid)
+        self._take_back(pod)
+
+    def _take_back(self, pod: Pod) -> None:
+        """The pod replaces nobody after all."""
         credited = self._credited.pop(pod.uid, None)
         if credited is not None:
             credited.replacement, credited.pod = "", None
@@ -213,3 +234,16 @@ class Verification:
                 if not self._siblings.get(owner.uid, True):
                     del self._siblings[owner.uid]
         self._credited.pop(awaited.replacement, None)
+
+
+def _runs(pod: Pod) -> bool:
+    return bool(pod.node_name) and pod.status.phase == "Running"
+
+
+def _is_there(pod: Pod) -> bool:
+    """Whether a replacement does its work, or has done it."""
+    ready = pod.condition("Ready")
+    is_ready = ready is not None and ready.status == "True" and not pod.is_terminating
+    return bool(pod.node_name) and (
+        pod.status.phase == "Succeeded" or (pod.status.phase == "Running" and is_ready)
+    )

@@ -215,7 +215,7 @@ class Kubelets:
                 self._context.queue.add(self.reconcile_pod, key_of(pod))
 
     def _pod_changed(self, kind: EventType, pod: Obj, old: Obj | None) -> None:
-        """Look at a pod when it is bound, deleted or gone, or when somebody else ended it."""
+        """Look at a pod when it is bound, deleted, gone, ended by somebody else, or let through a gate."""
         kubelet = self._kubelets.get(pod["spec"].get("nodeName", ""))
         if kubelet is None:
             return
@@ -223,7 +223,11 @@ class Kubelets:
         if kind == "DELETED":
             kubelet.free(uid)
             self._plans.pop(uid, None)
-        elif uid not in self._plans or (is_terminating(pod) and not (old and is_terminating(old))):
+        elif (
+            uid not in self._plans
+            or (is_terminating(pod) and not (old and is_terminating(old)))
+            or pod_running.has_stale_readiness(pod)
+        ):
             self._context.queue.add(self.reconcile_pod, key_of(pod))
         elif is_finished(pod):
             kubelet.free(uid)
@@ -283,6 +287,8 @@ class Kubelets:
             self._exit(pod, kubelet, plan, now)
         elif plan.ready_at is not None and plan.ready_at <= now:
             plan.ready_at = None
+            self._context.write_status("pods", pod, pod_running.with_readiness(pod, now, ready=True))
+        elif pod_running.has_stale_readiness(pod):
             self._context.write_status("pods", pod, pod_running.with_readiness(pod, now, ready=True))
 
     def _start(self, pod: Obj, kubelet: _Kubelet, plan: _Plan, now: float) -> None:

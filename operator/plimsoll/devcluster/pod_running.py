@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from plimsoll.devcluster.timestamps import to_timestamp
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from plimsoll.devcluster.resources import Obj
 
 KILLED_EXIT = 137
@@ -78,6 +80,27 @@ def with_readiness(pod: Obj, now: float, *, ready: bool) -> Obj:
     status = _status_of(pod)
     status["containerStatuses"] = [{**one, "ready": ready} for one in status.get("containerStatuses") or ()]
     return _with_conditions(status, now, ready=ready, pod=pod)
+
+
+def has_stale_readiness(pod: Obj) -> bool:
+    """Whether a running pod's Ready condition does not say what its readiness gates say by now."""
+    told = {one["type"]: one["status"] for one in (pod.get("status") or {}).get("conditions") or ()}
+    if not pod["spec"].get("readinessGates") or told.get("ContainersReady") != "True":
+        return False
+    return (told.get("Ready") == "True") != (not _closed_gates(pod, pod["status"]["conditions"]))
+
+
+def _closed_gates(pod: Obj, conditions: Iterable[Obj]) -> list[str]:
+    """What readiness gates wait for, a sentence each."""
+    told = {one["type"]: one["status"] for one in conditions}
+    gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or ()]
+    return [
+        f'the status of pod readiness gate "{gate}" is not "True", but {told[gate]}'
+        if gate in told
+        else f'corresponding condition of pod readiness gate "{gate}" does not exist.'
+        for gate in gates
+        if told.get(gate) != "True"
+    ]
 
 
 def ended(pod: Obj, code: int, now: float) -> Obj:
@@ -170,10 +193,11 @@ def _with_conditions(
     moment, generation = to_timestamp(now), pod["metadata"].get("generation")
     before = {one["type"]: one for one in status.get("conditions") or ()}
     over = status.get("phase") in ("Succeeded", "Failed")
+    closed = _closed_gates(pod, before.values())
     states = {
         "PodReadyToStartContainers": not over,
         "Initialized": True,
-        "Ready": ready,
+        "Ready": ready and not closed,
         "ContainersReady": ready,
     }
     for kind, holds in states.items():
@@ -183,7 +207,9 @@ def _with_conditions(
         known = before.get(kind)
         same = known is not None and known["status"] == told["status"]
         told["lastTransitionTime"] = known["lastTransitionTime"] if same and known else moment
-        if kind in ("Ready", "ContainersReady") and not holds:
+        if kind == "Ready" and ready and not holds:
+            told |= {"reason": "ReadinessGatesNotReady", "message": ", ".join(closed)}
+        elif kind in ("Ready", "ContainersReady") and not holds:
             told["reason"] = reason
             if reason == "ContainersNotReady":
                 names = " ".join(one["name"] for one in pod["spec"]["containers"])

@@ -1,6 +1,6 @@
 """What past moves teach: who is left alone for a while, which budget is not asked again yet, when to rest.
 
-A move is fruitless when its replacement came back to the node it left, or never ran. Then
+A move is fruitless when its replacement came back to the node it left, or was not ready in time. Then
 
 * its owner and strategy are held back, for ten minutes after the first such move and twice as long after
   each further one in a row, a day at most; after the fifth the strategy is suspended for that owner;
@@ -43,8 +43,8 @@ class Fate(Enum):
     """How a move ended."""
 
     SETTLED = "settled"
-    RETURNED = "returned"  #: the replacement runs on the node that was left
-    STRANDED = "stranded"  #: the replacement did not run in time
+    RETURNED = "returned"  #: the replacement is on the node that was left
+    STRANDED = "stranded"  #: the replacement was not ready in time
     BLOCKED = "blocked"  #: a PodDisruptionBudget said no; nothing was evicted
 
 
@@ -112,7 +112,7 @@ class Memory:
         last, times = row[-1], len(row)
         story = (
             f"{times} {'move' if times == 1 else 'moves'} of {last.name} in a row came to nothing, the last "
-            + (f"came back to node {last.source}" if last.fate is Fate.RETURNED else "found no place to run")
+            + (f"came back to node {last.source}" if last.fate is Fate.RETURNED else "was not ready in time")
         )
         if times >= SUSPENDED_AFTER:
             return Refusal(

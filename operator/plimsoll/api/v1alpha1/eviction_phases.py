@@ -3,9 +3,9 @@
 ::
 
     dry run:  Predicted
-    enforce:  Planned ──▶ Evicting ──▶ Evicted ──▶ Settled     replacement runs on another node
+    enforce:  Planned ──▶ Evicting ──▶ Evicted ──▶ Settled     replacement is ready on another node
                  │           │            ├──────▶ Returned    replacement came back to the same node
-                 │           │            └──────▶ Failed      no replacement came in time
+                 │           │            └──────▶ Failed      no replacement was ready in time
                  │           ├──▶ Blocked                      a PodDisruptionBudget said no
                  │           └──▶ Failed                       the API server said no for another reason
                  └──▶ Blocked, Failed, Cancelled               the plan went stale or was called off

@@ -50,7 +50,7 @@ class RunCounts(Resource):
     )
     planned: int = Field(default=0, ge=0, description="Moves planned, or predicted in a dry run.")
     evicted: int = Field(default=0, ge=0, description="Evictions that the API server accepted.")
-    verified: int = Field(default=0, ge=0, description="Moves whose replacement runs on another node.")
+    verified: int = Field(default=0, ge=0, description="Moves whose replacement is ready on another node.")
 
 
 class StrategyFailure(Resource):
