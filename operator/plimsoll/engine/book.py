@@ -196,7 +196,7 @@ class Book:
             ranking = scheduler.rank(pod)
         except PluginError as exc:
             return Refusal(NO_USE, str(exc))
-        if node not in ranking.nodes:
+        if ranking.total_of(node) is None:
             return Refusal(NO_USE, f"pod {pod.key} would still not fit node {node}")
         return None
 

@@ -133,9 +133,8 @@ class Scheduler:
         lane.refresh(pod)
         overrides, rows = self._with_nominated(lane, pod)
         if not len(rows):
-            return Ranking((), np.empty(0, dtype=np.int64), lane.diagnose(pod, overrides))
-        names = tuple(self.cluster.nodes[row].name for row in rows)
-        return Ranking(names, lane.totals(pod, rows))
+            return Ranking(self.cluster, rows, np.empty(0, dtype=np.int64), lane.diagnose(pod, overrides))
+        return Ranking(self.cluster, rows, lane.totals(pod, rows))
 
     def what_if(self, pod: PodInfo) -> LaneWhatIf:
         """Ask what the filters would say of the pod if other pods left.

@@ -8,12 +8,14 @@ import numpy as np
 
 from plimsoll.engine.kept_scores import ScoreTable
 from plimsoll.framework import (
+    Cluster,
     CycleState,
     Diagnosis,
     IntArray,
     Nomination,
     PluginError,
     PodInfo,
+    RowArray,
     Status,
 )
 
@@ -77,23 +79,39 @@ class Evaluation:
 class Ranking:
     """The feasible nodes of one pod with their totals: what a plan of moves looks at.
 
+    A plan asks for thousands, so nodes are rows of the cluster; names are looked up when they are asked for.
+
     Attributes:
-        nodes: Names of the F feasible nodes, in row order.
+        cluster: Whose rows they are; its nodes stay what they are while the ranking is used.
+        rows: Shape (F,): of the feasible nodes, ascending.
         totals: Shape (F,): their weighted scores.
         diagnosis: Why there is none, in counts; None when there is one.
     """
 
-    nodes: tuple[str, ...]
+    cluster: Cluster
+    rows: RowArray
     totals: IntArray
     diagnosis: Diagnosis | None = None
+
+    def __len__(self) -> int:
+        """How many nodes are feasible."""
+        return len(self.rows)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of all feasible nodes, in row order."""
+        return self._names(self.rows)
 
     @property
     def best(self) -> tuple[str, ...]:
         """The nodes with the highest total: the scheduler takes one of them."""
-        if not self.nodes:
-            return ()
-        return tuple(self.nodes[int(at)] for at in np.flatnonzero(self.totals == self.totals.max()))
+        return self._names(self.rows[self.totals == self.totals.max()]) if len(self.rows) else ()
 
     def total_of(self, node: str) -> int | None:
         """A node's total, None when it is not feasible."""
-        return int(self.totals[self.nodes.index(node)]) if node in self.nodes else None
+        row = self.cluster.rows.get(node, -1)
+        at = int(np.searchsorted(self.rows, row))
+        return int(self.totals[at]) if at < len(self.rows) and self.rows[at] == row else None
+
+    def _names(self, rows: RowArray) -> tuple[str, ...]:
+        return tuple(self.cluster.nodes[row].name for row in rows.tolist())

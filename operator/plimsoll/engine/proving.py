@@ -21,7 +21,7 @@ def unexpected(source: str, ranking: Ranking, margin: int, is_target: IsTarget) 
     best = ranking.best
     if not best:
         return Refusal("NoFeasibleNode", str(ranking.diagnosis))
-    if best == (source,) and len(ranking.nodes) == 1:
+    if best == (source,) and len(ranking) == 1:
         return Refusal("NoOtherNode", f"node {source}, its own, is the only feasible one")
     highest = int(ranking.totals.max())
     if source in best:
@@ -49,7 +49,7 @@ def not_sent(candidate: Candidate, ranking: Ranking, is_target: IsTarget) -> Ref
     target = candidate.target
     if target == candidate.node:
         return Refusal("NoOtherNode", f"node {target} is its own")
-    if target not in ranking.nodes:
+    if ranking.total_of(target) is None:
         why = f": {ranking.diagnosis}" if ranking.diagnosis else ""
         return Refusal("NotFeasible", f"node {target} is not feasible for it any more{why}")
     if not is_target(target):
@@ -70,7 +70,11 @@ def narrowed(ranking: Ranking, beside: Ranking, source: str, is_target: IsTarget
     kept = [
         at
         for at, name in enumerate(ranking.nodes)
-        if name == source or (name in beside.nodes and is_target(name))
+        if name == source or (beside.total_of(name) is not None and is_target(name))
     ]
-    nodes = tuple(ranking.nodes[at] for at in kept)
-    return Ranking(nodes, ranking.totals[kept], None if kept else ranking.diagnosis or beside.diagnosis)
+    return Ranking(
+        ranking.cluster,
+        ranking.rows[kept],
+        ranking.totals[kept],
+        None if kept else ranking.diagnosis or beside.diagnosis,
+    )
