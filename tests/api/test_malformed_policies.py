@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from api.malformed_policies import BY_HAND, MALFORMED, MalformedPolicy
 from plimsoll.api.v1alpha1 import SchedulingPolicy
-from plimsoll.api.v1alpha1.field_errors import field_errors
+from plimsoll.framework.field_errors import field_errors
 
 
 @pytest.mark.parametrize("malformed", MALFORMED, ids=[malformed.id for malformed in MALFORMED])

@@ -17,11 +17,11 @@ from plimsoll.api.v1alpha1.extender import Extender, ExtenderTLS, ManagedResourc
 from plimsoll.api.v1alpha1.limits import EvictionBudget
 from plimsoll.api.v1alpha1.metrics_providers import MetricsProvider
 from plimsoll.api.v1alpha1.resource import Resource
-from plimsoll.api.v1alpha1.rules import RULE_BROKEN
 from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scope import NamespaceScope, PriorityThreshold
 from plimsoll.api.v1alpha1.selectors import LabelSelectorRequirement, SelectorOperator
+from plimsoll.framework.field_errors import RULE_BROKEN
 
 CRON_FIELD = st.one_of(
     st.sampled_from(["*", "*/5", "0", "1-5", "7", "8", "12", "13", "23", "24", "31", "32", "59", "60", "61"]),

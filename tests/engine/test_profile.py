@@ -113,7 +113,7 @@ def test_sets_merge_as_upstream(plugins, filters, weights):
             {"multiPoint": PluginSet((Enabled("Pool"),))},
             {"Pool": {"pond": 1}},
             "spec.scheduling.pluginConfig[Pool].args.pond",
-            "not permitted",
+            "there is no such field",
             id="bad-args",
         ),
         pytest.param(

@@ -30,8 +30,10 @@ def test_building_names_the_field():
 
     with pytest.raises(ConfigurationError, match='there is no strategy "Foo"'):
         registry.build("Foo", {}, "here")
-    with pytest.raises(ConfigurationError, match=r"here\.nope"):
-        registry.build("RemoveFailedPods", {"nope": 1}, "here")
+    with pytest.raises(ConfigurationError) as misspelt:
+        registry.build("LowNodeUtilization", {"treshold": {}, "thresholds": {"cpu": "20"}}, "here")
+    assert str(misspelt.value).startswith('here.thresholds.cpu: "20" has the wrong type; give a number; ')
+    assert "here.treshold: there is no such field; did you mean thresholds" in str(misspelt.value)
     with pytest.raises(ConfigurationError, match="does not accept these arguments: with source Prometheus"):
         registry.build(
             "LowNodeUtilization",

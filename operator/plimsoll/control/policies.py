@@ -21,7 +21,6 @@ from plimsoll.api.v1alpha1.conditions import (
     ConditionStatus,
     with_condition,
 )
-from plimsoll.api.v1alpha1.field_errors import field_errors, summary
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.control.blaming import PluginFailures
@@ -30,6 +29,7 @@ from plimsoll.control.ports import Clock, PolicyStatusWriter, Randomness, Verdic
 from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, ProfileConfig, build_profile
 from plimsoll.framework import Cluster, ConfigurationError, Registry
+from plimsoll.framework.field_errors import field_errors, summary
 from plimsoll.framework.observer import Observer
 
 #: The annotation that asks for a run out of turn.

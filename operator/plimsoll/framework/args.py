@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
 from plimsoll.framework.errors import ConfigurationError
+from plimsoll.framework.field_errors import field_errors, summary
 
 
 class PluginArgs(BaseModel):
@@ -45,7 +46,6 @@ def parse_args(model: type[ArgsT], given: Mapping[str, Any] | None, path: str) -
     try:
         return model.model_validate(plain)
     except ValidationError as exc:
-        first = exc.errors()[0]
-        field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-        # Pydantic's own prefix before what a validator of ours says is no help to anybody.
-        raise ConfigurationError(f"{path}{field}", first["msg"].removeprefix("Value error, ")) from exc
+        first, *others = field_errors(exc, model=model, prefix=path)
+        rest = f"; {summary(others, shown=2)}" if others else ""
+        raise ConfigurationError(first.path, first.sentence + rest) from exc

@@ -12,8 +12,7 @@ from pydantic import BaseModel, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-RULE_BROKEN = "rule_broken"
-"""Type of the pydantic error that a broken rule raises; its context holds ``sentence`` and ``field``."""
+from plimsoll.framework.field_errors import RULE_BROKEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-DUPLICATE = "duplicate"
-"""Type of the pydantic error for a second item of one key; its context holds ``value`` and ``index``."""
+from plimsoll.framework.field_errors import DUPLICATE
 
 
 @dataclass(frozen=True, slots=True)

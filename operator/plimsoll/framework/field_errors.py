@@ -4,7 +4,7 @@ The operator puts these into ``Accepted=False``, for the spec and for the args o
 alike; paths are written as the API server writes them (``spec.rebalancing.strategies[0].args.thresholds``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -13,9 +13,14 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, to_json
 
-from plimsoll.api.v1alpha1.json_schemas import Schema, resolved
-from plimsoll.api.v1alpha1.rules import RULE_BROKEN
-from plimsoll.api.v1alpha1.uniqueness import DUPLICATE
+from plimsoll.framework.json_schemas import Schema, resolved
+
+RULE_BROKEN = "rule_broken"
+"""Type of the pydantic error that a broken rule across fields raises; its context holds ``sentence`` and
+``field``."""
+
+DUPLICATE = "duplicate"
+"""Type of the pydantic error for a second item of one key; its context holds ``value`` and ``index``."""
 
 _TYPES = {
     "bool_type": "true or false",
@@ -45,6 +50,9 @@ _BOUNDS = {
     "too_long": ("too long", "it may have at most {max_length} items"),
 }
 """What is wrong and what is allowed, by type of pydantic error."""
+
+_GIVE = "; give "
+"""Between what is wrong with a type and what is right."""
 
 _KEY = "[key]"
 """What pydantic puts at the end of a location when the key itself is wrong, not the value."""
@@ -81,7 +89,7 @@ def field_errors(
     """
     schema = _schema_of(model) if model else {}
     found = [_field_error(detail, schema, prefix) for detail in error.errors(include_url=False)]
-    return tuple(dict.fromkeys(found))
+    return tuple(_joined(found))
 
 
 def summary(errors: Sequence[FieldError], *, shown: int = 3) -> str:
@@ -89,6 +97,23 @@ def summary(errors: Sequence[FieldError], *, shown: int = 3) -> str:
     rest = len(errors) - shown
     tail = f"; and {rest} more" if rest > 0 else ""
     return "; ".join(str(error) for error in errors[:shown]) + tail
+
+
+def _joined(errors: Sequence[FieldError]) -> list[FieldError]:
+    """Each once; what the branches of a union say of one field as one sentence."""
+    kept: dict[tuple[str, str], list[str]] = {}
+    for each in errors:
+        wrong, _, allowed = each.sentence.partition(_GIVE)
+        choices = kept.setdefault((each.path, wrong), [])
+        if allowed not in choices:
+            choices.append(allowed)
+    joined = []
+    for (path, wrong), choices in kept.items():
+        if "a number" in choices and "a whole number" in choices:
+            choices.remove("a whole number")
+        allowed = " or ".join(choices)
+        joined.append(FieldError(path, f"{wrong}{_GIVE}{allowed}" if allowed else wrong))
+    return joined
 
 
 @cache
@@ -144,7 +169,7 @@ def _sentence(detail: ErrorDetails, schema: Schema, parent: Schema, field: str) 
     if kind in {"enum", "literal_error"}:
         return f"{value} is not allowed; use {_alternatives(context['expected'])}"
     if kind in _TYPES:
-        return f"{value} has the wrong type; give {_TYPES[kind]}"
+        return f"{value} has the wrong type{_GIVE}{_TYPES[kind]}"
     if kind in _BOUNDS:
         wrong, allowed = _BOUNDS[kind]
         return f"{value} is {wrong}; {allowed.format(**context)}"
@@ -154,7 +179,9 @@ def _sentence(detail: ErrorDetails, schema: Schema, parent: Schema, field: str) 
         return f"{value} is malformed; {hint}"
     if kind in {RULE_BROKEN, DUPLICATE}:
         return detail["msg"]
-    return f"{value} is refused: {detail['msg'].removeprefix('Value error, ')}"
+    said = detail["msg"].removeprefix("Value error, ")
+    # What is said of a whole object names its fields already; the object itself would only be in the way.
+    return said if isinstance(detail["input"], Mapping) else f"{value} is refused: {said}"
 
 
 def _unknown_field(field: str, known: Sequence[str]) -> str:

@@ -3,10 +3,18 @@
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    ValidationError,
+    model_validator,
+)
 
-from plimsoll.api.v1alpha1.field_errors import FieldError, field_errors, summary
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicySpec
+from plimsoll.framework.field_errors import FieldError, field_errors, summary
 
 
 def errors_of(spec: dict[str, Any]) -> list[str]:
@@ -139,11 +147,30 @@ def test_args_of_a_plugin_are_named_below_its_place_in_the_policy() -> None:
     with pytest.raises(ValidationError) as contradicted:
         Args.model_validate({})
 
-    paths = [error.path for error in field_errors(caught.value, model=Args, prefix=prefix)]
-    assert set(paths) == {f"{prefix}.thresholds.cpu", f"{prefix}.amount", f"{prefix}.threshold"}
-    assert field_errors(contradicted.value, model=Args, prefix=prefix) == (
-        FieldError(prefix, "{} is refused: no resource threshold is configured"),
+    told = {error.path: error.sentence for error in field_errors(caught.value, model=Args, prefix=prefix)}
+    assert set(told) == {f"{prefix}.thresholds.cpu", f"{prefix}.amount", f"{prefix}.threshold"}
+    assert told[f"{prefix}.threshold"] == (
+        "there is no such field; did you mean thresholds (allowed: thresholds, amount)"
     )
+    assert field_errors(contradicted.value, model=Args, prefix=prefix) == (
+        FieldError(prefix, "no resource threshold is configured"),
+    )
+
+
+class Loose(BaseModel):
+    """One field of several types."""
+
+    share: StrictInt | StrictFloat | StrictBool = 0
+
+
+def test_what_the_branches_of_a_union_want_is_one_sentence() -> None:
+    """And a whole number is a number."""
+    with pytest.raises(ValidationError) as caught:
+        Loose.model_validate({"share": "much"})
+
+    assert [str(error) for error in field_errors(caught.value, model=Loose)] == [
+        'share: "much" has the wrong type; give a number or true or false'
+    ]
 
 
 def test_without_the_model_the_path_is_still_exact() -> None:
