@@ -53,6 +53,13 @@ class TestRequests:
         assert usage.percent == {"cpu": 50.0, "memory": 0.0}
         assert (usage.name, usage.bulk) == ("n1", 1001)
 
+    def test_a_querys_resource_is_known_of_every_node(self):
+        """Named without a query it is not used, and there is room for it, as upstream has it."""
+        (usage,) = RequestedUsage(["MetricResource"]).nodes(a_context([a_node("n1")], []))
+
+        assert usage.percent["MetricResource"] == 0.0
+        assert usage.capacity["MetricResource"] == 100 * 10**9
+
 
 class TestMetrics:
     """What the metrics API says, of nodes and of pods."""

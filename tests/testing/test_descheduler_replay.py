@@ -40,6 +40,15 @@ def an_eviction(name):
     }
 
 
+def a_profile(*enabled, **args):
+    """One that runs NodeTaints with these arguments."""
+    return {
+        "name": "p",
+        "pluginConfig": [{"name": "RemovePodsViolatingNodeTaints", "args": args}],
+        "plugins": {"deschedule": {"enabled": ["RemovePodsViolatingNodeTaints", *enabled]}},
+    }
+
+
 def a_case(policy=None, **expected):
     """Two pods on a tainted node, and a policy that moves one of them."""
     return {
@@ -86,6 +95,24 @@ EITHER = {
         pytest.param(
             a_case(error={"stage": "panic", "message": "", "messageStable": True}), id="upstream-crashed"
         ),
+        pytest.param(
+            a_case({"apiVersion": "", "profiles": 7, "nodeSelector": []}, evictions=[]), id="no-version"
+        ),
+        pytest.param(
+            a_case({"apiVersion": "", "kind": "Policy"}, error=ERROR), id="no-version-and-wrong-kind"
+        ),
+        pytest.param(
+            a_case({"APIVersion": "descheduler/v1alpha2", "apiVersion": None}), id="version-in-another-case"
+        ),
+        pytest.param(a_case({"nodeSelector": None, "profiles": [a_profile(), None]}), id="nulls"),
+        pytest.param(a_case({"profiles": [a_profile(None)]}, error=ERROR), id="null-plugin"),
+        pytest.param(a_case({"profiles": [a_profile(namespaces=None)]}), id="null-argument"),
+        pytest.param(a_case({"profiles": [a_profile(spaces=None)]}, error=ERROR), id="unknown-null"),
+        pytest.param(
+            a_case({"profiles": [a_profile(namespaces={"include": [None]})]}, evictions=[]), id="null-item"
+        ),
+        pytest.param(a_case({"profiles": [a_profile(kind="Args")]}), id="kind-of-arguments"),
+        pytest.param(a_case({"profiles": [a_profile(kind={})]}, error=ERROR), id="kind-that-is-none"),
     ],
 )
 def test_what_agrees_has_no_differences(case):
@@ -134,6 +161,39 @@ def test_what_agrees_has_no_differences(case):
 def test_differences_are_named(case, difference):
     """One sentence each, with what was expected and what came out."""
     assert difference in list(descheduler_replay.differences(case))
+
+
+THRESHOLDS = {"thresholds": {"cpu": None}, "targetThresholds": {"cpu": 50}}
+
+
+@pytest.mark.parametrize(
+    ("usage", "under"),
+    [({"cpu": "0", "memory": "1Gi"}, ["good"]), ({"memory": "1Gi"}, ["good"]), ({"cpu": "1m"}, [])],
+)
+def test_what_the_metrics_server_leaves_out_is_not_used(usage, under):
+    """A node without a figure for cpu uses none; a threshold that is null is one of 0 %."""
+    profile = {
+        "name": "p",
+        "pluginConfig": [
+            {
+                "name": "LowNodeUtilization",
+                "args": THRESHOLDS | {"metricsUtilization": {"source": "KubernetesMetrics"}},
+            }
+        ],
+        "plugins": {"balance": {"enabled": ["LowNodeUtilization"]}},
+    }
+    found = {"plugin": "LowNodeUtilization", "underutilized": under, "overutilized": ["bad"]}
+    case = a_case(
+        {"metricsProviders": [{"source": "KubernetesMetrics"}], "profiles": [profile]},
+        evictions=[],
+        classification=[found],
+    )
+    case["nodeMetrics"] = [
+        {"metadata": {"name": "bad"}, "usage": {"cpu": "3", "memory": "1Gi"}},
+        {"metadata": {"name": "good"}, "usage": usage},
+    ]
+
+    assert list(descheduler_replay.differences(case)) == []
 
 
 def test_order_matters_where_it_is_recorded():

@@ -13,7 +13,7 @@ from plimsoll.framework.field_errors import field_errors, summary
 class PluginArgs(BaseModel):
     """The base of every plugin's arguments: frozen, closed, camelCase on the wire.
 
-    A field that is not declared is refused: a typo is an error, not a default.
+    A field that is not declared is refused: a typo is an error, not a default, and so is another spelling.
     """
 
     model_config = ConfigDict(
@@ -44,7 +44,7 @@ def parse_args(model: type[ArgsT], given: Mapping[str, Any] | None, path: str) -
     """
     plain = {key: value for key, value in (given or {}).items() if key not in ("apiVersion", "kind")}
     try:
-        return model.model_validate(plain)
+        return model.model_validate(plain, by_alias=True, by_name=False)
     except ValidationError as exc:
         first, *others = field_errors(exc, model=model, prefix=path)
         rest = f"; {summary(others, shown=2)}" if others else ""

@@ -161,7 +161,8 @@ class QueriedUsage:
                     raise UsageError(f"the Prometheus query returned no sample for node {name}")
                 continue
             used = {METRIC_RESOURCE: int(shares[name] * 100) * BILLION}
-            found.append(NodeUsage(context.node(name), used, {METRIC_RESOURCE: 100 * BILLION}))
+            node = context.node(name)
+            found.append(NodeUsage(node, used, capacity_of(node, self.resources)))
         return found
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
@@ -214,8 +215,8 @@ def _because(sentence: str, context: StrategyContext) -> str:
 
 
 def capacity_of(node: Node, resources: Iterable[str]) -> dict[str, int]:
-    """The node's room for those of the resources that it has, in billionths."""
-    amounts = node.status.allocatable or node.status.capacity
+    """The node's room for those of the resources that it has, in billionths; all have 100 % of a query's."""
+    amounts = {**(node.status.allocatable or node.status.capacity), METRIC_RESOURCE: "100"}
     return {name: nanos(amounts[name]) for name in resources if name in amounts}
 
 

@@ -5,13 +5,14 @@ A recording is a folder of ``<family>.jsonl.gz``, one case a line: Kubernetes ob
 :mod:`plimsoll.testing.descheduler_replay`.
 """
 
+import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import msgspec
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from plimsoll.api.descheduler.v1alpha2 import (
     KUBERNETES_METRICS,
@@ -32,7 +33,7 @@ from plimsoll.framework.args import parse_args
 from plimsoll.framework.strategy import Evictor, Strategy, StrategyKind
 from plimsoll.framework.strategy_context import Measurements, Sample
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
-from plimsoll.model.decoding import convert, without_nulls
+from plimsoll.model.decoding import convert
 from plimsoll.model.quantity import nanos
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.selectors import SelectorError
@@ -97,7 +98,7 @@ def decide(case: Mapping[str, Any]) -> Decided:
 
 
 def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[UpstreamPolicy, frozenset[str]]:
-    """Build what a policy asks for; without ``apiVersion`` upstream reads a policy that does nothing.
+    """Build what a policy asks for.
 
     Args:
         document: As parsed from YAML or JSON.
@@ -110,7 +111,8 @@ def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[Upstream
         ConfigurationError: The policy is refused.
     """
     try:
-        policy = DeschedulerPolicy.model_validate(without_nulls(document))
+        plain = as_decoded(DeschedulerPolicy, document)
+        policy = DeschedulerPolicy.model_validate(plain, by_alias=True, by_name=False)
         nodes = parse_selector(policy.node_selector)
     except ValidationError as exc:
         first = exc.errors()[0]
@@ -126,22 +128,54 @@ def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[Upstream
     )
     profiles = tuple(
         _profile(profile, f"profiles[{position}]", cluster)
-        for position, profile in enumerate(policy.profiles if policy.api_version else ())
+        for position, profile in enumerate(policy.profiles)
     )
     return UpstreamPolicy(profiles, nodes, limits), policy.sources
+
+
+ZEROES: Mapping[str, Any] = {"int_type": 0, "float_type": 0, "model_type": {}, "extra_forbidden": {}}
+"""What Go's decoder reads for ``null``, by what is wrong with it here, else ""; what is unknown stays so."""
+
+
+def as_decoded(model: type[BaseModel], document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with each null as Go's decoder reads it: no field, but an item of its zero value."""
+    plain: dict[str, Any] = copy.deepcopy(dict(document))
+    try:
+        model.model_validate(plain, by_alias=True, by_name=False)
+    except ValidationError as exc:
+        for error in exc.errors():
+            # Which kind of a number was tried stands last in where the error is.
+            place = [part for part in error["loc"] if part not in ("int", "float")]
+            if error["input"] is not None or not place:
+                continue
+            holder: Any = plain
+            for part in place[:-1]:
+                holder = holder[part]
+            is_item = isinstance(place[-1], int) or place[-1] != error["loc"][-1]
+            if is_item or error["type"] in ("string_type", "extra_forbidden"):
+                holder[place[-1]] = ZEROES.get(error["type"], "")
+            else:
+                holder.pop(place[-1], None)
+    return plain
 
 
 def _profile(profile: DeschedulerProfile, path: str, cluster: Cluster) -> StrategyProfile:
     configs: dict[str, Mapping[str, Any]] = {}
     for position, config in enumerate(profile.plugin_config):
         where = f"{path}.pluginConfig[{position}]"
+        known: type[Evictor | Strategy]
         if config.name in EVICTOR_CLASSES:
-            parse_args(EVICTOR_CLASSES[config.name].args_model, config.args, f"{where}.args")
+            known = EVICTOR_CLASSES[config.name]
         elif config.name in STRATEGIES:
-            parse_args(STRATEGIES[config.name].args_model, config.args, f"{where}.args")
+            known = STRATEGIES[config.name]
         else:
             raise ConfigurationError(where, f"plugin {config.name} in pluginConfig not registered")
-        configs.setdefault(config.name, config.args)
+        args = as_decoded(known.args_model, config.args)
+        for field in ("apiVersion", "kind"):
+            if not isinstance(args.get(field), str | None):
+                raise ConfigurationError(f"{where}.args.{field}", "must be a string")
+        parse_args(known.args_model, args, f"{where}.args")
+        configs.setdefault(config.name, args)
     evictor = EVICTOR_CLASSES.build("DefaultEvictor", configs.get("DefaultEvictor"), path)
     _check_threshold(evictor, cluster, f"{path}.pluginConfig[DefaultEvictor].args.priorityThreshold")
     for point in ("filter", "preevictionfilter"):
@@ -196,7 +230,8 @@ def _measurements(case: Mapping[str, Any], sources: frozenset[str]) -> Measureme
     metrics = KUBERNETES_METRICS in sources
     return Measurements(
         nodes={
-            each["metadata"]["name"]: _amounts(each.get("usage") or {})
+            # A resource that the metrics server leaves out counts as not used.
+            each["metadata"]["name"]: {"cpu": 0, "memory": 0} | _amounts(each.get("usage") or {})
             for each in case.get("nodeMetrics") or ()
         }
         if metrics

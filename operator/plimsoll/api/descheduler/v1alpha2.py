@@ -16,6 +16,8 @@ KIND = "DeschedulerPolicy"
 KUBERNETES_METRICS = "KubernetesMetrics"
 PROMETHEUS = "Prometheus"
 
+_META = {"apiversion": "apiVersion", "kind": "kind"}
+
 Count = Annotated[StrictInt, Field(ge=0)]
 
 
@@ -103,6 +105,16 @@ class DeschedulerPolicy(_Part):
     metrics_collector: MetricsCollector | None = None
     metrics_providers: tuple[MetricsProvider, ...] = ()
     grace_period_seconds: StrictInt | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _versioned(cls, document: Any) -> Any:
+        """Find version and kind in any case, as upstream does; without a version no other field is known."""
+        if not isinstance(document, dict):
+            return document
+        meta = {_META[key.lower()]: value for key, value in document.items() if key.lower() in _META}
+        known = document if meta.get("apiVersion") else {}
+        return {key: value for key, value in known.items() if key.lower() not in _META} | meta
 
     @model_validator(mode="after")
     def _providers(self) -> Self:
