@@ -170,4 +170,7 @@ async def test_the_status_says_that_moves_wait():
     async with scene.running(APPROVE):
         await scene.run()
 
-    assert scene.statuses.statuses[POLICY]["lastRun"]["message"] == "1 pods considered, 1 wait for approval"
+    assert (
+        scene.statuses.statuses[POLICY]["lastRun"]["message"]
+        == "1 pod considered, 1 wait for approval, 0 refused"
+    )

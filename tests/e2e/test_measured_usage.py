@@ -108,3 +108,6 @@ async def test_a_cluster_without_the_metrics_api_degrades_the_strategy_only(scen
     (failure,) = status["lastRun"]["failures"]
     assert failure["name"] == "LowNodeUtilization"
     assert "metrics API" in failure["message"]
+    degraded = await scene.until_condition(name, "Degraded", "True", "StrategyFailed")
+    assert "LowNodeUtilization could not judge the cluster: " in degraded["message"]
+    assert "metrics API" in status["lastRun"]["message"]

@@ -60,6 +60,17 @@ class TestRequests:
         assert usage.percent["MetricResource"] == 0.0
         assert usage.capacity["MetricResource"] == 100 * 10**9
 
+    def test_a_resource_that_no_node_has_is_an_error(self):
+        """A typo; upstream finds every node under-used then, and does nothing without a word."""
+        usage = RequestedUsage(["cpu", "example.com/dreams"])
+
+        assert len(usage.nodes(a_context(NODES))) == 2
+        with pytest.raises(UsageError, match=r"no node has example\.com/dreams; correct"):
+            usage.nodes(a_context(NODES, exact=False))
+        with pytest.raises(UsageError, match="no node has MetricResource"):
+            RequestedUsage(["MetricResource"]).nodes(a_context(NODES, exact=False))
+        assert usage.nodes(a_context([], exact=False)) == []
+
 
 class TestMetrics:
     """What the metrics API says, of nodes and of pods."""
@@ -131,6 +142,36 @@ class TestQueries:
             a_context(NODES, measurements=Measurements(samples=samples), exact=False)
         )
         assert [(usage.name, usage.used) for usage in usages] == [("n1", {"MetricResource": 56 * 10**9})]
+
+    def test_two_values_for_one_node_are_none(self):
+        """Upstream takes the last one; nobody knows which is right, so here the node is left out."""
+        samples = [Sample({"instance": "n1"}, 0.1), Sample({"instance": "n1"}, 0.9)]
+        same = [Sample({"instance": "n2"}, 0.5), Sample({"instance": "n2"}, 0.5)]
+        measurements = Measurements(samples=[*samples, *same])
+
+        (first, _) = QueriedUsage().nodes(a_context(NODES, measurements=measurements))
+        context = a_context(NODES, measurements=measurements, exact=False)
+
+        assert first.used == {"MetricResource": 90 * 10**9}
+        assert [usage.name for usage in QueriedUsage().nodes(context)] == ["n2"]
+        (remark,) = context.remarks
+        assert remark.endswith("no single value from 0 to 1 for 1 of 2 nodes, which are left out: n1")
+
+    @pytest.mark.parametrize(
+        ("samples", "told"),
+        [
+            ([], "returned nothing; it must return one value from 0 to 1 for each node"),
+            ([Sample({"node": "n1"}, 0.5)], "first of 1 samples is 0.5 labelled node=n1"),
+            ([Sample({}, 0.5)] * 2, "first of 2 samples is 0.5 labelled nothing"),
+            ([Sample({"instance": "10.0.0.1:9100"}, 0.5)], "labelled instance=10.0.0.1:9100"),
+        ],
+    )
+    def test_an_answer_about_no_node_is_told(self, samples, told):
+        """An empty vector, other labels, addresses instead of names: nothing happens, and not in silence."""
+        context = a_context(NODES, measurements=Measurements(samples=samples), exact=False)
+
+        with pytest.raises(UsageError, match=told):
+            QueriedUsage().nodes(context)
 
     def test_no_answer_is_an_error(self):
         """The server timed out, or nobody asked it."""

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from pydantic import ValidationError
 
+from plimsoll.framework import CannotJudgeError
 from plimsoll.model.decoding import convert
 from plimsoll.model.storage import PersistentVolumeClaim
 from plimsoll.model.workload import Namespace, PodDisruptionBudget, PriorityClass
@@ -212,7 +213,7 @@ class TestPriorityThreshold:
 
     def test_a_class_that_is_not_there_is_an_error(self):
         """Its name is in the sentence."""
-        with pytest.raises(LookupError, match='no PriorityClass "high"'):
+        with pytest.raises(CannotJudgeError, match='no PriorityClass "high"'):
             refused({"priorityThreshold": {"name": "high"}}, {"priority": 1})
 
 

@@ -45,6 +45,26 @@ def test_nothing_happens_when_no_node_or_every_node_is_under():
     assert moved(three(), pods, thresholds={"cpu": 40}) == []
 
 
+@pytest.mark.parametrize(
+    ("counts", "args", "told"),
+    [
+        ((3, 3), {"thresholds": {"cpu": 20}}, "no node is underutilized, nothing to do here"),
+        ((3, 3), {"thresholds": {"cpu": 40}}, "all nodes are underutilized, nothing to do here"),
+        ((1, 3), {"thresholds": {"cpu": 20}, "numberOfNodes": 1}, "is less or equal than numberOfNodes (1)"),
+        ((1, 0), {"thresholds": {"cpu": 20}}, "no node is available to schedule the pods, nothing to do"),
+    ],
+)
+def test_who_does_nothing_says_why(counts, args, told):
+    """What upstream only logs; a full node that is cordoned takes no pods."""
+    nodes = [a_node("n1", cpu="4"), a_node("n2", cpu="4", unschedulable=not counts[1])]
+    pods = [*pods_on("n1", counts[0], cpu="400m"), *pods_on("n2", counts[1] or 5, cpu="400m")]
+    context = a_context(nodes, pods, exact=False)
+
+    assert evicted(a_strategy(HighNodeUtilization, **args), context) == []
+    (remark,) = context.remarks
+    assert told in remark
+
+
 def test_more_nodes_than_the_number_must_be_under():
     """NumberOfNodes 1 and one under-used node: nothing."""
     pods = [*pods_on("n1", 1, cpu="400m"), *pods_on("n2", 4, cpu="400m"), *pods_on("n3", 4, cpu="400m")]

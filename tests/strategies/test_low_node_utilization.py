@@ -45,6 +45,24 @@ def test_pods_leave_until_the_node_is_at_its_target(args, expected):
     assert context.classes[0].overutilized == ("n1",)
 
 
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ({"thresholds": {"cpu": 5}, "targetThresholds": {"cpu": 50}}, "no node is underutilized, nothing"),
+        ({"numberOfNodes": 1}, "nodes underutilized (1) is less or equal than numberOfNodes (1), nothing"),
+        ({"thresholds": {"cpu": 100}, "targetThresholds": {"cpu": 100}}, "all nodes are underutilized"),
+        ({"targetThresholds": {"cpu": 95, "pods": 95}}, "all nodes are under target utilization, nothing"),
+    ],
+)
+def test_who_does_nothing_says_why(args, told):
+    """In upstream's words, which it logs only."""
+    context = a_context(the_nodes()[:2], the_pods(), exact=False)
+
+    assert evicted(a_strategy(LowNodeUtilization, **{**THRESHOLDS, **args}), context) == []
+    (remark,) = context.remarks
+    assert told in remark
+
+
 def test_deviation_thresholds_follow_the_mean():
     """The mean of 80, 10 and 0 % cpu is 30 %: with 5 the high line of n1 is 35 %, int(3.4) pods of 9."""
     context = a_context(the_nodes(), the_pods(), evictor=an_evictor(nodeFit=True))

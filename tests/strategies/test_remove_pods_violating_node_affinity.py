@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from plimsoll.framework import PluginError
 from plimsoll.strategies.remove_pods_violating_node_affinity import (
     PREFERRED,
     REQUIRED,
@@ -93,6 +94,15 @@ def test_an_unreachable_best_node_moves_pods_upstream_only():
     assert moved(
         PREFERRED, {"affinity": WOULD}, [a_node("n1"), a_node("n2", labels={"disk": "ssd"})], exact=False
     )
+
+
+def test_an_unknown_type_is_told():
+    """Upstream passes over it, and whoever mistyped it waits for moves that never come."""
+    nodes = [a_node("n1"), a_node("n2", labels={"disk": "ssd"})]
+
+    assert not moved("sometimes", {"affinity": WOULD}, nodes)
+    with pytest.raises(PluginError, match='there is no nodeAffinityType "sometimes"; use required'):
+        moved("sometimes", {"affinity": WOULD}, nodes, exact=False)
 
 
 def test_a_type_is_needed():

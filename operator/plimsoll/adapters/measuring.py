@@ -99,7 +99,7 @@ def _vector(asked: str, status: int, body: bytes) -> tuple[Answer, Sequence[Samp
             series = (msgspec.json.decode(each, type=_Series) for each in answer.data.result)
             samples = [Sample(each.metric, float(each.value[1])) for each in series]
     except (msgspec.MsgspecError, ValueError) as exc:
-        problem = str(exc)
+        problem = f"Prometheus does not answer so, check the url ({exc})"
     if problem:
         return Answer(Verdict.REFUSED, f"{asked} answered HTTP {status}: {problem[:300]}"), ()
     return Answer(Verdict.DONE), samples

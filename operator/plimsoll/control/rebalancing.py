@@ -98,7 +98,7 @@ class Rebalancers:
         self._over: dict[str, dict[tuple[str, str], int]] = {}  #: runs in a row, by policy
         self._one_run = asyncio.Lock()
         self._running = False
-        self._reports = RunReports(self._policies, statuses, self._timetable.next_run, observer)
+        self._reports = RunReports(self._policies, statuses, recorder, self._timetable.next_run, observer)
         self._stop = StopButton(cache.cluster.objects, namespace)
         self._troubles = Troubles(self._policies, self._stop, clock, observer)
         self._holds = Holds(cache, nominations)
@@ -316,9 +316,8 @@ class Rebalancers:
                 self._observer.record_dropped(name, "breaker")
         else:
             await self._enforcement.carry_out(totals, memory)
-        totals.completed = self._clock.now()
-        await self._reports.write(name)
-        await self._troubles.look_back(name, memory)
+        await self._reports.end(totals, self._clock.now())
+        await self._troubles.look_back(name, memory, made.failures)
 
     async def _predict(self, policy: SchedulingPolicy, made: EvictionPlan, cycle: str) -> None:
         spec = policy.spec.rebalancing or RebalancingSpec()

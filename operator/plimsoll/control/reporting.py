@@ -1,7 +1,7 @@
 """What a run came to, as the status of its policy: counts, refusals with examples, failures."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,12 +16,21 @@ from plimsoll.api.v1alpha1.scheduling_policy import (
     SchedulingPolicyStatus,
     StrategyFailure,
 )
-from plimsoll.control.ports import PolicyStatusWriter
-from plimsoll.engine.moves import EvictionPlan, Optimisation
+from plimsoll.control.ports import Note, PolicyStatusWriter, Recorder
+from plimsoll.engine.moves import EvictionPlan, Optimisation, Refused
+from plimsoll.framework import PluginError
 from plimsoll.framework.observer import Observer
 
-#: Pods named as examples of one refusal, and characters of its sentence.
-EXAMPLES, SENTENCE = 5, 1024
+#: Pods named as examples of one refusal, characters of its sentence, and of what is said of a run.
+EXAMPLES, SENTENCE, STORY = 5, 1024, 4096
+
+
+#: Reason of the policy's event, and what becomes of the moves of a plan.
+_DONE = {
+    Mode.DRY_RUN: ("Predicted", "would be moved"),
+    Mode.APPROVE: ("Proposed", "wait for approval"),
+    Mode.ENFORCE: ("Rebalanced", "are moved"),
+}
 
 
 @dataclass(slots=True)
@@ -53,6 +62,7 @@ class RunReports:
     Args:
         policies: Those that rebalance, by name, at any moment; nothing is told of others.
         statuses: Writes the status.
+        recorder: Told, as events of the policy, of runs that plan moves or in which a strategy fails.
         next_run: When a policy runs again.
         observer: Told when a status cannot be written.
     """
@@ -61,11 +71,13 @@ class RunReports:
         self,
         policies: Mapping[str, SchedulingPolicy],
         statuses: PolicyStatusWriter,
+        recorder: Recorder,
         next_run: Callable[[str], datetime | None],
         observer: Observer,
     ) -> None:
         self._policies = policies
         self._statuses = statuses
+        self._recorder = recorder
         self._next_run = next_run
         self._observer = observer
         self._totals: dict[str, RunTotals] = {}
@@ -85,6 +97,13 @@ class RunReports:
             totals.evicted += evicted
             totals.verified += verified
 
+    async def end(self, totals: RunTotals, now: float) -> None:
+        """The moves of a run have been made, or written down for people."""
+        totals.completed = now
+        for note in _notes(totals):
+            self._recorder.record(note)
+        await self.write(totals.policy.metadata.name)
+
     async def write(self, name: str) -> None:
         """Write what the last run of a policy came to."""
         totals = self._totals.get(name)
@@ -95,25 +114,55 @@ class RunReports:
             self._observer.failed(f"status of policy {name}", answer.message)
 
 
+def sentence_of(failure: PluginError) -> str:
+    """What a strategy could not do, and why."""
+    return f"{failure.plugin} could not judge the cluster: {failure.problem}"
+
+
+def _notes(totals: RunTotals) -> Iterator[Note]:
+    """What is worth an event of the policy; runs that find nothing to do are not."""
+    meta, made = totals.policy.metadata, totals.plan
+    policy = {
+        "apiVersion": totals.policy.api_version,
+        "kind": totals.policy.definition.kind,
+        "name": meta.name,
+        "uid": meta.uid or "",
+    }
+    for each in made.failures:
+        yield Note(policy, "StrategyFailed", "Rebalancing", sentence_of(each), is_warning=True)
+    if made.moves:
+        reason, _ = _DONE[_mode(totals)]
+        yield Note(policy, reason, "Rebalancing", _counted(totals))
+
+
+def _mode(totals: RunTotals) -> Mode:
+    return (totals.policy.spec.rebalancing or RebalancingSpec()).mode
+
+
+def _counted(totals: RunTotals) -> str:
+    """What came of a run, in counts."""
+    made = totals.plan
+    _, verb = _DONE[_mode(totals)]
+    return (
+        f"{made.considered} {'pod' if made.considered == 1 else 'pods'} considered,"
+        f" {len(made.moves)} {verb}, {len(made.refused)} refused"
+    )
+
+
 def run_status(totals: RunTotals, next_run: datetime | None) -> dict[str, Any]:
     """The part of a policy's status that its last run determines."""
-    made, mode = totals.plan, (totals.policy.spec.rebalancing or RebalancingSpec()).mode
-    by_reason: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    made = totals.plan
+    by_reason: dict[str, list[Refused]] = defaultdict(list)
     for each in made.refused:
-        by_reason[each.refusal.reason].append((each.pod.key, each.refusal.message))
-    verb = {
-        Mode.DRY_RUN: "would be moved",
-        Mode.APPROVE: "wait for approval",
-        Mode.ENFORCE: "are moved",
-    }[mode]
+        by_reason[each.refusal.reason].append(each)
     status = SchedulingPolicyStatus(
         last_run=LastRun(
             start_time=datetime.fromtimestamp(totals.started, UTC),
             completion_time=None
             if totals.completed is None
             else datetime.fromtimestamp(totals.completed, UTC),
-            mode=mode,
-            message=f"{made.considered} pods considered, {len(made.moves)} {verb}",
+            mode=_mode(totals),
+            message=_story(_counted(totals), made),
             optimisation=_optimisation(made.optimisation),
             failures=tuple(
                 {
@@ -128,11 +177,13 @@ def run_status(totals: RunTotals, next_run: datetime | None) -> dict[str, Any]:
             refused=tuple(
                 Refusal(
                     reason=reason,
-                    count=len(pods),
-                    message=pods[0][1][:SENTENCE],
-                    examples=tuple(key for key, _ in pods[:EXAMPLES]),
+                    count=len(found),
+                    message=found[0].refusal.message[:SENTENCE],
+                    examples=_examples(found),
                 )
-                for reason, pods in sorted(by_reason.items(), key=lambda each: (-len(each[1]), each[0]))[:100]
+                for reason, found in sorted(by_reason.items(), key=lambda each: (-len(each[1]), each[0]))[
+                    :100
+                ]
             ),
             planned=len(made.moves),
             evicted=totals.evicted,
@@ -142,6 +193,30 @@ def run_status(totals: RunTotals, next_run: datetime | None) -> dict[str, Any]:
     return status.model_dump(
         mode="json", by_alias=True, exclude_none=True, include={"last_run", "next_run_time", "counts"}
     )
+
+
+def _story(counts: str, made: EvictionPlan) -> str:
+    """What came of a run: the counts, then what strategies could not do, or have to say."""
+    said = [sentence_of(each) for each in made.failures]
+    said += [f"{strategy}: {remark}" for strategy, remark in made.remarks]
+    return "; ".join([counts, *dict.fromkeys(said)])[:STORY]
+
+
+def _examples(refused: Iterable[Refused]) -> tuple[str, ...]:
+    """Some of the pods with their owners; one of each owner before a second one of any."""
+    first: dict[str, str] = {}
+    others: list[str] = []
+    for each in refused:
+        owner = each.pod.pod.metadata.controller
+        text = each.pod.key + (f" ({owner.kind} {owner.name})" if owner else "")
+        workload = owner.uid if owner else each.pod.uid
+        if workload not in first:
+            first[workload] = text
+        elif len(others) < EXAMPLES:
+            others.append(text)
+        if len(first) == EXAMPLES:
+            break
+    return tuple(dict.fromkeys([*first.values(), *others]))[:EXAMPLES]
 
 
 def _optimisation(found: Optimisation | None) -> OptimisationStatus | None:

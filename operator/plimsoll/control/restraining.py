@@ -1,17 +1,19 @@
-"""What keeps policies from moving pods: the stop button, rest after fruitless moves, a plan that hangs.
+"""What keeps policies from moving pods: the stop button, rest, strategies that fail, a plan that hangs.
 
 The first two are ceilings on the evictions of a run, beside the budgets that the policy has itself: what
 they forbid is refused with their name, in a plan and right before each eviction.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.control.ports import Clock
+from plimsoll.control.reporting import sentence_of
 from plimsoll.engine.limits import Ceiling
 from plimsoll.engine.memory import Memory
 from plimsoll.engine.moves import Rebalancing
+from plimsoll.framework import PluginError
 from plimsoll.framework.observer import Observer
 from plimsoll.model.objects import ClusterObjects
 
@@ -97,8 +99,8 @@ class Troubles:
         """A plan of the policy did not end."""
         self._hanging[policy.metadata.name] = policy
 
-    async def look_back(self, name: str, memory: Memory) -> None:
-        """Tell when moves keep coming to nothing, and when they do so no longer."""
+    async def look_back(self, name: str, memory: Memory, failures: Iterable[PluginError] = ()) -> None:
+        """Tell when moves keep coming to nothing or strategies fail, and when they do so no longer."""
         found: dict[str, str] = {}
         policy = self._policies.get(name)
         if policy is not None and self.hangs(policy):
@@ -112,6 +114,9 @@ class Troubles:
         suspended = memory.suspended(name)
         if suspended:
             found["StrategySuspended"] = "; ".join(suspended)
+        failed = {sentence_of(each) for each in failures}
+        if failed:
+            found["StrategyFailed"] = "; ".join(sorted(failed))
         if found != self._known.get(name, {}):
             self._known[name] = found
             await self.on_change()

@@ -206,6 +206,7 @@ class EvictionPlan:
         refused: Every other pod that a strategy wanted to move.
         failures: Strategies that could not judge the cluster, and why.
         classes: What utilisation strategies found, by strategy.
+        remarks: What strategies say of the run as a whole, by strategy.
         optimisation: How good the plan is, where somebody computed it.
     """
 
@@ -213,6 +214,7 @@ class EvictionPlan:
     refused: tuple[Refused, ...]
     failures: tuple[PluginError, ...] = ()
     classes: tuple[tuple[str, NodeClasses], ...] = ()
+    remarks: tuple[tuple[str, str], ...] = ()
     optimisation: Optimisation | None = None
 
     @property

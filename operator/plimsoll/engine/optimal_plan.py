@@ -99,6 +99,7 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
         (*made.refused, *proven.refused),
         tuple(failures),
         proven.classes,
+        proven.remarks,
         optimisation,
     )
 

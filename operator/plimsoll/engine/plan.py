@@ -37,6 +37,7 @@ def plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstance
     book = Book(rebalancing, cluster, circumstances)
     failures: list[PluginError] = []
     classes: list[tuple[str, NodeClasses]] = []
+    remarks: list[tuple[str, str]] = []
     for kind in StrategyKind:
         for strategy in rebalancing.strategies:
             if strategy.kind is not kind:
@@ -49,7 +50,11 @@ def plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstance
             book.collect_protected(name)
             classes += [(name, found) for found in book.context.classes]
             book.context.classes.clear()
-    return EvictionPlan(tuple(book.moves), tuple(book.refused), tuple(failures), tuple(classes))
+            remarks += [(name, said) for said in book.context.remarks]
+            book.context.remarks.clear()
+    return EvictionPlan(
+        tuple(book.moves), tuple(book.refused), tuple(failures), tuple(classes), tuple(remarks)
+    )
 
 
 def revalidate(

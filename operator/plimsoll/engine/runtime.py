@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
 
-from plimsoll.framework import MAX_SCORE, MIN_SCORE, IntArray, PluginError
+from plimsoll.framework import MAX_SCORE, MIN_SCORE, CannotJudgeError, IntArray, PluginError
 
 #: Told of a timed call: plugin, extension point, whether it raised, seconds.
 Timed = Callable[[str, str, bool, float], None]
@@ -67,7 +67,8 @@ class calling:  # noqa: N801 - it stands in a with statement and reads as a verb
         if calls is not None and calls.clock is not None and calls.timed is not None:
             calls.timed(self._plugin, self._point, raised is not None, calls.clock() - self._began)
         if isinstance(raised, Exception) and not isinstance(raised, PluginError):
-            raise PluginError(self._plugin, self._point, f"{type(raised).__name__}: {raised}") from raised
+            named = "" if isinstance(raised, CannotJudgeError) else f"{type(raised).__name__}: "
+            raise PluginError(self._plugin, self._point, f"{named}{raised}") from raised
 
 
 def checked(values: IntArray, length: int, plugin: str, point: str) -> IntArray:

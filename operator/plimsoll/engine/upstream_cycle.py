@@ -106,12 +106,14 @@ class UpstreamOutcome:
     Attributes:
         evictions: In the order made.
         classes: What utilisation strategies found, one entry for each run, with the strategy's name.
+        remarks: What strategies say of the run as a whole, with their names.
         failures: Strategies that ended with an error.
         refused: Pods that evictors protect or that limits keep.
     """
 
     evictions: list[UpstreamEviction] = field(default_factory=list)
     classes: list[tuple[str, NodeClasses]] = field(default_factory=list)
+    remarks: list[tuple[str, str]] = field(default_factory=list)
     failures: list[StrategyFailure] = field(default_factory=list)
     refused: list[UpstreamRefusal] = field(default_factory=list)
 
@@ -188,6 +190,8 @@ class _Run:
             self.outcome.failures.append(StrategyFailure(self.profile, strategy.kind, exc))
         self.outcome.classes += [(strategy.name, found) for found in self.context.classes]
         self.context.classes.clear()
+        self.outcome.remarks += [(strategy.name, said) for said in self.context.remarks]
+        self.context.remarks.clear()
         self.outcome.refused += [
             UpstreamRefusal(each.pod, strategy.name, each.wanted, each.refusal)
             for each in self.context.protected

@@ -45,6 +45,7 @@ def upstream_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Cir
         tuple(Refused(each.pod, each.strategy, each.wanted, each.refusal) for each in outcome.refused),
         tuple(failure.error for failure in outcome.failures),
         tuple(outcome.classes),
+        tuple(outcome.remarks),
     )
 
 

@@ -4,7 +4,7 @@ from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.binder import Binder, BinderPort
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.disruption_budgets import DisruptionBudgets
-from plimsoll.framework.errors import ConfigurationError, PlimsollError, PluginError
+from plimsoll.framework.errors import CannotJudgeError, ConfigurationError, PlimsollError, PluginError
 from plimsoll.framework.interface import (
     MAX_SCORE,
     MIN_SCORE,
@@ -201,6 +201,7 @@ __all__ = [
     "CSINode",
     "CSIStorageCapacity",
     "Candidate",
+    "CannotJudgeError",
     "Change",
     "Cluster",
     "ClusterObjects",

@@ -3,6 +3,7 @@
 ::
 
     PlimsollError
+    ├── CannotJudgeError        a strategy lacks what it needs to judge the cluster: a sentence
     ├── ConfigurationError      a policy asks for what cannot be: names the field
     └── PluginError             a plugin raised or answered nonsense: names the plugin
 """
@@ -10,6 +11,13 @@
 
 class PlimsollError(Exception):
     """Anything of ours."""
+
+
+class CannotJudgeError(PlimsollError, ValueError):
+    """What a strategy needs is missing or makes no sense; it does nothing in this run.
+
+    Its sentence is shown in the policy's status as it is, without a class name before it.
+    """
 
 
 class ConfigurationError(PlimsollError):

@@ -5,15 +5,17 @@ where upstream rounds. A query's pseudo-resource is in percent of 100. Percentag
 Edges: capacity is ``status.allocatable`` when it has any entry, else ``status.capacity``; of no capacity
 0 % is used; a resource that a node does not have has no percentage.
 Source: descheduler v0.36, ``pkg/framework/plugins/nodeutilization/usageclients.go``.
-Differs: under the Proven planner a node without a sound measurement is left out; upstream then does
-nothing at all.
+Differs: under the Proven planner a node without a sound measurement, or with two that contradict one
+another, is left out and told; upstream then does nothing at all, or takes the last one. A resource that no
+node has stops the strategy there, with a sentence.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from plimsoll.framework.strategy_context import Measurements, StrategyContext
+from plimsoll.framework.errors import CannotJudgeError
+from plimsoll.framework.strategy_context import Measurements, Sample, StrategyContext
 from plimsoll.model.node import Node
 from plimsoll.model.pod_info import PodInfo
 from plimsoll.model.quantity import nanos, scaled
@@ -25,6 +27,9 @@ METRIC_RESOURCE = "MetricResource"
 BASIC = ("cpu", "memory", "pods")
 
 BILLION = 10**9
+
+#: Nodes that a sentence names.
+SHOWN = 5
 
 
 @dataclass(slots=True)
@@ -62,7 +67,7 @@ class NodeUsage:
         return sum(rounded(name, amount) for name, amount in self.used.items())
 
 
-class UsageError(ValueError):
+class UsageError(CannotJudgeError):
     """Usage cannot be told; the strategy does nothing in this cycle and says why."""
 
 
@@ -90,14 +95,20 @@ class RequestedUsage:
     """The sum of the pods' requests."""
 
     def __init__(self, resources: Iterable[str]) -> None:
-        self.resources = tuple(dict.fromkeys((*resources, *BASIC)))
+        self._asked = tuple(resources)
+        self.resources = tuple(dict.fromkeys((*self._asked, *BASIC)))
 
     def nodes(self, context: StrategyContext) -> list[NodeUsage]:
         """As the pods ask for it."""
-        return [
+        found = [
             NodeUsage(node, requested(node.name, self.resources, context), capacity_of(node, self.resources))
             for node in map(context.node, context.nodes)
         ]
+        known = {name for each in found for name in each.capacity} - {METRIC_RESOURCE}
+        unknown = ", ".join(name for name in self._asked if name not in known)
+        if unknown and found and not context.is_exact:
+            raise UsageError(f"no node has {unknown}; correct or remove it in the thresholds")
+        return found
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
         """Its requests."""
@@ -136,6 +147,7 @@ class MeasuredUsage:
             found.append(NodeUsage(node, used, capacity_of(node, self.resources)))
         if not found and context.nodes:
             raise UsageError(_because("the metrics API has a recent measurement of no node", context))
+        _tell_left_out("the metrics API has no recent measurement", found, context)
         return found
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
@@ -163,6 +175,9 @@ class QueriedUsage:
             used = {METRIC_RESOURCE: int(shares[name] * 100) * BILLION}
             node = context.node(name)
             found.append(NodeUsage(node, used, capacity_of(node, self.resources)))
+        if not found and context.nodes:
+            raise UsageError(_of_no_node(context.measurements.samples or ()))
+        _tell_left_out("the Prometheus query returned no single value from 0 to 1", found, context)
         return found
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
@@ -195,6 +210,7 @@ def _shares(measurements: Measurements, *, exact: bool) -> dict[str, float]:
         why = f": {measurements.problem}" if measurements.problem else ""
         raise UsageError(f"there is no answer to the Prometheus query{why}")
     shares: dict[str, float] = {}
+    contradicted = set()
     for sample in measurements.samples:
         instance = sample.labels.get("instance")
         sound = 0 <= sample.value <= 1
@@ -205,8 +221,32 @@ def _shares(measurements: Measurements, *, exact: bool) -> dict[str, float]:
                     f" not {sample.value} labelled {', '.join(sample.labels) or 'nothing'}"
                 )
             continue
-        shares[instance] = sample.value
-    return shares
+        if shares.setdefault(instance, sample.value) != sample.value:
+            contradicted.add(instance)
+            shares[instance] = sample.value
+    return shares if exact else {name: shares[name] for name in shares.keys() - contradicted}
+
+
+def _of_no_node(samples: Sequence[Sample]) -> str:
+    """What is wrong with an answer that says nothing of any node."""
+    wanted = "one value from 0 to 1 for each node, in the label instance the node's name"
+    if not samples:
+        return f"the Prometheus query returned nothing; it must return {wanted}"
+    labels = ", ".join(f"{name}={value}" for name, value in sorted(samples[0].labels.items())[:SHOWN])
+    return (
+        f"the Prometheus query says nothing of any node; it must return {wanted}, and its first of"
+        f" {len(samples)} samples is {samples[0].value} labelled {labels or 'nothing'}"
+    )
+
+
+def _tell_left_out(lacking: str, found: Iterable[NodeUsage], context: StrategyContext) -> None:
+    """Say of which nodes nothing is known: they are neither emptied nor filled in this run."""
+    left_out = sorted(set(context.nodes) - {each.name for each in found})
+    if left_out:
+        named = ", ".join(left_out[:SHOWN]) + (", ..." if len(left_out) > SHOWN else "")
+        context.remarks.append(
+            f"{lacking} for {len(left_out)} of {len(context.nodes)} nodes, which are left out: {named}"
+        )
 
 
 def _because(sentence: str, context: StrategyContext) -> str:

@@ -60,6 +60,20 @@ def check_thresholds(thresholds: Mapping[str, float]) -> None:
             raise ValueError(f"{name} threshold not in [0, 100] range")
 
 
+def why_idle(under: Sequence[NodeUsage], nodes: Sequence[NodeUsage], number_of_nodes: int) -> str:
+    """Why nothing happens with so many nodes under-used, in upstream's words; "" when something may."""
+    if not under:
+        return "no node is underutilized, nothing to do here, you might tune your thresholds further"
+    if len(under) <= number_of_nodes:
+        return (
+            f"number of nodes underutilized ({len(under)}) is less or equal than numberOfNodes"
+            f" ({number_of_nodes}), nothing to do here"
+        )
+    if len(under) == len(nodes):
+        return "all nodes are underutilized, nothing to do here"
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Draining:
     """How pods are taken from the source nodes.

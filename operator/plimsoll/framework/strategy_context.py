@@ -234,6 +234,8 @@ class StrategyContext:
         surges: Who lifts refusals that hold for evictions only.
         protected: Refusals by evictors of pods that a strategy wanted; the planner collects them.
         classes: What utilisation strategies found; the planner collects them.
+        remarks: What a strategy has to say of the run as a whole, such as why it proposes nothing; the
+            planner collects them, and the policy's status shows them.
     """
 
     cluster: Cluster
@@ -247,6 +249,7 @@ class StrategyContext:
     surges: Surges = field(default_factory=NoSurges)
     protected: list[Protected] = field(default_factory=list)
     classes: list[NodeClasses] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     @property
     def snapshot(self) -> Snapshot:

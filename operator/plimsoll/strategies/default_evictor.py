@@ -32,6 +32,7 @@ from pydantic import Field, PrivateAttr, StrictBool, StrictInt, StrictStr, model
 from plimsoll.framework import (
     EVERYTHING,
     PREFER_NO_EVICTION,
+    CannotJudgeError,
     ClusterObjects,
     Evictor,
     LabelSelector,
@@ -347,13 +348,13 @@ class DefaultEvictor(Evictor):
         """Priorities from here up are protected.
 
         Raises:
-            LookupError: The PriorityClass that names it does not exist.
+            CannotJudgeError: The PriorityClass that names it does not exist.
         """
         given = self.args.priority_threshold
         if given is not None and given.name:
             found = objects.priority_classes.get(given.name)
             if found is None:
-                raise LookupError(f'there is no PriorityClass "{given.name}" to take the threshold from')
+                raise CannotJudgeError(f'there is no PriorityClass "{given.name}" to take the threshold from')
             return found.value
         if given is not None and given.value is not None:
             return given.value

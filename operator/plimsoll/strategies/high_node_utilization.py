@@ -28,6 +28,7 @@ from plimsoll.framework.node_utilization import (
     Percentages,
     check_evictable_namespaces,
     check_thresholds,
+    why_idle,
 )
 from plimsoll.framework.strategy import Candidates
 
@@ -76,9 +77,9 @@ class HighNodeUtilization(Strategy):
         context.classes.append(
             NodeClasses(tuple(each.name for each in sources), tuple(each.name for each in destinations))
         )
-        if not sources or len(sources) <= args.number_of_nodes:
-            return
-        if len(sources) == len(nodes) or not destinations:
+        idle = why_idle(sources, nodes, args.number_of_nodes)
+        if idle or not destinations:
+            context.remarks.append(idle or "no node is available to schedule the pods, nothing to do here")
             return
         room = {
             name: sum(self._cap(each, name) - each.used[name] for each in destinations)

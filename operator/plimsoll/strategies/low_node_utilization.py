@@ -42,6 +42,7 @@ from plimsoll.framework.node_utilization import (
     Percentages,
     check_evictable_namespaces,
     check_thresholds,
+    why_idle,
 )
 from plimsoll.framework.strategy import Candidates
 
@@ -149,7 +150,9 @@ class LowNodeUtilization(Strategy):
         context.classes.append(
             NodeClasses(tuple(each.name for each in under), tuple(each.name for each in over))
         )
-        if not under or len(under) <= args.number_of_nodes or len(under) == len(nodes) or not over:
+        idle = why_idle(under, nodes, args.number_of_nodes)
+        if idle or not over:
+            context.remarks.append(idle or "all nodes are under target utilization, nothing to do here")
             return
         caps = {each.name: _caps(each, high, self._usage.resources) for each in (*under, *over)}
         room = {

@@ -9,11 +9,12 @@ Formula::
     weight(node) = sum of the weights of the preference terms that match it
 
 Units: weights as in the pod's preferences, 1..100 each.
-Edges: a pod with only a ``nodeSelector`` that no longer matches is left alone; an unknown type does
-nothing. Upstream compares with the best node even when the pod does not fit there, and then evicts for
-ever (issues 1707, 1920).
+Edges: a pod with only a ``nodeSelector`` that no longer matches is left alone. Upstream passes over an
+unknown type without a word. It compares with the best node even when the pod does not fit there, and then
+evicts for ever (issues 1707, 1920).
 Source: descheduler v0.36, ``removepodsviolatingnodeaffinity``.
-Differs: the Proven planner compares with nodes that the pod fits.
+Differs: the Proven planner compares with nodes that the pod fits, and an unknown type stops the strategy
+with a sentence.
 """
 
 from collections.abc import Iterable
@@ -22,6 +23,7 @@ from typing import ClassVar
 from pydantic import Field, StrictStr
 
 from plimsoll.framework import (
+    CannotJudgeError,
     Node,
     NodeAffinity,
     NodeTerm,
@@ -62,6 +64,11 @@ class RemovePodsViolatingNodeAffinity(Strategy):
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """Type by type, node by node."""
+        unknown = [kind for kind in self.args.node_affinity_type if kind not in (REQUIRED, PREFERRED)]
+        if unknown and not context.is_exact:
+            raise CannotJudgeError(
+                f'there is no nodeAffinityType "{unknown[0]}"; use {REQUIRED} or {PREFERRED}'
+            )
         for kind in self.args.node_affinity_type:
             if kind not in (REQUIRED, PREFERRED):
                 continue

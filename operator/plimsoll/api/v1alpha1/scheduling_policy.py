@@ -37,7 +37,8 @@ class Refusal(Resource):
     count: int = Field(ge=0, description="Candidates refused for it.")
     message: str | None = Field(default=None, max_length=1024, description="Why, in a sentence for people.")
     examples: Annotated[tuple[str, ...], Field(max_length=5)] = Field(
-        default=(), description="Some of the pods, as namespace/name."
+        default=(),
+        description="Some of the pods as namespace/name with their owner, of as many owners as there are.",
     )
 
 
@@ -121,6 +122,7 @@ class SchedulingPolicy(CustomResource):
             Column("Mode", ".spec.rebalancing.mode", description="Whether rebalancing evicts."),
             Column("Accepted", '.status.conditions[?(@.type=="Accepted")].status'),
             Column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
+            Column("Degraded", '.status.conditions[?(@.type=="Degraded")].status'),
             Column("Planned", ".status.counts.planned", "integer", "Moves planned by the last run."),
             Column("Evicted", ".status.counts.evicted", "integer", "Pods evicted by the last run."),
             Column("Verified", ".status.counts.verified", "integer", "Moves seen to a good end."),
@@ -128,6 +130,7 @@ class SchedulingPolicy(CustomResource):
             Column("Age", ".metadata.creationTimestamp", "date"),
             Column("Suspended", ".spec.suspend", "boolean", priority=1),
             Column("Next Run", ".status.nextRunTime", priority=1),
+            Column("Result", ".status.lastRun.message", description="What the last run came to.", priority=1),
             Column("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1),
         ),
         selectable_fields=(".spec.scheduling.schedulerName", ".spec.rebalancing.mode"),
