@@ -307,6 +307,12 @@ class Scene:
         """The scene's Eviction records."""
         return await self.items(self.records_path)
 
+    async def answer(self, record: Obj, value: str = "true") -> None:
+        """Say of a proposal whether it is to be carried out."""
+        change = {"metadata": {"annotations": {"plimsoll.dev/approved": value}}}
+        path = f"{self.records_path}/{record['metadata']['name']}"
+        (await self.speaker.request("PATCH", path, change, sends=MERGE)).accepted()
+
     async def phases(self) -> list[str]:
         """The phases of the scene's records, sorted."""
         return sorted(record.get("status", {}).get("phase", "") for record in await self.records())

@@ -75,18 +75,25 @@ async def an_emptied_node(scene: Scene) -> None:
     assert "plimsoll.dev/consolidating" in [each["key"] for each in await taints_of(apart, idle)]
 
 
-async def consolidation(scene: Scene) -> tuple[str, str]:
-    """A busy node and a little used one, and a policy that empties it; their names."""
+async def consolidation(scene: Scene, mode: str = "Enforce", siblings: int = 1) -> tuple[str, str]:
+    """A busy node and a little used one, and a policy that empties it; their names.
+
+    Args:
+        scene: Where.
+        mode: Of the policy.
+        siblings: Pods of one owner on the little used node, beside one of another.
+    """
     busy = await scene.node("busy")
     await scene.scheduling()
     labels = {"set": "web"}
     await scene.deployment("db", 1, labels=labels, cpu="1500m")
     await scene.change_node(busy, {"spec": {"unschedulable": True}})
     idle = await scene.node("idle")
-    for name in ("api", "job"):
-        await scene.deployment(name, 1, labels=labels)
+    for name, replicas in (("api", siblings), ("job", 1)):
+        await scene.deployment(name, replicas, labels=labels)
     await scene.change_node(busy, {"spec": {"unschedulable": None}})
-    await scene.policy(scene.rebalancing("ConsolidateNodes", evictor={"minReplicas": 1}), "consolidation")
+    asked = scene.rebalancing("ConsolidateNodes", mode=mode, evictor={"minReplicas": 1})
+    await scene.policy(asked, "consolidation")
     return busy, idle
 
 

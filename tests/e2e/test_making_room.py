@@ -42,6 +42,21 @@ async def test_a_pod_moves_so_that_a_pending_one_fits(scene: Scene) -> None:
     assert status["counts"]["planned"] == 0, "it came to rest"
 
 
+async def test_room_is_made_and_kept_when_somebody_says_yes(scene: Scene) -> None:
+    """The proposal names who it is for; approved, the pending pod gets the room."""
+    old, new = await fragmented(scene)
+    await scene.policy(scene.rebalancing("MakeRoomForPending", mode="Approve"))
+    (record,) = await eventually(scene.records)
+    assert record["spec"]["bundle"]["beneficiary"]["name"] == "big"
+    assert record["spec"]["bundle"]["node"] == old
+    await throughout(lambda: scene.node_of("big"), lambda node: not node, 2)
+
+    await scene.answer(record)
+
+    assert await scene.until_bound("big") == old
+    assert sorted(await scene.until_running(2, app="small")) == sorted([old, new])
+
+
 async def test_nobody_moves_for_nothing(scene: Scene) -> None:
     """A pod that no move could help waits on, and what runs is left alone."""
     await fragmented(scene)

@@ -455,9 +455,7 @@ async def test_a_move_waits_for_a_persons_yes(scene: Scene) -> None:
     assert await scene.phases() == ["Planned"]
 
     (record,) = await scene.records()
-    path = f"{scene.records_path}/{record['metadata']['name']}"
-    change = {"metadata": {"annotations": {"plimsoll.dev/approved": "true"}}}
-    (await scene.speaker.request("PATCH", path, change, sends=MERGE)).accepted()
+    await scene.answer(record)
 
     await eventually(lambda: scene.running(app="web"), lambda nodes: sorted(nodes) == sorted([old, new]))
     stories = {record["spec"]["pod"]["name"]: story_of(record) for record in await scene.records()}

@@ -5,6 +5,7 @@ from pydantic import ValidationError
 
 from engine.rounds import UNLIMITED, a_policy, live
 from engine.test_rounds import AROUND, a_replica, refusals
+from plimsoll.engine.limits import Ceiling, Limits
 from plimsoll.engine.plan import plan
 from plimsoll.framework.closing import CONSOLIDATING
 from plimsoll.model.decoding import convert
@@ -171,11 +172,18 @@ def test_as_many_nodes_as_the_policy_says():
 
 
 def test_the_limits_of_the_policy_hold_for_the_whole_bundle():
-    """Two pods of one owner may not go at once by default, so neither does."""
-    made = plan(a_policy(("ConsolidateNodes", {})), a_scene(), AROUND)
+    """One eviction in the whole cycle: a node with two pods stays as it is."""
+    made = plan(empty(limits=Limits(total=Ceiling(count=1))), a_scene(), AROUND)
 
     assert made.moves == ()
-    assert {reason for _, reason in refusals(made)} >= {"WorkloadLimit", "NotAll"}
+    assert {reason for _, reason in refusals(made)} >= {"TotalLimit", "NotAll"}
+
+
+def test_by_default_pods_of_one_owner_go_one_after_the_other():
+    """One eviction of a workload at a time: the second waits, and the node is emptied."""
+    made = plan(a_policy(("ConsolidateNodes", {})), a_scene(), AROUND)
+
+    assert {move.pod.name: move.waits for move in made.moves} == {"large": False, "small": True}
 
 
 @pytest.mark.parametrize("seed", range(4))

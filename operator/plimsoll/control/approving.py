@@ -2,10 +2,12 @@
 
 ``plimsoll.dev/approved`` on the Eviction record: ``"true"`` carries the move out, after it was asked again of
 the present cluster; ``"false"`` calls it off, and the same move is not proposed again while the record is
-kept. Any other value is no answer.
+kept. Any other value is no answer. Moves of a bundle are proposed together, called off together, and carried
+out when all of them are approved.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
@@ -13,6 +15,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.control.keeping import Record, RecordKeeper
 from plimsoll.engine.moves import Move, workload_of
 from plimsoll.framework import PodInfo
+from plimsoll.framework.strategy import Beneficiary
 from plimsoll.framework.strategy_context import Planner
 
 APPROVED = "plimsoll.dev/approved"
@@ -47,41 +50,83 @@ class Approvals:
             if record.spec.mode is Mode.APPROVE and record.phase is Phase.PLANNED
         ]
 
+    def groups(self) -> list[list[Record]]:
+        """The same, those of a bundle together in the order of their moves."""
+        found: defaultdict[tuple[str, str], list[Record]] = defaultdict(list)
+        for record in self.waiting():
+            bundle = record.spec.bundle
+            found[record.spec.policy, bundle.name if bundle else record.key].append(record)
+        return [sorted(group, key=_position) for group in found.values()]
+
     def answer(self, record: Record) -> bool | None:
         """What was said of a proposal, None when nothing was."""
         return self._said.get(record.key)
 
     async def propose(
-        self, moves: Iterable[Move], policy: str, retention: RecordRetention, cycle: str
+        self,
+        moves: Iterable[Move],
+        policy: str,
+        retention: RecordRetention,
+        cycle: str,
+        under_way: Collection[str] = (),
     ) -> int:
         """Write a record for each move that has none, and call off proposals that the plan no longer holds.
+
+        Args:
+            moves: Of the plan.
+            policy: Whose plan it is.
+            retention: How many records there may be.
+            cycle: Tells this plan from others.
+            under_way: Keys of proposals that are being carried out.
 
         Returns:
             How many moves found no room among the records.
         """
-        planned = {_identity_of(move): move for move in moves}
-        known = {
+        planned: defaultdict[str, list[Move]] = defaultdict(list)
+        for move in moves:
+            planned[move.bundle or move.pod.uid].append(move)
+        wanted = {frozenset(map(_identity_of, group)): group for group in planned.values()}
+        known = set()
+        for records in self.groups():
+            identity = frozenset(map(_identity, records))
+            if records[0].spec.policy != policy or any(record.key in under_way for record in records):
+                continue
+            if identity in wanted and is_complete(records):
+                known.add(identity)
+                continue
+            for record in records:
+                await self._keeper.cancel(record, "NoLongerPlanned", "the latest run does not plan the move")
+        rejected = {
             _identity(record)
             for record in self._keeper.of_policy(policy)
-            if record.spec.mode is Mode.APPROVE
-            and (record.phase is Phase.PLANNED or record.status.reason == REJECTED)
+            if record.spec.mode is Mode.APPROVE and record.status.reason == REJECTED
         }
-        for record in self.waiting():
-            if record.spec.policy == policy and _identity(record) not in planned:
-                await self._keeper.cancel(record, "NoLongerPlanned", "the latest run does not plan the move")
         dropped = 0
-        for identity, move in planned.items():
-            if identity in known:
+        for identity, group in wanted.items():
+            if identity in known or identity & rejected:
                 continue
-            if self._keeper.has_room(policy, retention):
+            if not self._keeper.has_room(policy, retention, len(group)):
+                dropped += len(group)
+                continue
+            for move in group:
                 await self._keeper.open(move, policy, Mode.APPROVE, cycle)
-            else:
-                dropped += 1
         return dropped
 
 
-def move_of(record: Record, pod: PodInfo) -> Move:
-    """The move that a record proposes, for the pod as it is now; to be asked again before it is made."""
+def is_complete(records: Sequence[Record]) -> bool:
+    """Whether these are all moves of their bundle, or one that stands alone."""
+    bundle = records[0].spec.bundle
+    return len(records) == (bundle.moves if bundle else 1)
+
+
+def move_of(record: Record, pod: PodInfo, beneficiary: Beneficiary | None = None) -> Move:
+    """The move that a record proposes, for the pod as it is now; to be asked again before it is made.
+
+    Args:
+        record: The proposal.
+        pod: The pod as it is now.
+        beneficiary: Whom the bundle is for, as it is now.
+    """
     spec = record.spec
     return Move(
         pod=pod,
@@ -95,7 +140,14 @@ def move_of(record: Record, pod: PodInfo) -> Move:
         workload=workload_of(pod),
         planner=Planner(spec.planner),
         is_directed=spec.directed,
+        bundle=spec.bundle.name if spec.bundle else "",
+        part=(spec.bundle.position, spec.bundle.moves) if spec.bundle else (1, 1),
+        beneficiary=beneficiary,
     )
+
+
+def _position(record: Record) -> tuple[int, str]:
+    return (record.spec.bundle.position if record.spec.bundle else 0, record.key)
 
 
 def _identity(record: Record) -> tuple[str, str, str]:

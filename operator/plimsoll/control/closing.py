@@ -23,6 +23,9 @@ from plimsoll.state.cache import Cache
 #: Seconds that an emptied node stays closed.
 KEPT_S = 900.0
 
+#: Before everything, in seconds since the epoch.
+NEVER = float("-inf")
+
 #: Seconds that the watch gets to tell of the taint before anything is evicted, and between two looks.
 SEEN_S, LOOK_S = 10.0, 0.05
 
@@ -125,14 +128,19 @@ class ClosedNodes:
             for record in self._keeper.known.values()
             if record.spec.from_node == node
             and record.spec.strategy in self._strategies
-            and record.spec.mode is Mode.ENFORCE
             and _began(record) >= since
         ]
 
 
 def _began(record: Record) -> float:
-    """When the record was opened, in seconds since the epoch, by the clock that the taint has, too."""
+    """When its move was begun, in seconds since the epoch by the clock that the taint has, too.
+
+    A proposal is begun when its eviction is sent, if ever; before that, and in a dry run, it never was.
+    """
     transitions = record.status.transitions
+    if record.spec.mode is not Mode.ENFORCE:
+        sent = (each.time.timestamp() for each in transitions if each.phase is Phase.EVICTING)
+        return next(sent, NEVER)
     return transitions[0].time.timestamp() if transitions else record.created
 
 

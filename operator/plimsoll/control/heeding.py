@@ -1,20 +1,28 @@
-"""Doing what people say of proposals: those approved are carried out, those rejected called off."""
+"""Doing what people say of proposals: those approved are carried out, those rejected called off.
+
+A bundle is carried out when all of its moves are approved, as it would be without asking: its node is closed,
+its room kept. Whoever may annotate records in one namespace does not move pods of another.
+"""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.control.approving import APPROVED, REJECTED, Approvals, move_of
+from plimsoll.control.approving import APPROVED, REJECTED, Approvals, is_complete, move_of
+from plimsoll.control.closing import ClosedNodes
+from plimsoll.control.enforcing import NOT_ALL, Enforcement, Undertaking
 from plimsoll.control.keeping import Record, RecordKeeper
 from plimsoll.control.moving import POLICY_CHANGED, Mover
 from plimsoll.control.ports import Clock
 from plimsoll.control.remembering import memory_of
-from plimsoll.control.reporting import RunReports
+from plimsoll.control.reporting import RunReports, RunTotals
 from plimsoll.control.restraining import StopButton
 from plimsoll.control.verifying import Verification
-from plimsoll.engine.moves import Rebalancing
+from plimsoll.engine.moves import EvictionPlan, Move
 from plimsoll.framework.observer import Observer
+from plimsoll.framework.strategy import Beneficiary
 
 #: Seconds between two looks at what people say of proposals.
 ANSWERS_S = 2.0
@@ -25,10 +33,11 @@ class Heeding:
 
     Args:
         policies: Those that rebalance, by name, at any moment.
-        asked_for: What a policy asks for now; None when another spec has taken its place, or none has.
         approvals: What people say.
         keeper: The records.
-        mover: Makes each move.
+        mover: Knows the pods.
+        enforcement: Makes the moves.
+        closed: Knows which moves empty a node.
         verification: Knows which moves are under way.
         stop: While it is pressed the answers wait.
         reports: Told of moves made.
@@ -41,10 +50,11 @@ class Heeding:
         self,
         *,
         policies: Mapping[str, SchedulingPolicy],
-        asked_for: Callable[[SchedulingPolicy], Rebalancing | None],
         approvals: Approvals,
         keeper: RecordKeeper,
         mover: Mover,
+        enforcement: Enforcement,
+        closed: ClosedNodes,
         verification: Verification,
         stop: StopButton,
         reports: RunReports,
@@ -53,10 +63,11 @@ class Heeding:
         observer: Observer,
     ) -> None:
         self._policies = policies
-        self._asked_for = asked_for
         self._approvals = approvals
         self._keeper = keeper
         self._mover = mover
+        self._enforcement = enforcement
+        self._closed = closed
         self._verification = verification
         self._stop = stop
         self._reports = reports
@@ -70,36 +81,76 @@ class Heeding:
             await self._clock.sleep(ANSWERS_S)
             if self._stop.is_pressed:
                 continue  # the answers keep
-            for record in self._approvals.waiting():
+            for records in self._approvals.groups():
                 try:
                     async with self._one_run:
-                        await self._heed(record)
+                        await self._heed(records)
                 except Exception as exc:  # noqa: BLE001 - whatever one proposal does, the others are heeded
-                    self._observer.failed(f"proposal {record.key}", repr(exc))
+                    self._observer.failed(f"proposal {records[0].key}", repr(exc))
 
-    async def _heed(self, record: Record) -> None:
-        """Do what was said of one proposal; one whose workload has a move under way waits."""
-        name = record.spec.policy
-        policy, pod = self._policies.get(name), self._mover.find(record.spec.pod.uid)
+    async def _heed(self, records: Sequence[Record]) -> None:
+        """Do what was said of proposals that go together."""
+        name = records[0].spec.policy
+        policy = self._policies.get(name)
         if (
             policy is None
             or policy.spec.rebalancing is None
             or policy.spec.rebalancing.mode is not Mode.APPROVE
         ):
-            await self._keeper.cancel(record, *POLICY_CHANGED)
+            await self._call_off(records, *POLICY_CHANGED)
             return
-        if pod is None:
-            await self._keeper.cancel(record, "Gone", "the pod is gone already")
+        answers = [self._approvals.answer(record) for record in records]
+        if False in answers:
+            rejected = [record for record, answer in zip(records, answers, strict=True) if answer is False]
+            await self._call_off(rejected, REJECTED, f"somebody annotated it {APPROVED}=false")
+            await self._call_off(records, NOT_ALL, f"record {rejected[0].key} of its bundle was rejected")
             return
-        answer = self._approvals.answer(record)
-        if answer is False:
-            await self._keeper.cancel(record, REJECTED, f"somebody annotated it {APPROVED}=false")
-        if not answer:
+        if records[0].key in self._enforcement.under_way():
             return
-        move = move_of(record, pod)
-        if self._verification.in_flight().get(move.workload.uid):
+        for record in records:
+            if self._mover.find(record.spec.pod.uid) is None:
+                await self._call_off([record], "Gone", "the pod is gone already")
+                await self._call_off(records, NOT_ALL, f"the pod of record {record.key} is gone already")
+                return
+        if not is_complete(records):
+            await self._call_off(records, NOT_ALL, "another record of its bundle is gone, or was called off")
+        elif all(answers):
+            await self._carry_out(records, policy)
+
+    async def _call_off(self, records: Sequence[Record], reason: str, message: str) -> None:
+        for record in records:
+            await self._keeper.cancel(record, reason, message)
+
+    async def _carry_out(self, records: Sequence[Record], policy: SchedulingPolicy) -> None:
+        """Make the moves, unless a workload has one under way: then they wait."""
+        moves = self._moves(records)
+        if moves is None:
+            await self._call_off(records, NOT_ALL, "the pod that the moves make room for is gone")
+            return
+        in_flight = self._verification.in_flight()
+        if any(in_flight.get(move.workload.uid) for move in moves):
             return
         memory = memory_of(self._keeper.known.values(), self._clock.now())
-        if await self._mover.make(record, move, lambda: self._asked_for(policy), memory, evicted=0):
-            self._reports.count(name, evicted=1)
-            await self._reports.write(name)
+        proposals = {record.spec.pod.uid: record for record in records}
+        alone = RunTotals(policy, self._clock.now(), EvictionPlan((), ()), "")
+        await self._enforcement.undertake(Undertaking(alone, moves, proposals), memory)
+        await self._reports.write(policy.metadata.name)
+
+    def _moves(self, records: Sequence[Record]) -> tuple[Move, ...] | None:
+        """The moves as proposed, for the pods as they are now; None when they would be for nobody."""
+        bundle = records[0].spec.bundle
+        beneficiary = None
+        if bundle is not None and bundle.beneficiary is not None:
+            waiting = self._mover.find(bundle.beneficiary.uid)
+            if waiting is None:
+                return None
+            beneficiary = Beneficiary(waiting, bundle.node or "")
+        moves: list[Move] = []
+        for record in records:
+            pod = self._mover.find(record.spec.pod.uid)
+            if pod is None:
+                return None
+            move = move_of(record, pod, beneficiary)
+            is_next = any(move.workload.uid == each.workload.uid for each in moves)
+            moves.append(replace(move, waits=is_next and self._closed.concerns(move)))
+        return tuple(moves)

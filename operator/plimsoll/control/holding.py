@@ -11,7 +11,7 @@ import msgspec
 
 from plimsoll.control.keeping import Record
 from plimsoll.engine.cycle import Nominations
-from plimsoll.engine.moves import Move, replacement_of
+from plimsoll.engine.moves import REPLACEMENT, Move, replacement_of
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import Cluster, Pod, PodInfo
 from plimsoll.model.quantity import QuantityError
@@ -40,6 +40,15 @@ class Holds:
             firm = self._firm(replacement_of(move.pod, self._cache.cluster))
             self._held_by[record.key] = firm.uid
             self._nominations.add(firm, move.target)
+
+    def reserve(self, move: Move) -> None:
+        """Keep the room for a move of a bundle whose turn has not come."""
+        if move.target and not move.is_forecast:
+            self._nominations.add(self._firm(replacement_of(move.pod, self._cache.cluster)), move.target)
+
+    def unreserve(self, move: Move) -> None:
+        """Its turn has come, or never will."""
+        self._nominations.remove(f"{REPLACEMENT}{move.pod.uid}")
 
     def hand_over(self, record: Record, pod: Pod) -> None:
         """The replacement has appeared: the room is kept in its own name, and it goes there."""

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from plimsoll.api.v1alpha1.eviction import (
+    BundleReference,
     Eviction,
     EvictionSpec,
     EvictionStatus,
@@ -19,7 +20,7 @@ from plimsoll.api.v1alpha1.eviction import (
     PodReference,
     Replacement,
 )
-from plimsoll.api.v1alpha1.eviction_naming import record_labels, record_name
+from plimsoll.api.v1alpha1.eviction_naming import BUNDLE_LABEL, label_value, record_labels, record_name
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
@@ -171,6 +172,7 @@ class RecordKeeper:
                     from_node=move.source,
                     owner_kind=record.spec.owner.kind if record.spec.owner else "",
                     owner_name=record.spec.owner.name if record.spec.owner else "",
+                    bundle=move.bundle,
                 ),
             },
             "spec": record.spec.model_dump(mode="json", by_alias=True, exclude_none=True),
@@ -297,6 +299,7 @@ class RecordKeeper:
             from_node=move.source,
             target_node=move.target or None,
             directed=move.is_directed,
+            bundle=_bundle_of(move),
             gain=move.gain,
         )
         phase = Phase.PREDICTED if mode is Mode.DRY_RUN else Phase.PLANNED
@@ -305,7 +308,7 @@ class RecordKeeper:
             phase,
             datetime.fromtimestamp(now, UTC),
             reason=_FIRST_REASON[mode],
-            message=planned or (message + _WHAT_TO_DO if mode is Mode.APPROVE else message),
+            message=planned or (message + _what_to_do(move) if mode is Mode.APPROVE else message),
         )
         return Record(pod.namespace, record_name(pod.name, pod.uid, distinction), spec, status, now)
 
@@ -319,9 +322,9 @@ class RecordKeeper:
                 self.known.pop(record.key, None)
                 self._observer.record_dropped(policy, "retention")
 
-    def has_room(self, policy: str, retention: RecordRetention) -> bool:
-        """Whether another dry-run record may be written; a record of a real move always may."""
-        return len(self.of_policy(policy)) < retention.max_count
+    def has_room(self, policy: str, retention: RecordRetention, more: int = 1) -> bool:
+        """Whether so many more dry-run records may be written; a record of a real move always may."""
+        return len(self.of_policy(policy)) + more <= retention.max_count
 
     def _superfluous(self, policy: str, retention: RecordRetention) -> Iterable[Record]:
         mine = self.of_policy(policy)
@@ -332,6 +335,33 @@ class RecordKeeper:
                 continue
             excess -= 1
             yield record
+
+
+def _bundle_of(move: Move) -> BundleReference | None:
+    if not move.bundle:
+        return None
+    position, moves = move.part
+    for_whom = move.beneficiary
+    return BundleReference(
+        name=move.bundle,
+        position=position,
+        moves=moves,
+        beneficiary=None
+        if for_whom is None
+        else PodReference(namespace=for_whom.pod.namespace, name=for_whom.pod.name, uid=for_whom.pod.uid),
+        node=None if for_whom is None else for_whom.node,
+    )
+
+
+def _what_to_do(move: Move) -> str:
+    """How a proposal is answered."""
+    position, moves = move.part
+    if moves == 1:
+        return _WHAT_TO_DO
+    return (
+        f"{_WHAT_TO_DO}; it is move {position} of {moves} that are made all or none: each of them is to be"
+        f" approved, see label {BUNDLE_LABEL}={label_value(move.bundle)}"
+    )
 
 
 def _expectation(move: Move) -> str:

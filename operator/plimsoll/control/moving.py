@@ -95,6 +95,10 @@ class Mover:
         placed = self._cache.cluster.pods.get(uid)
         return placed or next((pod for pod in self._unplaced_infos() if pod.uid == uid), None)
 
+    def node_of(self, uid: str) -> str:
+        """The node of a pod, "" when it has none."""
+        return self._cache.node_of(uid)
+
     async def make(
         self,
         record: Record,

@@ -131,15 +131,21 @@ class Rebalancers:
             asked_for=self._asked_for,
             keeper=keeper,
             mover=self._mover,
+            verification=self._verification,
+            holds=self._holds,
             closed=closed,
+            reports=self._reports,
+            one_run=self._one_run,
             clock=clock,
+            observer=observer,
         )
         self._heeding = Heeding(
             policies=self._policies,
-            asked_for=self._asked_for,
             approvals=self.approvals,
             keeper=keeper,
             mover=self._mover,
+            enforcement=self._enforcement,
+            closed=closed,
             verification=self._verification,
             stop=self._stop,
             reports=self._reports,
@@ -259,6 +265,7 @@ class Rebalancers:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._aftercare.run())
                 group.create_task(self._heeding.run())
+                group.create_task(self._enforcement.run())
                 group.create_task(self._troubles.watch())
                 group.create_task(self._collector.run())
         finally:
@@ -311,7 +318,8 @@ class Rebalancers:
         if spec.mode is Mode.DRY_RUN:
             await self._predict(policy, made, cycle)
         elif spec.mode is Mode.APPROVE:
-            dropped = await self.approvals.propose(made.moves, name, spec.records, cycle)
+            begun = self._enforcement.under_way()
+            dropped = await self.approvals.propose(made.moves, name, spec.records, cycle, begun)
             for _ in range(dropped):
                 self._observer.record_dropped(name, "breaker")
         else:

@@ -5,6 +5,8 @@ See :mod:`plimsoll.engine.plan` for what a proposal passes on its way.
 
 from dataclasses import replace
 
+import msgspec
+
 from plimsoll.engine.budgets import BudgetLedger
 from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.decision import Ranking
@@ -45,6 +47,7 @@ from plimsoll.framework.strategy_context import (
     UnplacedPods,
     considered_nodes,
 )
+from plimsoll.model.pod import PodStatus
 
 #: Why a pod of a bundle stays that another proposal has moved already.
 MOVED = Refusal("Moved", "it moves already")
@@ -106,8 +109,23 @@ class Book:
             return self._judge_all(proposal, strategy)
         return self._judge(proposal, strategy)
 
-    def _judge(self, candidate: Candidate, strategy: str, but: LimitLevel | None = None) -> Verdict | None:
+    def _judge(
+        self,
+        candidate: Candidate,
+        strategy: str,
+        but: LimitLevel | None = None,
+        after: Move | None = None,
+    ) -> Verdict | None:
+        """Judge one pod.
+
+        Args:
+            candidate: The pod.
+            strategy: Who proposes it.
+            but: A limit that does not hold for it.
+            after: The move of the same workload that is over before this one begins.
+        """
         pod = candidate.pod
+        given_back = after.budget if after else ""
         if pod.uid in self._moved or pod.uid.startswith(REPLACEMENT):
             return Verdict.REFUSED  # strategies see replacements in their new places, before they are there
         hasty = self._hasty(candidate.node, strategy)
@@ -121,10 +139,12 @@ class Book:
             surge = protection if isinstance(protection, Surge) else None
             workload = surge.workload(pod.namespace) if surge else workload_of(pod)
             limit = self._tally.reached(candidate.node, pod.namespace, workload, but)
+            if after is not None and limit is not None and limit.level is LimitLevel.WORKLOAD:
+                limit = None  # the last that is asked: no other is reached
             answer = (
                 (protection if isinstance(protection, Refusal) else None)
                 or (limit.refusal if limit else None)
-                or (self._ledger.shortage(pod) if surge else self._ledger.refusal(pod))
+                or (self._ledger.shortage(pod) if surge else self._ledger.refusal(pod, given_back))
                 or self._lesson(pod, strategy, workload, surge)
                 or self._prove(candidate, strategy, workload, surge)
             )
@@ -133,7 +153,8 @@ class Book:
         if isinstance(answer, Move):
             self._tally.count(answer.source, pod.namespace, answer.workload)
             # The pod of a surge goes when a healthy one more is there: nobody's disruption is used up.
-            self.moves.append(answer if answer.surge else replace(answer, budget=self._ledger.take(pod)))
+            budget = "" if answer.surge else self._ledger.take(pod, given_back)
+            self.moves.append(replace(answer, budget=budget, waits=after is not None))
             self.make(answer)
             return Verdict.ACCEPTED
         self.refused.append(Refused(pod, strategy, candidate.reason, answer))
@@ -148,7 +169,10 @@ class Book:
         made, refused = len(self.moves), len(self.refused)
         tally, ledger = self._tally.copy(), self._ledger.copy()
         for candidate in bundle.candidates:
-            verdict = self._judge(candidate, strategy, but=LimitLevel.NODE)
+            after = self._before(candidate, made) if bundle.one_by_one else None
+            verdict = self._judge(candidate, strategy, LimitLevel.NODE, after)
+            if bundle.one_by_one and verdict is Verdict.ACCEPTED:
+                self._replace(self.moves[-1], self.moves[-1].pod.pod.status)
             if verdict is not Verdict.ACCEPTED:
                 why = self.refused[-1].refusal if len(self.refused) > refused else MOVED
                 break
@@ -172,13 +196,32 @@ class Book:
     def _book_together(self, bundle: Bundle, made: int) -> None:
         """Mark the moves as belonging together, and let the beneficiary have the room."""
         name, beneficiary = bundle.candidates[0].pod.uid if bundle.candidates else "", bundle.beneficiary
+        many = len(self.moves) - made
         self.moves[made:] = [
-            replace(move, bundle=name, beneficiary=beneficiary) for move in self.moves[made:]
+            replace(move, bundle=name, part=(position, many), beneficiary=beneficiary)
+            for position, move in enumerate(self.moves[made:], 1)
         ]
+        if bundle.one_by_one:
+            for move in self.moves[made:]:
+                self._replace(move, PodStatus(phase="Pending"))  # other proposals do not wait
         if beneficiary is not None:
             self._moved.add(beneficiary.pod.uid)  # nobody moves it in this plan
             self.context.unplaced.discard(beneficiary.pod.uid)
             self._fork.place(beneficiary.pod, beneficiary.node)
+
+    def _before(self, candidate: Candidate, made: int) -> Move | None:
+        """The move of the same workload that comes before a candidate of a bundle."""
+        owner = workload_of(candidate.pod).uid
+        return next((move for move in reversed(self.moves[made:]) if move.workload.uid == owner), None)
+
+    def _replace(self, move: Move, status: PodStatus) -> None:
+        """Let the replacement of a move be in this state, as far as the fork goes."""
+        if move.target:
+            info = replacement_of(move.pod, self._fork, move.target)
+            self._fork.displace(info.uid)
+            self._fork.place(
+                self._fork.templates.info(msgspec.structs.replace(info.pod, status=status)), move.target
+            )
 
     def _no_use(self, bundle: Bundle) -> Refusal | None:
         """Why the moves, all made, do not help the pod that they are for."""

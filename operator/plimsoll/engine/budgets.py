@@ -30,8 +30,13 @@ class BudgetLedger:
         """The budgets that cover the pod; one whose selector means nothing covers none."""
         return [budget for budget in self._by_namespace.get(pod.namespace, ()) if _covers(budget, pod)]
 
-    def refusal(self, pod: PodInfo) -> Refusal | None:
-        """Why the eviction API would say no, None when it would not."""
+    def refusal(self, pod: PodInfo, given_back: str = "") -> Refusal | None:
+        """Why the eviction API would say no, None when it would not.
+
+        Args:
+            pod: To be evicted.
+            given_back: The budget of which a disruption was taken that is over before this one begins.
+        """
         if _needs_none(pod):
             return None
         budgets = self.over(pod)
@@ -41,7 +46,7 @@ class BudgetLedger:
                 "SeveralBudgets",
                 f"more than one PodDisruptionBudget covers the pod, which none allows: {names}",
             )
-        if not budgets or not self._takes(budgets[0], pod):
+        if not budgets or budgets[0].key == given_back or not self._takes(budgets[0], pod):
             return None
         budget = budgets[0]
         status = budget.status
@@ -89,12 +94,12 @@ class BudgetLedger:
         twin._by_namespace, twin._spent = self._by_namespace, dict(self._spent)
         return twin
 
-    def take(self, pod: PodInfo) -> str:
+    def take(self, pod: PodInfo, given_back: str = "") -> str:
         """Count an eviction; the key of the budget that covers the pod, "" when none does."""
         budgets = self.over(pod)
         if not budgets:
             return ""
-        if not _needs_none(pod) and self._takes(budgets[0], pod):
+        if budgets[0].key != given_back and not _needs_none(pod) and self._takes(budgets[0], pod):
             self._spent[budgets[0].key] = self._spent.get(budgets[0].key, 0) + 1
         return budgets[0].key
 

@@ -159,7 +159,9 @@ class Move:
         is_directed: Whether the target was chosen for the replacement, which is sent there if it is
             feasible, instead of being expected there as the scheduler's best.
         bundle: What tells moves that stand and fall together from others, or "".
+        part: Which of how many moves of the bundle it is, from 1.
         beneficiary: The pending pod that all moves of the bundle make room for, or None.
+        waits: Whether it is made only when no other move of its workload is under way.
         surge: The rollout that moves the pod instead of an eviction, or None.
     """
 
@@ -176,7 +178,9 @@ class Move:
     planner: Planner = Planner.PROVEN
     is_directed: bool = False
     bundle: str = ""
+    part: tuple[int, int] = (1, 1)
     beneficiary: Beneficiary | None = None
+    waits: bool = False
     surge: Surge | None = None
 
 

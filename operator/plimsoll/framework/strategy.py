@@ -93,10 +93,13 @@ class Bundle:
     Attributes:
         candidates: Who goes; none of a higher priority than the beneficiary.
         beneficiary: Whom it is for: unless it fits when all have gone, none goes.
+        one_by_one: Whether candidates of one workload go one after the other, each when the replacement of
+            the one before is ready; the limit for a workload then holds for the first of them.
     """
 
     candidates: tuple[Candidate, ...]
     beneficiary: Beneficiary | None = None
+    one_by_one: bool = False
 
 
 Proposal: TypeAlias = Candidate | Bundle

@@ -14,7 +14,8 @@ Edges: pods of DaemonSets and static pods stay, pods on their way out do not cou
 protected, or finds no place, keeps its node as it is. Nodes in use are those with pods that could leave:
 an empty node is no target, nor is one with the taint ``plimsoll.dev/consolidating``. A node with the
 annotation ``cluster-autoscaler.kubernetes.io/scale-down-disabled: "true"`` or
-``karpenter.sh/do-not-disrupt: "true"`` is left alone. The limits of the policy hold, but for ``perNode``.
+``karpenter.sh/do-not-disrupt: "true"`` is left alone. The limits of the policy hold, but for ``perNode``;
+pods of one owner leave one after the other, each when the replacement of the one before is Ready.
 Source: our own; descheduler's issues 725 and 1461 ask for it. The annotations are those of
 cluster-autoscaler 1.36 and Karpenter 1.8.
 Differs: there is nothing upstream to differ from; planner Proven only.
@@ -142,7 +143,7 @@ class ConsolidateNodes(Strategy):
                     return None
                 attempt.move(pod, target)
                 placed.append(Candidate(pod, source.name, reason, target))
-        return Bundle(tuple(placed))
+        return Bundle(tuple(placed), one_by_one=True)
 
     def _bulk(self, pod: PodInfo, node: Node, context: StrategyContext) -> float:
         """The largest share of the node that the pod requests."""

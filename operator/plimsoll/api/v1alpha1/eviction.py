@@ -34,6 +34,22 @@ class OwnerReference(Resource):
     uid: Uid = Field(description="Uid of the owner.")
 
 
+class BundleReference(Resource):
+    """The moves that this one stands and falls with."""
+
+    name: ObjectName = Field(
+        description="What the records of the bundle have in common, also as the label plimsoll.dev/bundle."
+    )
+    position: int = Field(ge=1, description="Which of the moves this is, in the order they are made.")
+    moves: int = Field(ge=1, description="How many moves the bundle has.")
+    beneficiary: PodReference | None = Field(
+        default=None, description="The pending pod that the moves make room for; left out when for none."
+    )
+    node: ObjectName | None = Field(
+        default=None, description="Where the beneficiary fits then; left out without one."
+    )
+
+
 class EvictionSpec(Resource):
     """What was decided and why."""
 
@@ -66,6 +82,10 @@ class EvictionSpec(Resource):
         default=False,
         description="Whether the replacement is sent to the target, whatever its score, instead of being "
         "expected there as the scheduler's choice.",
+    )
+    bundle: BundleReference | None = Field(
+        default=None,
+        description="The moves that this one stands and falls with; left out for one that stands alone.",
     )
     gain: int | None = Field(
         default=None,

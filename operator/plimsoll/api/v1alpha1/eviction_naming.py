@@ -8,6 +8,7 @@ STRATEGY_LABEL: Final = "plimsoll.dev/strategy"
 FROM_NODE_LABEL: Final = "plimsoll.dev/from-node"
 OWNER_KIND_LABEL: Final = "plimsoll.dev/owner-kind"
 OWNER_NAME_LABEL: Final = "plimsoll.dev/owner-name"
+BUNDLE_LABEL: Final = "plimsoll.dev/bundle"
 
 MAX_NAME = 253
 MAX_LABEL_VALUE = 63
@@ -45,12 +46,20 @@ def label_value(text: str) -> str:
 
 
 def record_labels(
-    *, policy: str, strategy: str, from_node: str, owner_kind: str = "", owner_name: str = ""
+    *,
+    policy: str,
+    strategy: str,
+    from_node: str,
+    owner_kind: str = "",
+    owner_name: str = "",
+    bundle: str = "",
 ) -> dict[str, str]:
-    """Labels that ``kubectl get evictions.plimsoll.dev -l`` selects by; owner labels only with an owner."""
+    """Labels that ``kubectl get evictions.plimsoll.dev -l`` selects by; an owner's only with an owner."""
     labels = {POLICY_LABEL: policy, STRATEGY_LABEL: strategy, FROM_NODE_LABEL: from_node}
     if owner_kind:
         labels |= {OWNER_KIND_LABEL: owner_kind, OWNER_NAME_LABEL: owner_name}
+    if bundle:
+        labels[BUNDLE_LABEL] = bundle
     return {key: label_value(value) for key, value in labels.items()}
 
 
