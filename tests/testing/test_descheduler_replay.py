@@ -49,6 +49,13 @@ def a_profile(*enabled, **args):
     }
 
 
+def above(name):
+    """The profile that protects pods from the value of this PriorityClass up."""
+    profile = a_profile()
+    threshold = {"name": "DefaultEvictor", "args": {"priorityThreshold": {"name": name}}}
+    return {**profile, "pluginConfig": [*profile["pluginConfig"], threshold]}
+
+
 def a_case(policy=None, **expected):
     """Two pods on a tainted node, and a policy that moves one of them."""
     return {
@@ -113,6 +120,7 @@ EITHER = {
         ),
         pytest.param(a_case({"profiles": [a_profile(kind="Args")]}), id="kind-of-arguments"),
         pytest.param(a_case({"profiles": [a_profile(kind={})]}, error=ERROR), id="kind-that-is-none"),
+        pytest.param(a_case({"profiles": [above("missing")]}, error=ERROR), id="class-that-is-none"),
     ],
 )
 def test_what_agrees_has_no_differences(case):

@@ -28,7 +28,7 @@ from plimsoll.engine.upstream_cycle import (
     UpstreamPolicy,
     upstream_cycle,
 )
-from plimsoll.framework import Cluster, ConfigurationError, Node, Pod, PodInfo
+from plimsoll.framework import CannotJudgeError, Cluster, ConfigurationError, Node, Pod, PodInfo
 from plimsoll.framework.args import parse_args
 from plimsoll.framework.strategy import Evictor, Strategy, StrategyKind
 from plimsoll.framework.strategy_context import Measurements, Sample
@@ -199,7 +199,7 @@ def _check_threshold(evictor: Evictor, cluster: Cluster, path: str) -> None:
         return
     try:
         threshold = evictor.threshold_of(cluster.objects)
-    except LookupError as exc:
+    except CannotJudgeError as exc:
         raise ConfigurationError(path, str(exc)) from exc
     if threshold > SYSTEM_CRITICAL_PRIORITY:
         raise ConfigurationError(path, f"priority threshold can't be greater than {SYSTEM_CRITICAL_PRIORITY}")
