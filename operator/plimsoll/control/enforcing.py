@@ -15,6 +15,7 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.control.closing import ClosedNodes
+from plimsoll.control.displacing import Displacements
 from plimsoll.control.holding import Holds
 from plimsoll.control.keeping import Record, RecordKeeper
 from plimsoll.control.moving import POLICY_CHANGED, Mover
@@ -75,6 +76,7 @@ class Enforcement:
         verification: Knows which moves are under way.
         holds: Keep the places of moves that wait.
         closed: Nodes that are emptied.
+        displacements: Told before each move.
         reports: Told of moves that are made later than in their run.
         one_run: Held while moves are made, and while a run is.
         clock: Time.
@@ -91,6 +93,7 @@ class Enforcement:
         verification: Verification,
         holds: Holds,
         closed: ClosedNodes,
+        displacements: Displacements,
         reports: RunReports,
         one_run: asyncio.Lock,
         clock: Clock,
@@ -103,6 +106,7 @@ class Enforcement:
         self._verification = verification
         self._holds = holds
         self._closed = closed
+        self._displacements = displacements
         self._reports = reports
         self._one_run = one_run
         self._clock = clock
@@ -213,6 +217,7 @@ class Enforcement:
         if record is None:
             name = policy.metadata.name
             record = await self._keeper.open(move, name, Mode.ENFORCE, totals.cycle)
+        self._displacements.before_move(policy.metadata.name)
         if record is None or not await self._mover.make(
             record, move, lambda: self._asked_for(policy), memory, totals.evicted
         ):

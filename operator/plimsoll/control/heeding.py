@@ -12,6 +12,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.control.approving import APPROVED, REJECTED, Approvals, is_complete, move_of
 from plimsoll.control.closing import ClosedNodes
+from plimsoll.control.displacing import Displacements
 from plimsoll.control.enforcing import NOT_ALL, Enforcement, Undertaking
 from plimsoll.control.keeping import Record, RecordKeeper
 from plimsoll.control.moving import POLICY_CHANGED, Mover
@@ -40,6 +41,7 @@ class Heeding:
         closed: Knows which moves empty a node.
         verification: Knows which moves are under way.
         stop: While it is pressed the answers wait.
+        displacements: While a policy rests for them its answers wait.
         reports: Told of moves made.
         one_run: Held while a move is made, and while a run is.
         clock: Time.
@@ -57,6 +59,7 @@ class Heeding:
         closed: ClosedNodes,
         verification: Verification,
         stop: StopButton,
+        displacements: Displacements,
         reports: RunReports,
         one_run: asyncio.Lock,
         clock: Clock,
@@ -70,6 +73,7 @@ class Heeding:
         self._closed = closed
         self._verification = verification
         self._stop = stop
+        self._displacements = displacements
         self._reports = reports
         self._one_run = one_run
         self._clock = clock
@@ -114,7 +118,7 @@ class Heeding:
                 return
         if not is_complete(records):
             await self._call_off(records, NOT_ALL, "another record of its bundle is gone, or was called off")
-        elif all(answers):
+        elif all(answers) and not self._displacements.sentence(name):
             await self._carry_out(records, policy)
 
     async def _call_off(self, records: Sequence[Record], reason: str, message: str) -> None:

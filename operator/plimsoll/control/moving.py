@@ -95,6 +95,12 @@ class Mover:
         placed = self._cache.cluster.pods.get(uid)
         return placed or next((pod for pod in self._unplaced_infos() if pod.uid == uid), None)
 
+    def waiting(self) -> list[Pod]:
+        """Pods that hold no place and want one."""
+        return [
+            pod for pod in self._unplaced.values() if not pod.is_terminal and not self._cache.node_of(pod.uid)
+        ]
+
     def node_of(self, uid: str) -> str:
         """The node of a pod, "" when it has none."""
         return self._cache.node_of(uid)

@@ -17,6 +17,7 @@ from plimsoll.control.aftercare import Aftercare
 from plimsoll.control.approving import Approvals
 from plimsoll.control.closing import ClosedNodes
 from plimsoll.control.configuring import WHERE, rebalancing_of
+from plimsoll.control.displacing import Displacements
 from plimsoll.control.enforcing import Enforcement
 from plimsoll.control.heeding import Heeding
 from plimsoll.control.holding import Holds
@@ -35,7 +36,7 @@ from plimsoll.control.ports import (
 from plimsoll.control.recovering import recover
 from plimsoll.control.remembering import memory_of
 from plimsoll.control.reporting import RunReports, RunTotals
-from plimsoll.control.restraining import StopButton, Troubles, rested
+from plimsoll.control.restraining import StopButton, Troubles, rested, undisturbed
 from plimsoll.control.sending import MoveSender
 from plimsoll.control.triggering import trigger_of
 from plimsoll.control.verifying import Outcome, Verification
@@ -43,7 +44,7 @@ from plimsoll.engine.cycle import Nominations
 from plimsoll.engine.moves import EvictionPlan, Rebalancing
 from plimsoll.engine.planners import make_plan
 from plimsoll.engine.profile import Profile
-from plimsoll.framework import ConfigurationError
+from plimsoll.framework import ConfigurationError, Pod
 from plimsoll.framework.observer import Observer
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.event import ClusterEvent
@@ -100,8 +101,11 @@ class Rebalancers:
         self._running = False
         self._reports = RunReports(self._policies, statuses, recorder, self._timetable.next_run, observer)
         self._stop = StopButton(cache.cluster.objects, namespace)
-        self._troubles = Troubles(self._policies, self._stop, clock, observer)
         self._holds = Holds(cache, nominations)
+        self._displacements = Displacements(
+            cache.cluster, self._displaceable, lambda name: name in self.profiles, clock
+        )
+        self._troubles = Troubles(self._policies, self._stop, self._displacements, clock, observer)
         self._verification = Verification(self._ended, self._holds.hand_over)
         outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
         self._sender = MoveSender(
@@ -134,6 +138,7 @@ class Rebalancers:
             verification=self._verification,
             holds=self._holds,
             closed=closed,
+            displacements=self._displacements,
             reports=self._reports,
             one_run=self._one_run,
             clock=clock,
@@ -148,6 +153,7 @@ class Rebalancers:
             closed=closed,
             verification=self._verification,
             stop=self._stop,
+            displacements=self._displacements,
             reports=self._reports,
             one_run=self._one_run,
             clock=clock,
@@ -208,10 +214,13 @@ class Rebalancers:
             del self._policies[name]
             self._reports.forget(name)
             self._troubles.forget(name)
+            self._displacements.forget(name)
             self._over.pop(name, None)
             self._timetable.remove(name)
         for name, policy in wanted.items():
             known = self._policies.get(name)
+            if known is not None and known.spec != policy.spec:
+                self._displacements.forget(name)
             self._policies[name] = policy
             if self._running and (known is None or known.spec != policy.spec):
                 self._schedule(name, policy)
@@ -230,7 +239,7 @@ class Rebalancers:
             forecast=self.forecast,
             now=datetime.fromtimestamp(self._clock.now(), UTC),
         )
-        return self._stop.heeded(asked)
+        return self._stop.heeded(undisturbed(asked, self._displacements, policy.metadata.name))
 
     def _asked_for(self, policy: SchedulingPolicy) -> Rebalancing | None:
         """The policy's rebalancing; None when another spec has taken its place, or none has."""
@@ -248,6 +257,9 @@ class Rebalancers:
                 if spec is not None and trigger in spec.schedule.triggers:
                     self._timetable.hasten(name, TRIGGERED)
         self._verification.observe(event)
+
+    def _displaceable(self) -> list[Pod]:
+        return self._mover.waiting()
 
     def _ended(self, outcome: Outcome) -> None:
         self._sender.learnt(outcome)
@@ -294,6 +306,7 @@ class Rebalancers:
         self._mover.learn(name, await self._collector.measure(spec))
         fork = self._holds.claimed()
         memory = memory_of(self.keeper.known.values(), started)
+        self._displacements.look(name)
         rebalancing = rested(self._configured(policy), memory, name)
         over_for = self._over.get(name, {})
         circumstances = replace(self._mover.circumstances(name, memory), over_for=over_for)

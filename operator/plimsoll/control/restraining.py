@@ -1,13 +1,15 @@
 """What keeps policies from moving pods: the stop button, rest, strategies that fail, a plan that hangs.
 
-The first two are ceilings on the evictions of a run, beside the budgets that the policy has itself: what
-they forbid is refused with their name, in a plan and right before each eviction.
+A policy rests after fruitless moves, and while pods wait that have lost their places. The button and rest are
+ceilings on the evictions of a run, beside the budgets that the policy has itself: what they forbid is refused
+with their name, in a plan and right before each eviction.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.control.displacing import Displacements
 from plimsoll.control.ports import Clock
 from plimsoll.control.reporting import sentence_of
 from plimsoll.engine.limits import Ceiling
@@ -63,6 +65,7 @@ class Troubles:
     Args:
         policies: Those that rebalance, by name, at any moment.
         stop: The button.
+        displacements: Pods that have lost their places.
         clock: Time.
         observer: Told when nobody could be told.
 
@@ -71,11 +74,17 @@ class Troubles:
     """
 
     def __init__(
-        self, policies: Mapping[str, SchedulingPolicy], stop: StopButton, clock: Clock, observer: Observer
+        self,
+        policies: Mapping[str, SchedulingPolicy],
+        stop: StopButton,
+        displacements: Displacements,
+        clock: Clock,
+        observer: Observer,
     ) -> None:
         self.on_change: Callable[[], Awaitable[None]] = _nobody
         self._policies = policies
         self._stop = stop
+        self._displacements = displacements
         self._clock = clock
         self._observer = observer
         self._known: dict[str, dict[str, str]] = {}
@@ -111,6 +120,9 @@ class Troubles:
         resting, _ = memory.rest(name)
         if resting:
             found["Resting"] = resting
+        displaced = self._displacements.sentence(name)
+        if displaced:
+            found["PodsDisplaced"] = displaced
         suspended = memory.suspended(name)
         if suspended:
             found["StrategySuspended"] = "; ".join(suspended)
@@ -132,6 +144,15 @@ class Troubles:
                     await self.on_change()
                 except Exception as exc:  # noqa: BLE001 - a status that cannot be written stops nothing else
                     self._observer.failed("telling that moves are stopped", repr(exc))
+
+
+def undisturbed(rebalancing: Rebalancing, displacements: Displacements, name: str) -> Rebalancing:
+    """The same, without any eviction while pods wait that have lost their places."""
+    return (
+        _bounded(rebalancing, "rest until displaced pods have a place", 0)
+        if displacements.sentence(name)
+        else rebalancing
+    )
 
 
 def rested(rebalancing: Rebalancing, memory: Memory, name: str) -> Rebalancing:
