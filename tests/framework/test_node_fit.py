@@ -72,6 +72,7 @@ def judged(pod, node, *others):
         pytest.param(
             {"requests": {"x.io/gpu": 1}}, {"allocatable": {"x.io/gpu": 1}}, "", id="a-resource-it-has"
         ),
+        pytest.param({"requests": {"x.io/gpu": 0}}, {}, "", id="nothing-of-a-resource-it-lacks"),
         pytest.param({}, {"pods": 0}, "insufficient pods", id="pods"),
         pytest.param({"cpu": "1", "overhead": {"cpu": "4"}}, {"cpu": "4"}, "insufficient cpu", id="overhead"),
         pytest.param(
@@ -97,6 +98,13 @@ def test_what_others_take_is_taken():
     other = a_pod("q", node="other", cpu="3500m")
 
     assert judged(a_pod("p", node="own", cpu="1"), a_node("other", cpu="4"), other) == "insufficient cpu"
+
+
+def test_what_a_node_lacks_is_not_used_up():
+    """Pods on it that ask for it leave room for a pod that asks for nothing of it."""
+    other = a_pod("q", node="other", requests={"x.io/gpu": 1})
+
+    assert judged(a_pod("p", node="own", requests={"x.io/gpu": 0}), a_node("other"), other) == ""
 
 
 @pytest.mark.parametrize(

@@ -355,6 +355,9 @@ def test_node_fit_looks_at_the_selected_nodes(selector, fits):
         ),
         ({"minReplicas": -1}, "greater than or equal"),
         ({"minPodAge": "1 hour"}, "not a duration"),
+        ({"minPodAge": "."}, "not a duration"),
+        ({"minPodAge": "99999999999999999999s"}, "too long a duration"),
+        ({"minPodAge": "2562047h47m16.854775808s"}, "too long a duration"),
         ({"labelSelector": {"matchLabels": {"a b": ""}}}, "failed to get label selectors"),
         ({"nodefit": True}, "Extra inputs"),
         ({"nodeFit": "yes"}, "valid boolean"),
@@ -368,7 +371,20 @@ def test_arguments_that_make_no_sense_are_refused(args, message):
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("10m", 600), ("1h30m", 5400), ("0", 0), ("-1s", -1), ("1.5s", 1.5), ("250ms", 0.25), ("+2s", 2)],
+    [
+        ("10m", 600),
+        ("1h30m", 5400),
+        ("0", 0),
+        ("-1s", -1),
+        ("1.5s", 1.5),
+        ("250ms", 0.25),
+        ("+2s", 2),
+        ("1.h", 3600),
+        (".5h", 1800),
+        ("1us", 1e-6),
+        ("1\u00b5s", 1e-6),
+        ("1\u03bcs", 1e-6),
+    ],
 )
 def test_durations_are_go_s(text, seconds):
     """Numbers with units, one after the other."""

@@ -10,7 +10,7 @@ Source: descheduler v0.36, ``pkg/descheduler/node/node.go`` (NodeFit) and ``pkg/
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from plimsoll.framework.node_usage import exact_requests, requested, rounded
+from plimsoll.framework.node_usage import BASIC, exact_requests, requested, rounded
 from plimsoll.framework.strategy_context import StrategyContext
 from plimsoll.model.node import Node
 from plimsoll.model.pod_info import PodInfo
@@ -94,8 +94,10 @@ def _lacking(pod: PodInfo, node: Node, context: StrategyContext) -> str:
     wanted = exact_requests(pod)
     used = requested(node.name, [*wanted, "pods"], context)
     for name in [*wanted, "pods"]:
+        known = name in BASIC or name in node.status.allocatable
         allocatable = node.status.allocatable.get(name, 0)
-        free = to_integer(name, allocatable) - rounded(name, used[name])
+        # What a node does not have its pods do not use up: a request of 0 still fits.
+        free = to_integer(name, allocatable) - rounded(name, used[name]) if known else 0
         if free < (1 if name == "pods" else rounded(name, wanted[name])):
             return name
     return ""

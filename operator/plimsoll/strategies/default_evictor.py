@@ -64,11 +64,12 @@ SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 DEFAULTS = ("SystemCriticalPods", "FailedBarePods", "PodsWithLocalStorage", "DaemonSetPods")
 EXTRAS = ("PodsWithPVC", "PodsWithoutPDB", "PodsWithResourceClaims")
 
-_DURATION = re.compile(r"([0-9]*\.?[0-9]+)(ns|us|µs|ms|s|m|h)")
+_DURATION = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|[µμ]s|ms|s|m|h)")
 _SECONDS = {
     "ns": Fraction(1, 10**9),
     "us": Fraction(1, 10**6),
-    "µs": Fraction(1, 10**6),
+    "µs": Fraction(1, 10**6),  # the micro sign
+    "μs": Fraction(1, 10**6),  # the Greek letter
     "ms": Fraction(1, 1000),
     "s": Fraction(1),
     "m": Fraction(60),
@@ -240,7 +241,7 @@ class DefaultEvictorArgs(PluginArgs):
 
 
 def duration(text: str) -> timedelta:
-    """A duration as Go writes it: ``300ms``, ``1h30m``, ``0``.
+    """A duration as Go writes it: ``300ms``, ``1h30m``, ``0``; 292 years, which fill 64 bits, at most.
 
     Raises:
         ValueError: The text is no duration.
@@ -252,6 +253,8 @@ def duration(text: str) -> timedelta:
     if not terms or "".join(number + unit for number, unit in terms) != rest:
         raise ValueError(f'"{text}" is not a duration; write a number with a unit, such as 10m or 1h30m')
     seconds = sum((Fraction(number) * _SECONDS[unit] for number, unit in terms), Fraction(0))
+    if int(seconds * 10**9) > 2**63 - (sign > 0):
+        raise ValueError(f'"{text}" is too long a duration; 2562047h is the most')
     return timedelta(seconds=float(sign * seconds))
 
 
