@@ -86,7 +86,8 @@ async def test_another_value_or_namespace_is_no_button(other):
     assert scene.evictor.evicted == ["web-1"]
 
 
-async def test_runs_in_which_a_node_is_over_used_are_counted():
+@pytest.mark.parametrize("planner", ["Proven", "Optimal"])
+async def test_runs_in_which_a_node_is_over_used_are_counted(planner):
     """Two in a row are asked for: the second run moves, and a calm one in between begins anew."""
     low = {"name": "LowNodeUtilization", "args": {"thresholds": {"cpu": 10}, "targetThresholds": {"cpu": 20}}}
     scene = Scene()
@@ -95,7 +96,7 @@ async def test_runs_in_which_a_node_is_over_used_are_counted():
         for n in range(4)
     ]
     scene.tell(NodeAdded(a_node("new")), *map(PodAdded, crowd))
-    policy = a_policy(strategies=[low], anomalyRounds=2, evictor={"minReplicas": 1})
+    policy = a_policy(strategies=[low], planner=planner, anomalyRounds=2, evictor={"minReplicas": 1})
 
     async with scene.running(policy):
         await scene.run()

@@ -198,3 +198,39 @@ def test_a_converged_cluster_stays_untouched():
 
     assert made.moves == ()
     assert made.optimisation.value == 0
+
+
+LOW = ("LowNodeUtilization", {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 50}})
+
+
+def an_over_used_node():
+    """Eight pods of a core on one of two nodes of ten."""
+    pods = [a_pod(f"p{n}", node="n1", cpu="1", owner=f"ReplicaSet/r{n}") for n in range(8)]
+    return a_cluster([a_node("n1", cpu="10"), a_node("n2", cpu="10")], pods)
+
+
+@pytest.mark.parametrize("objective", [Objective.FEWEST_VIOLATIONS, Objective.SMALLEST_SPREAD])
+@pytest.mark.parametrize(("seen", "moves"), [(0, False), (1, False), (2, True)])
+def test_an_over_used_node_is_left_alone_at_first(objective, seen, moves):
+    """Three runs in a row are asked for; an even spread is no reason to hurry, either."""
+    policy = replace(optimal(LOW, objective=objective, evictor={}), anomaly_rounds=3)
+    around = replace(AROUND, over_for={("LowNodeUtilization", "n1"): seen})
+
+    made = make_plan(policy, an_over_used_node(), around)
+
+    assert bool(made.moves) is moves
+    assert ("NotYet" in {each.refusal.reason for each in made.refused}) is not moves
+    assert set(made.classes[0][1].overutilized) == {"n1"}, "so that the next run counts on"
+
+
+def test_another_strategy_does_not_wait_for_a_node_to_be_over_used_for_long():
+    """Pods that do not tolerate its taint go at once; the rest stays."""
+    cluster = an_over_used_node()
+    cluster.set_node(a_node("n1", cpu="10", taints=["broken=yes:NoSchedule"]))
+    tolerant = a_pod("t", node="n1", cpu="1", owner="ReplicaSet/t", tolerations=[{"operator": "Exists"}])
+    cluster.place(cluster.templates.info(tolerant), "n1")
+    policy = replace(optimal(LOW, ("RemovePodsViolatingNodeTaints", {}), evictor={}), anomaly_rounds=3)
+
+    made = make_plan(policy, cluster, AROUND)
+
+    assert {move.pod.name for move in made.moves} == {f"p{n}" for n in range(8)}

@@ -91,8 +91,8 @@ class Rebalancing:
         margin: Points by which the target's total must at least beat that of the pod's own node.
         planner: Who decides about candidates.
         goal: What the Optimal planner is asked.
-        anomaly_rounds: Cycles in a row in which a node must be found over-used before the Proven planner
-            moves pods off it for that.
+        anomaly_rounds: Cycles in a row in which a node must be found over-used before pods are moved off it
+            for that; planner Upstream does not wait.
         surge: Whether pods that must not be missed are moved by a rollout of their Deployment.
     """
 
@@ -126,6 +126,8 @@ class Circumstances:
         memory: What past moves teach.
         recent: Evictions of the policy within the last minute.
         over_for: Earlier cycles in a row in which a strategy found a node over-used, by both their names.
+        too_early: Strategies and nodes, by name, where that is not often enough in this cycle either; the
+            Optimal planner sets it, so that what it looks ahead to is judged alike.
         deployments: Owners of pods that may be surged.
     """
 
@@ -136,6 +138,7 @@ class Circumstances:
     memory: Memory = field(default_factory=Memory)
     recent: int = 0
     over_for: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    too_early: frozenset[tuple[str, str]] = frozenset()
     deployments: Deployments = field(default_factory=Deployments)
 
 

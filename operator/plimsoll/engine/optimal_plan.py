@@ -55,6 +55,7 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
     proven = plan(free, cluster, circumstances)
     ended = tuple(move for move in proven.moves if not move.target)
     seeds = tuple(move for move in proven.moves if move.target)
+    circumstances = replace(circumstances, too_early=_too_early(rebalancing, proven, circumstances))
     wishes = wishes_of(free, cluster, circumstances)
     setting = Setting.of(free, cluster, circumstances, wishes, seeds)
     judge = _Judge(free, cluster, circumstances, setting, wishes)
@@ -101,6 +102,18 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
         proven.classes,
         proven.remarks,
         optimisation,
+    )
+
+
+def _too_early(
+    rebalancing: Rebalancing, proven: EvictionPlan, circumstances: Circumstances
+) -> frozenset[tuple[str, str]]:
+    """Strategies and nodes that they have not found over-used often enough to act."""
+    return frozenset(
+        (strategy, node)
+        for strategy, found in proven.classes
+        for node in found.overutilized
+        if circumstances.over_for.get((strategy, node), 0) + 1 < rebalancing.anomaly_rounds
     )
 
 

@@ -56,6 +56,8 @@ def wishes_of(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circums
         def judge(
             proposal: Proposal, book: Book = book, name: str = strategy.name, evenly: bool = evenly
         ) -> Verdict:
+            if not isinstance(proposal, Bundle) and (name, proposal.node) in circumstances.too_early:
+                return Verdict.NODE_CLOSED
             together = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
             for each in together:
                 if not each.pod.pod.is_terminal:
@@ -111,10 +113,13 @@ class Setting:
         stocks: dict[tuple[PodTemplate, str], list[PodInfo]] = defaultdict(list)
         staying = np.zeros(len(nodes), dtype=np.bool_)
         seeded = {move.pod.uid for move in seed}
+        left_alone = {name for _, name in circumstances.too_early}
         for name in nodes:
             for pod in book.context.pods(name):
                 concerned = rebalancing.goal.objective is not Objective.FEWEST_VIOLATIONS
-                if (concerned or pod.template in wanted) and (
+                if name in left_alone and pod.uid not in seeded and pod.uid not in wishes:
+                    staying[index[name]] = True
+                elif (concerned or pod.template in wanted) and (
                     pod.uid in seeded or book.may_be_sent(pod, name, _strategy(wishes.get(pod.uid)))
                 ):
                     stocks[pod.template, name].append(pod)

@@ -103,8 +103,8 @@ class RebalancingSpec(Resource):
         default=1,
         ge=1,
         le=100,
-        description="Runs in a row in which a utilisation strategy must find a node over-used before the "
-        "planner Proven moves pods off it; 1 acts at once. A restart of the operator counts anew.",
+        description="Runs in a row in which a utilisation strategy must find a node over-used before pods "
+        "are moved off it; 1 acts at once. A restart of the operator counts anew; Upstream does not wait.",
     )
     limits: EvictionLimits = Field(
         default=EvictionLimits(), description="Ceilings on the evictions of one run."
