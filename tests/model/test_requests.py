@@ -145,6 +145,19 @@ def test_pod_level_requests_silence_the_defaults_they_cover():
     assert fit_score(pod) == {"cpu": 200, "memory": 400 * MIB}
 
 
+def test_a_resize_of_the_pod_level_concerns_what_the_spec_names_there():
+    """Memory that only the status mentions stays the containers'; an infeasible wish without a grant is 0."""
+    granted = ResourceRequirements(requests={"memory": "1Mi", "cpu": "2"})
+    pod = a_pod(container(memory="8Mi"), pod_level={"cpu": "1"}, status=PodStatus(resources=granted))
+    assert existing(pod) == {"memory": 8 * MIB, "cpu": 2000}
+
+    refused = PodStatus(
+        resources=ResourceRequirements(),
+        conditions=(PodCondition(type="PodResizePending", status="True", reason="Infeasible"),),
+    )
+    assert existing(a_pod(container(cpu="1"), pod_level={"cpu": "1"}, status=refused)) == {"cpu": 0}
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 5000), st.booleans()), max_size=5),
     st.lists(st.integers(0, 5000), min_size=1),

@@ -179,12 +179,14 @@ def _is_pod_level(name: str) -> bool:
 
 
 def _pod_level_requests(pod: Pod, *, observed: bool, infeasible: bool) -> Nanos:
-    taken = _nanos(pod.spec.resources.requests if pod.spec.resources else {})
+    """The pod-level requests of the resources that the spec names there; the status adds no others."""
+    wanted = _nanos(pod.spec.resources.requests if pod.spec.resources else {})
+    taken = wanted
     if observed and pod.status.resources is not None:
-        taken = {} if infeasible else taken
+        taken = {} if infeasible else dict(wanted)
         _raise_to(taken, _nanos(pod.status.resources.requests))
         _raise_to(taken, _nanos(pod.status.allocated_resources))
-    return {name: value for name, value in taken.items() if _is_pod_level(name)}
+    return {name: taken.get(name, 0) for name in wanted if _is_pod_level(name)}
 
 
 def _nanos(quantities: Mapping[str, QuantityValue]) -> Nanos:
