@@ -2,7 +2,17 @@
 
 import pytest
 
-from plimsoll.framework import SKIP, SUCCESS, CycleState, PluginError, Snapshot, unresolvable
+from plimsoll.framework import (
+    SKIP,
+    SUCCESS,
+    CycleState,
+    PluginError,
+    Snapshot,
+    migrated_affinity,
+    unresolvable,
+)
+from plimsoll.model.decoding import convert
+from plimsoll.model.selectors import NodeSelector
 from plimsoll.plugins.volume_binding import (
     AFFINITY,
     NO_SPACE,
@@ -68,6 +78,58 @@ def test_a_migrated_in_tree_volume_is_looked_for_under_its_drivers_key(cluster):
 
     a_csi_node(cluster, "na", migrated="kubernetes.io/aws-ebs")
     assert decided(cluster, "data")[0] == [AFFINITY, OPEN]
+
+
+def term(*expressions):
+    return {
+        "matchExpressions": [
+            dict(zip(("key", "operator", "values"), each, strict=False)) for each in expressions
+        ]
+    }
+
+
+EBS_ZONE = "topology.ebs.csi.aws.com/zone"
+BETA = "failure-domain.beta.kubernetes.io"
+
+
+@pytest.mark.parametrize(
+    ("labels", "terms", "expected"),
+    [
+        pytest.param({}, [], None, id="says-nothing"),
+        pytest.param({ZONE: "b__a"}, [], [term((EBS_ZONE, "In", ["a", "b"]))], id="label"),
+        pytest.param(
+            {ZONE: "a"},
+            [term(("disk", "Exists"))],
+            [term(("disk", "Exists"), (EBS_ZONE, "In", ["a"]))],
+            id="label-in-every-term",
+        ),
+        pytest.param(
+            {ZONE: "a"},
+            [term((ZONE, "Exists"))],
+            [term((ZONE, "Exists"), (EBS_ZONE, "In", ["a"]))],
+            id="a-zone-without-values-is-no-zone",
+        ),
+        pytest.param(
+            {ZONE: "a"}, [term((f"{BETA}/zone", "Exists"))], None, id="the-affinity-says-which-label-counts"
+        ),
+        pytest.param(
+            {ZONE: "b"},
+            [term((f"{BETA}/zone", "In", ["a"]), (f"{BETA}/region", "In", ["r"]))],
+            [term((EBS_ZONE, "In", ["a"]), ("topology.kubernetes.io/region", "In", ["r"]))],
+            id="old-keys",
+        ),
+        pytest.param({ZONE: " "}, [], None, id="blank"),
+    ],
+)
+def test_a_migrated_volumes_affinity_is_its_drivers(cluster, labels, terms, expected):
+    """The zone's values are what moves to the driver's key; None: the affinity stays as it was."""
+    affinity = {"required": {"nodeSelectorTerms": terms}} if terms else None
+    a_volume(cluster, "pv", labels=labels, awsElasticBlockStore={"volumeID": "v"}, nodeAffinity=affinity)
+    volume = cluster.objects.volumes["pv"]
+    before = volume.spec.node_affinity.required if terms else None
+
+    wanted = before if expected is None else convert(NodeSelector, {"nodeSelectorTerms": expected})
+    assert migrated_affinity(volume) == wanted
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ DRIVER_OF_PLUGIN = {
 }
 """In-tree volume plugins by the driver that serves their volumes now."""
 ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+REGION, BETA_REGION = "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"
 ZONE_OF_PLUGIN = {GCE_PLUGIN: GCE_ZONE, EBS_PLUGIN: EBS_ZONE}
 
 
@@ -169,39 +170,42 @@ def _migrated(
 def migrated_affinity(volume: PersistentVolume) -> NodeSelector | None:
     """The node affinity of an in-tree volume as its CSI driver would have written it.
 
-    The driver has a topology key of its own: the zone is looked for under that key.
+    The driver has a topology key of its own: the zone is looked for under that key. A zone that the affinity
+    mentions without naming values says nothing, so the volume's label counts, if it has the same key.
     """
     plugin = in_tree_plugin(volume.spec.gce_persistent_disk, volume.spec.aws_elastic_block_store)
     selector = volume.spec.node_affinity.required if volume.spec.node_affinity else None
     if plugin is None:
         return selector
     terms = selector.node_selector_terms if selector else ()
-    used = {each.key for term in terms for each in term.match_expressions}
-    zone = next((key for key in ZONES if key in used), None)
-    if zone is not None:
-        return NodeSelector(
-            node_selector_terms=tuple(
-                msgspec.structs.replace(
-                    term,
-                    match_expressions=tuple(
-                        msgspec.structs.replace(each, key=ZONE_OF_PLUGIN[plugin])
-                        if each.key == zone
-                        else each
-                        for each in term.match_expressions
-                    ),
-                )
-                for term in terms
-            )
-        )
-    labelled = next((volume.metadata.labels[key] for key in ZONES if key in volume.metadata.labels), None)
-    if labelled is None:
+    values: dict[str, int] = {}
+    for each in (each for term in terms for each in term.match_expressions):
+        values[each.key] = values.get(each.key, 0) + len(each.values)
+    labels = volume.metadata.labels
+    zone = next((key for known in (values, labels) for key in ZONES if key in known), ZONES[0])
+    renamed = {}
+    if zone != ZONES[0] and values.get(BETA_REGION):
+        renamed[BETA_REGION] = REGION
+    added: tuple[NodeSelectorRequirement, ...] = ()
+    if values.get(zone):
+        renamed[zone] = ZONE_OF_PLUGIN[plugin]
+    elif named := tuple(sorted({part.strip() for part in labels.get(zone, "").split("__")} - {""})):
+        added = (NodeSelectorRequirement(key=ZONE_OF_PLUGIN[plugin], operator="In", values=named),)
+        terms = terms or (NodeSelectorTerm(),)
+    if not added and not renamed:
         return selector
-    wanted = NodeSelectorRequirement(
-        key=ZONE_OF_PLUGIN[plugin], operator="In", values=tuple(labelled.split("__"))
-    )
     return NodeSelector(
         node_selector_terms=tuple(
-            msgspec.structs.replace(term, match_expressions=(*term.match_expressions, wanted))
-            for term in terms or (NodeSelectorTerm(),)
+            msgspec.structs.replace(
+                term,
+                match_expressions=(
+                    *(
+                        msgspec.structs.replace(each, key=renamed.get(each.key, each.key))
+                        for each in term.match_expressions
+                    ),
+                    *added,
+                ),
+            )
+            for term in terms
         )
     )
