@@ -47,6 +47,21 @@ def test_the_defaults_serve_an_empty_profile():
         pytest.param(
             {"filter": PluginSet(disabled=frozenset({"Room"}))}, [], {"Room": 1}, id="off-at-one-point"
         ),
+        pytest.param(
+            {
+                "multiPoint": PluginSet((Enabled("Pool"),)),
+                "filter": PluginSet((Enabled("Room"),), frozenset({"Room"})),
+            },
+            ["Pool", "Room"],
+            {"Room": 1},
+            id="off-and-on-again-comes-last",
+        ),
+        pytest.param(
+            {"filter": PluginSet((Enabled("Pool"), Enabled("Room")), frozenset({"*"}))},
+            ["Pool", "Room"],
+            {"Room": 1},
+            id="only-these-in-this-order",
+        ),
         pytest.param({"multiPoint": PluginSet(disabled=frozenset({"Room"}))}, [], {}, id="off-everywhere"),
         pytest.param(
             {"score": PluginSet((Enabled("Room", 5),), frozenset({"*"}))},

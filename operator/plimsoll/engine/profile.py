@@ -224,16 +224,18 @@ def _merged(defaults: Sequence[Enabled], chosen: PluginSet) -> list[Enabled]:
 
 
 def _expanded(point: str, multi: Iterable[Enabled], chosen: PluginSet, registry: Registry) -> list[Enabled]:
-    """The plugins of one point: explicit ones also in multiPoint, multiPoint's, the other explicit ones."""
-    spread = [each for each in multi if implements(registry[each.name], point)]
+    """The plugins of one point: explicit ones also in multiPoint, multiPoint's, the other explicit ones.
+
+    What is disabled at the point is not in multiPoint for it: enabled again beside that, it comes last.
+    """
+    if "*" in chosen.disabled:
+        return list(chosen.enabled)
+    spread = [
+        each for each in multi if each.name not in chosen.disabled and implements(registry[each.name], point)
+    ]
     names = {each.name for each in spread}
     explicit = {each.name for each in chosen.enabled}
     first = [each for each in chosen.enabled if each.name in names]
     rest = [each for each in chosen.enabled if each.name not in names]
-    dropped = "*" in chosen.disabled
-    middle = [
-        each
-        for each in spread
-        if each.name not in explicit and not dropped and each.name not in chosen.disabled
-    ]
+    middle = [each for each in spread if each.name not in explicit]
     return first + middle + rest
