@@ -133,12 +133,16 @@ def test_preferred_terms_add_up():
 
 
 def test_without_preferred_terms_nothing_is_scored():
-    """Required affinity alone adds no points; neither does a preference that says nothing."""
+    """Required affinity alone adds no points."""
     assert PLAIN.pre_score(CycleState(), the_info(a_pod(affinity=required())), a_snapshot(*NODES)) == SKIP
-    assert (
-        PLAIN.pre_score(CycleState(), the_info(a_pod(affinity=preferred((9, {})))), a_snapshot(*NODES))
-        == SKIP
-    )
+
+
+def test_a_preference_that_says_nothing_takes_part_and_adds_nothing():
+    """The plugin runs for any preference; an empty one matches no node."""
+    pod = the_info(a_pod(affinity=preferred((9, {}))))
+
+    assert PLAIN.pre_score(CycleState(), pod, a_snapshot(*NODES)) == SUCCESS
+    assert PLAIN.score(CycleState(), pod, a_snapshot(*NODES)).tolist() == [0, 0, 0]
 
 
 def test_a_malformed_preference_fails_the_attempt():

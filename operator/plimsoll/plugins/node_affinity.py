@@ -143,6 +143,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlu
     def __init__(self, args: NodeAffinityArgs) -> None:
         self._enforced: NodeMatcher | None = None
         self._added: tuple[tuple[int, NodeTerm], ...] = ()
+        self._prefers = False
         if args.added_affinity is None:
             return
         required = args.added_affinity.required_during_scheduling_ignored_during_execution
@@ -152,6 +153,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlu
             )
             self._enforced = NodeMatcher(terms=compile_node_terms(terms))
         preferred = args.added_affinity.preferred_during_scheduling_ignored_during_execution
+        self._prefers = bool(preferred)
         self._added = _weighted(
             tuple(
                 PreferredSchedulingTerm(weight=each.weight, preference=each.preference.to_model())
@@ -188,10 +190,11 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlu
 
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Skip without preferred terms; fail on one that cannot be parsed."""
-        preferred = _preferred(pod)
-        if not preferred and not self._added:
+        affinity = pod.pod.spec.affinity
+        own = affinity.node_affinity.preferred if affinity and affinity.node_affinity else ()
+        if not own and not self._prefers:
             return SKIP
-        errors = [term.error for _, term in preferred if term.error]
+        errors = [term.error for _, term in _preferred(pod) if term.error]
         if errors:
             return error(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
         return SUCCESS
