@@ -135,6 +135,30 @@ def test_a_nominated_node_is_taken_without_scoring():
     assert (decision.node, decision.total) == ("a", None)
 
 
+def test_a_nominated_node_that_is_left_out_says_its_own_reason_all_the_same():
+    """It is asked before the search is narrowed, and what it said stays in the message."""
+    cluster = a_cluster([a_node("a"), a_node("b"), a_node("c", cpu="1")])
+
+    decision = a_scheduler(cluster, "Pinned").schedule(
+        info(cluster, "p", cpu="99", labels={"pin": "c"}, status={"nominatedNodeName": "a"})
+    )
+
+    assert decision.message == (
+        "0/3 nodes are available: 1 node(s) didn't satisfy plugin(s) [Pinned], 2 Insufficient room."
+    )
+    assert decision.diagnosis.plugins == {"Pinned", "Room"}
+
+
+def test_without_a_way_out_a_nomination_is_taken_back():
+    """A profile without PostFilter plugins stands for no nomination."""
+    cluster = a_cluster([a_node("a", cpu="1")])
+
+    decision = a_scheduler(cluster).schedule(info(cluster, "p", cpu="2", status={"nominatedNodeName": "a"}))
+
+    assert decision.message == "0/1 nodes are available: 1 Insufficient room."
+    assert decision.nomination.node == ""
+
+
 @pytest.mark.parametrize(
     ("promised", "priority", "node"),
     [

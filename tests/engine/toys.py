@@ -4,7 +4,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from plimsoll.framework import PODS, SUCCESS, NoArgs, NodeFilter, NodeScore, PluginArgs, Reads, unschedulable
+from plimsoll.framework import (
+    PODS,
+    SUCCESS,
+    Narrowing,
+    NoArgs,
+    NodeFilter,
+    NodeScore,
+    PluginArgs,
+    Reads,
+    unschedulable,
+)
 
 
 class Fifo:
@@ -71,6 +81,20 @@ class Pool(NodeFilter):
         )
 
 
+class Pinned:
+    """Narrows the search to the node that a label of the pod names."""
+
+    name: ClassVar = "Pinned"
+    args_model: ClassVar = NoArgs
+    reads: ClassVar = Reads.NODE
+
+    def __init__(self, args):
+        self.args = args
+
+    def pre_filter(self, state, pod, snapshot):
+        return Narrowing(frozenset({pod.labels["pin"]})) if "pin" in pod.labels else SUCCESS
+
+
 class Breaks(NodeScore):
     """Raises for pods that say so."""
 
@@ -96,4 +120,4 @@ class Crowd:
         return (60 * snapshot.requested[:, PODS]).astype(np.int32)
 
 
-ALL = (Fifo, Binds, Room, Pool, Breaks, Crowd)
+ALL = (Fifo, Binds, Room, Pool, Pinned, Breaks, Crowd)

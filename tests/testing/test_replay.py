@@ -77,6 +77,19 @@ def test_an_equal_decision_has_no_mismatch():
     assert mismatches(a_case()) == []
 
 
+def test_every_candidate_for_preemption_is_tried():
+    """A recording did, whatever share its profile asks for."""
+    given = a_case().given
+    args = {"name": "DefaultPreemption", "args": {"minCandidateNodesAbsolute": 1}}
+    case = Case("small", "small-0", given | {"config": {"profiles": [{"pluginConfig": [args]}]}}, {})
+
+    profile = situation(case, Registry(IN_TREE), DEFAULT_PLUGINS).scheduler.profile
+
+    (preemption,) = [each for each in profile.post_filter if each.name == "DefaultPreemption"]
+    assert preemption.args.min_candidate_nodes_percentage == 100
+    assert preemption.args.min_candidate_nodes_absolute == 1
+
+
 @pytest.mark.parametrize(
     ("expected", "line"),
     [
@@ -109,7 +122,7 @@ def test_a_difference_names_case_node_plugin_expected_and_got(expected, line):
 
 
 def test_a_rejection_is_compared_with_its_message_and_plugins():
-    """The sentence word for word, the plugins as a set, and no nomination where none was recorded."""
+    """The sentence word for word, the plugins as a set, and the nomination that is taken back."""
     case = a_case()
     given = copy.deepcopy(dict(case.given))
     given["nodes"] = given["nodes"][1:]
@@ -119,15 +132,16 @@ def test_a_rejection_is_compared_with_its_message_and_plugins():
         "feasible": [],
         "message": "0/1 nodes are available: 1 Insufficient cpu.",
         "unschedulablePlugins": ["NodeResourcesFit"],
+        "nominating": "",
     }
 
     assert mismatches(Case("small", "x", given, expected)) == []
     assert [each.what for each in mismatches(Case("small", "x", given, {**expected, "message": "?"}))] == [
         "message"
     ]
-    assert [each.what for each in mismatches(Case("small", "x", given, {**expected, "nominating": ""}))] == [
-        "nominating"
-    ]
+    assert [
+        each.what for each in mismatches(Case("small", "x", given, {**expected, "nominating": "little"}))
+    ] == ["nominating"]
 
 
 def test_gated_and_deleted_pods_are_not_decided():

@@ -206,8 +206,19 @@ class Scheduler:
             return True
         if int(lane.failed[row]) != EXCLUDED or not lane.rejected.is_success:
             return False
-        trial = Trial(self.profile, lane.state, pod, self.cluster.fork(), lane.skipped)
-        return trial.status(row).is_success
+        return self._beyond(lane, pod, row).is_success
+
+    def _beyond(self, lane: Lane, pod: PodInfo, row: int) -> Status:
+        """What the filters say of a node that PreFilter left out."""
+        return Trial(self.profile, lane.state, pod, self.cluster.fork(), lane.skipped).status(row)
+
+    def _asked_first(self, lane: Lane, pod: PodInfo) -> dict[int, Status]:
+        """What the nominated node said if PreFilter left it out: it was asked first, and that stays."""
+        row = self.nominated_row(pod)
+        if row is None or int(lane.failed[row]) != EXCLUDED or not lane.rejected.is_success:
+            return {}
+        status = self._beyond(lane, pod, row)
+        return {} if status.is_success else {row: status}
 
     def pick(self, best: RowArray) -> int:
         """One of equally good rows."""
@@ -227,7 +238,8 @@ class Scheduler:
             refused: Statuses by row of nodes that passed the filters and that extenders refused; None when
                 nobody was asked. No pod that leaves makes an extender change its mind, as far as we know.
         """
-        lane, overrides = found.lane, found.overrides
+        lane = found.lane
+        overrides = found.overrides | self._asked_first(lane, pod)
         lost = {row: unresolvable(*status.reasons) for row, status in (refused or {}).items()}
         shown = {**overrides, **(refused or {})}
         diagnosis = lane.diagnose(pod, shown)
@@ -242,7 +254,7 @@ class Scheduler:
             self.profile.via_eviction,
         )
         nomination = self._post_filter(lane, pod, rejections)
-        if nomination is not None and not nomination.status.is_success:
+        if not nomination.status.is_success:
             diagnosis = replace(diagnosis, post_filter_message=nomination.status.message)
         return Decision(
             pod,
@@ -252,10 +264,13 @@ class Scheduler:
             nomination=nomination,
         )
 
-    def _post_filter(self, lane: Lane, pod: PodInfo, rejections: Rejections) -> Nomination | None:
-        """Ask the PostFilter plugins in turn; reasons of those that cannot help add up."""
+    def _post_filter(self, lane: Lane, pod: PodInfo, rejections: Rejections) -> Nomination:
+        """Ask the PostFilter plugins in turn; reasons of those that cannot help add up.
+
+        Without any, a nomination of the pod's is taken back: nobody stands for it.
+        """
         if not self.profile.post_filter:
-            return None
+            return Nomination(Status(Code.UNRESOLVABLE), node="")
         snapshot = Snapshot(self.cluster)
         reasons: list[str] = []
         last = Nomination(Status(Code.UNSCHEDULABLE))

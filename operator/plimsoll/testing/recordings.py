@@ -148,10 +148,9 @@ def _profile(
             tuple(each for each in enabled if each.name in registry),
             frozenset(each["name"] for each in chosen.get("disabled", ())),
         )
+    args = {each["name"]: each.get("args", {}) for each in written.get("pluginConfig", ())}
     # A recording tries every candidate; live, a share of them is enough.
-    args = {"DefaultPreemption": {"minCandidateNodesPercentage": 100}} | {
-        each["name"]: each.get("args", {}) for each in written.get("pluginConfig", ())
-    }
+    args["DefaultPreemption"] = args.get("DefaultPreemption", {}) | {"minCandidateNodesPercentage": 100}
     profile = build_profile(
         ProfileConfig(
             scheduler_name=written.get("schedulerName", "default-scheduler"),
