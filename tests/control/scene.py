@@ -29,6 +29,7 @@ from plimsoll.testing.fakes import (
     FakePolicyStatuses,
     FakeRecorder,
     FakeRecords,
+    FakeRollouts,
     InlineComputer,
     RememberingObserver,
     settled,
@@ -76,11 +77,12 @@ def web(number, node="", phase="Running", created="2025-12-31T00:00:00Z", *, rea
 class Scene:
     """Everything around the rebalancers."""
 
-    def __init__(self, *documents):
+    def __init__(self, *documents, rollouts=None):
         self.clock = FakeClock()
         self.records = FakeRecords(*documents)
         self.evictor = FakeEvictor()
         self.closer = FakeNodeCloser()
+        self.rollouts = rollouts or FakeRollouts()
         self.recorder = FakeRecorder()
         self.statuses = FakePolicyStatuses()
         self.observer = RememberingObserver()
@@ -100,6 +102,7 @@ class Scene:
             keeper=self.keeper,
             evictor=self.evictor,
             closer=self.closer,
+            rollouts=self.rollouts,
             recorder=self.recorder,
             statuses=self.statuses,
             meter=self.meter,

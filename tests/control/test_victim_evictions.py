@@ -198,6 +198,10 @@ async def test_a_victim_that_does_not_leave_fails_its_record():
     assert document["status"]["reason"] == "StillThere"
 
 
+async def nothing_to_surge(_record):
+    raise AssertionError("victims are not surged")
+
+
 @pytest.mark.parametrize("has_left", [False, True])
 async def test_the_next_process_completes_what_was_evicted(has_left):
     """Whether the victim left while nobody looked, or leaves later."""
@@ -213,7 +217,8 @@ async def test_the_next_process_completes_what_was_evicted(has_left):
             Verification(lambda _: None, lambda *_: None),
             stage.cache,
             stage.clock,
-            stage.evictions.adopt,
+            adopt=stage.evictions.adopt,
+            surge=nothing_to_surge,
         )
         if not has_left:
             stage.gone("a")

@@ -58,6 +58,8 @@ class Kubelets:
     speaker: Speaker
     namespace: str
     _kubelets: dict[str, Kubelet] = field(default_factory=dict)
+    unready: set[str] = field(default_factory=set)  #: nodes whose pods run and never become ready
+    _away: dict[str, Kubelet] = field(default_factory=dict)
     _leaving: set[str] = field(default_factory=set)
     _started: int = 0
 
@@ -73,7 +75,15 @@ class Kubelets:
 
     def leave(self, name: str) -> None:
         """Let a node's pods wait where they are bound; the node goes on saying that it is ready."""
-        del self._kubelets[name]
+        self._away[name] = self._kubelets.pop(name)
+
+    async def come_back(self, name: str) -> None:
+        """Take up the pods that waited, and all that follow."""
+        self._kubelets[name] = self._away.pop(name)
+        listed = await self.speaker.request("GET", f"/api/v1/namespaces/{self.namespace}/pods")
+        for pod in listed.accepted()["items"]:
+            if pod["spec"].get("nodeName") == name:
+                self._look("MODIFIED", pod)
 
     async def play(self) -> None:
         """Follow the namespace's pods, for as long as somebody speaks."""
@@ -100,7 +110,8 @@ class Kubelets:
         elif uid not in kubelet.admitted and "deletionTimestamp" not in pod["metadata"]:
             self._admit(pod, kubelet)
         elif pod_running.has_stale_readiness(pod):
-            status = pod_running.with_readiness(pod, time.time(), ready=True)
+            ready = pod["spec"]["nodeName"] not in self.unready
+            status = pod_running.with_readiness(pod, time.time(), ready=ready)
             self.speaker.begin(self._tell(pod, status))
         if kind != "DELETED" and "deletionTimestamp" in pod["metadata"] and uid not in self._leaving:
             self._leaving.add(uid)
@@ -124,7 +135,8 @@ class Kubelets:
         await asyncio.sleep(START_S)
         self._started += 1
         address = pod_address(self._started)
-        await self._tell(pod, pod_running.running(pod, address_of(number), address, time.time(), ready=True))
+        ready = pod["spec"]["nodeName"] not in self.unready
+        await self._tell(pod, pod_running.running(pod, address_of(number), address, time.time(), ready=ready))
 
     async def _tell(self, pod: Obj, status: Obj) -> None:
         """Write a pod's status; conditions of others stay as they are now."""

@@ -90,6 +90,7 @@ class Scene:
         taints: Sequence[Mapping[str, str]] = (),
         allocatable: Mapping[str, str] | None = None,
         runs_pods: bool = True,
+        readies_pods: bool = True,
     ) -> str:
         """Add a node and wait until it is ready; its name."""
         name = f"{self.name}-{suffix}"
@@ -115,9 +116,15 @@ class Scene:
             return [each["key"] for each in taints if each["key"] == "node.kubernetes.io/not-ready"]
 
         await eventually(not_ready, lambda found: not found)
+        if not readies_pods:
+            self._kubelets.unready.add(name)
         if not runs_pods:
             self._kubelets.leave(name)
         return name
+
+    async def run_pods_of(self, node: str) -> None:
+        """A node whose pods waited takes them up."""
+        await self._kubelets.come_back(node)
 
     async def change_node(self, name: str, change: Obj) -> None:
         """Merge a change into a node."""
@@ -181,15 +188,25 @@ class Scene:
         return await self.make(self.path("pods"), document)
 
     async def deployment(
-        self, name: str, replicas: int, labels: Mapping[str, str] | None = None, **spec: Any
+        self,
+        name: str,
+        replicas: int,
+        labels: Mapping[str, str] | None = None,
+        rollout: Obj | None = None,
+        **spec: Any,
     ) -> Obj:
-        """Create a Deployment and wait until its pods run."""
+        """Create a Deployment and wait until its pods run; ``rollout`` are further fields of its own spec."""
         template = {"metadata": {"labels": {"app": name, **(labels or {})}}, "spec": self.pod_spec(**spec)}
         document = {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             "metadata": {"name": name},
-            "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": {"app": name}},
+                "template": template,
+                **(rollout or {}),
+            },
         }
         made = await self.make(self.path("deployments", "/apis/apps/v1"), document)
         await self.until_running(replicas, app=name)

@@ -29,6 +29,7 @@ from plimsoll.adapters.reading import PodDocuments
 from plimsoll.adapters.recording import EventRecorder
 from plimsoll.adapters.records import EvictionRecords
 from plimsoll.adapters.resources import WATCHED
+from plimsoll.adapters.rollouts import DeploymentRollouts
 from plimsoll.adapters.session import Session, connected
 from plimsoll.adapters.tainting import NodeTainter
 from plimsoll.adapters.timekeeping import SeededRandomness, SystemClock, ThreadComputer
@@ -189,6 +190,7 @@ class Operator:
             keeper=keeper,
             evictor=PodEvictor(session),
             closer=NodeTainter(session, self.clock),
+            rollouts=DeploymentRollouts(session),
             recorder=self.recorder,
             statuses=statuses,
             meter=UsageMeter(session),

@@ -11,6 +11,7 @@ from plimsoll.control.keeping import RecordKeeper
 from plimsoll.control.ports import Clock
 from plimsoll.control.reporting import RunReports
 from plimsoll.control.rooms import Rooms
+from plimsoll.control.surging import Surges
 from plimsoll.control.verifying import Outcome, Verification
 from plimsoll.framework.observer import Observer
 
@@ -25,6 +26,7 @@ class Aftercare:
         policies: Those that rebalance, by name, at any moment.
         keeper: The records.
         verification: Moves that wait for their replacement.
+        surges: Those under way.
         rooms: Kept for pending pods.
         closed: Nodes that are emptied.
         outcomes: Of moves whose records may be completed.
@@ -39,6 +41,7 @@ class Aftercare:
         policies: Mapping[str, SchedulingPolicy],
         keeper: RecordKeeper,
         verification: Verification,
+        surges: Surges,
         rooms: Rooms,
         closed: ClosedNodes,
         outcomes: asyncio.Queue[Outcome],
@@ -49,6 +52,7 @@ class Aftercare:
         self._policies = policies
         self._keeper = keeper
         self._verification = verification
+        self._surges = surges
         self._rooms = rooms
         self._closed = closed
         self._reports = reports
@@ -82,6 +86,7 @@ class Aftercare:
             try:
                 self._verification.expire(now)
                 self._rooms.expire(now)
+                await self._surges.look_after()
                 await self._keeper.catch_up()
                 await self._closed.look_after()
                 if now - tidied >= TIDY_S:

@@ -14,6 +14,7 @@ from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.control.keeping import Record, RecordKeeper
 from plimsoll.engine.moves import Move, workload_of
+from plimsoll.engine.surging import Surge
 from plimsoll.framework import PodInfo
 from plimsoll.framework.strategy import Beneficiary
 from plimsoll.framework.strategy_context import Planner
@@ -128,6 +129,8 @@ def move_of(record: Record, pod: PodInfo, beneficiary: Beneficiary | None = None
         beneficiary: Whom the bundle is for, as it is now.
     """
     spec = record.spec
+    given = spec.surge
+    surge = None if given is None else Surge(given.deployment, given.uid, given.template, given.before)
     return Move(
         pod=pod,
         strategy=spec.strategy,
@@ -137,12 +140,13 @@ def move_of(record: Record, pod: PodInfo, beneficiary: Beneficiary | None = None
         gain=spec.gain,
         ties=0,
         is_forecast=False,
-        workload=workload_of(pod),
+        workload=workload_of(pod) if surge is None else surge.workload(pod.namespace),
         planner=Planner(spec.planner),
         is_directed=spec.directed,
         bundle=spec.bundle.name if spec.bundle else "",
         part=(spec.bundle.position, spec.bundle.moves) if spec.bundle else (1, 1),
         beneficiary=beneficiary,
+        surge=surge,
     )
 
 

@@ -81,6 +81,7 @@ def rebalancing_of(
         targets=_targets(spec.evictor.node_selector),
         planner=planner,
         anomaly_rounds=spec.anomaly_rounds,
+        surge=spec.surge and planner is not Planner.UPSTREAM,
         goal=Goal(
             Objective(spec.optimizer.objective),
             float(spec.optimizer.time_limit_seconds),

@@ -20,7 +20,6 @@ from plimsoll.control.ports import Clock
 from plimsoll.control.remembering import memory_of
 from plimsoll.control.reporting import RunReports, RunTotals
 from plimsoll.control.restraining import StopButton
-from plimsoll.control.verifying import Verification
 from plimsoll.engine.moves import EvictionPlan, Move
 from plimsoll.framework.observer import Observer
 from plimsoll.framework.strategy import Beneficiary
@@ -39,7 +38,6 @@ class Heeding:
         mover: Knows the pods.
         enforcement: Makes the moves.
         closed: Knows which moves empty a node.
-        verification: Knows which moves are under way.
         stop: While it is pressed the answers wait.
         displacements: While a policy rests for them its answers wait.
         reports: Told of moves made.
@@ -57,7 +55,6 @@ class Heeding:
         mover: Mover,
         enforcement: Enforcement,
         closed: ClosedNodes,
-        verification: Verification,
         stop: StopButton,
         displacements: Displacements,
         reports: RunReports,
@@ -71,7 +68,6 @@ class Heeding:
         self._mover = mover
         self._enforcement = enforcement
         self._closed = closed
-        self._verification = verification
         self._stop = stop
         self._displacements = displacements
         self._reports = reports
@@ -131,7 +127,7 @@ class Heeding:
         if moves is None:
             await self._call_off(records, NOT_ALL, "the pod that the moves make room for is gone")
             return
-        in_flight = self._verification.in_flight()
+        in_flight = self._mover.in_flight()
         if any(in_flight.get(move.workload.uid) for move in moves):
             return
         memory = memory_of(self._keeper.known.values(), self._clock.now())

@@ -19,6 +19,7 @@ from plimsoll.api.v1alpha1.eviction import (
     OwnerReference,
     PodReference,
     Replacement,
+    SurgeReference,
 )
 from plimsoll.api.v1alpha1.eviction_naming import BUNDLE_LABEL, label_value, record_labels, record_name
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
@@ -26,6 +27,7 @@ from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 from plimsoll.control.ports import Answer, Clock, Records, Verdict
 from plimsoll.engine.moves import Move
+from plimsoll.engine.surging import Surge
 from plimsoll.framework.observer import Observer
 from plimsoll.framework.strategy_context import Planner
 
@@ -301,6 +303,7 @@ class RecordKeeper:
             directed=move.is_directed,
             bundle=_bundle_of(move),
             gain=move.gain,
+            surge=surge_reference(move.surge),
         )
         phase = Phase.PREDICTED if mode is Mode.DRY_RUN else Phase.PLANNED
         message = _expectation(move)
@@ -364,6 +367,15 @@ def _what_to_do(move: Move) -> str:
     )
 
 
+def surge_reference(surge: Surge | None) -> SurgeReference | None:
+    """A surge as a record has it."""
+    if surge is None:
+        return None
+    return SurgeReference(
+        deployment=surge.deployment, uid=surge.uid, template=surge.template, before=surge.before
+    )
+
+
 def _expectation(move: Move) -> str:
     """Where the replacement is expected, and who says so."""
     if move.pod.pod.is_terminal:
@@ -372,6 +384,11 @@ def _expectation(move: Move) -> str:
         return "no feasible node is known for a replacement; nobody proved the move, as in descheduler"
     if move.planner is Planner.UPSTREAM:
         return f"expected on {move.target}; a forecast, nobody proved the move"
+    if move.surge is not None:
+        return (
+            f"expected on {move.target} before the pod goes: a surge, by a rollout of Deployment"
+            f" {move.surge.deployment}"
+        )
     return f"expected on {move.target}" + (
         "; a forecast, another scheduler places it" if move.is_forecast else ""
     )

@@ -8,17 +8,19 @@ from datetime import UTC, datetime
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.control.holding import Holds
-from plimsoll.control.keeping import Record, RecordKeeper
+from plimsoll.control.keeping import Record, RecordKeeper, surge_reference
 from plimsoll.control.ports import Clock
 from plimsoll.control.remembering import sent_since
 from plimsoll.control.rooms import Rooms
 from plimsoll.control.sending import MoveSender
+from plimsoll.control.surging import Surges
 from plimsoll.control.verifying import Verification
 from plimsoll.engine.cycle import Nominations
 from plimsoll.engine.limits import LimitLevel
 from plimsoll.engine.memory import Memory
 from plimsoll.engine.moves import Circumstances, Move, Rebalancing
 from plimsoll.engine.planners import ask_again
+from plimsoll.engine.surging import Deployments
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.framework.strategy import Refusal
 from plimsoll.framework.strategy_context import Measurements
@@ -28,6 +30,12 @@ from plimsoll.state.cache import Cache
 
 #: Reason and sentence of a record whose policy wants something else by now.
 POLICY_CHANGED = ("PolicyChanged", "the policy was changed, suspended or deleted")
+
+#: Reason and sentence of a record that says how a pod was going to leave, when it would leave otherwise.
+OTHERWISE = (
+    "Changed",
+    "its owner or its best place has changed since the plan; the next run decides afresh",
+)
 
 
 class Mover:
@@ -45,6 +53,7 @@ class Mover:
         verification: Verification,
         holds: Holds,
         sender: MoveSender,
+        surges: Surges,
         clock: Clock,
         nominations: Nominations,
     ) -> None:
@@ -54,6 +63,7 @@ class Mover:
         self._verification = verification
         self._holds = holds
         self._sender = sender
+        self._surges = surges
         self._clock = clock
         self._unplaced: dict[str, Pod] = {}
         self._measurements: dict[str, Measurements] = {}
@@ -76,9 +86,19 @@ class Mover:
             case _:
                 return
 
-    def circumstances(self, name: str, memory: Memory, asked: Move | None = None) -> Circumstances:
+    def in_flight(self) -> dict[str, int]:
+        """Moves under way, by workload uid."""
+        return self._verification.in_flight() | self._surges.following.in_flight()
+
+    def circumstances(
+        self,
+        name: str,
+        memory: Memory,
+        asked: Move | None = None,
+        deployments: Deployments | None = None,
+    ) -> Circumstances:
         """What surrounds the placed pods now, for a policy; a move that is asked about is not under way."""
-        in_flight, served = self._verification.in_flight(), self.rooms.served()
+        in_flight, served = self.in_flight(), self.rooms.served()
         if asked is not None:
             in_flight.pop(asked.workload.uid, None)
         return Circumstances(
@@ -88,6 +108,7 @@ class Mover:
             memory=memory,
             measurements=self._measurements.get(name, Measurements()),
             recent=sent_since(self._keeper.known.values(), name, self._clock.now() - 60.0),
+            deployments=deployments or Deployments(),
         )
 
     def find(self, uid: str) -> PodInfo | None:
@@ -127,12 +148,13 @@ class Mover:
             if rebalancing is None:
                 await self._keeper.cancel(record, *POLICY_CHANGED)
                 return False
+            deployments = await self._surges.present(move)
             # Pods on their way out still take their room: a replacement that needs it would not find it.
             present = ask_again(
                 move,
                 rebalancing,
                 self._holds.claimed(),
-                self.circumstances(record.spec.policy, memory, move),
+                self.circumstances(record.spec.policy, memory, move, deployments),
             )
         except Exception as exc:
             await self._keeper.cancel(
@@ -141,6 +163,9 @@ class Mover:
             raise
         if isinstance(present, Refusal):
             await self._keeper.cancel(record, present.reason, present.message)
+            return False
+        if not _is_as_recorded(present, record):
+            await self._keeper.cancel(record, *OTHERWISE)
             return False
         closed = self._closed_budget(rebalancing, evicted)
         if closed:
@@ -152,6 +177,8 @@ class Mover:
                 blocked_by=closed,
             )
             return False
+        if present.surge is not None:
+            return await self._surges.send(record, present)
         answer = await self._sender.send(record, present)
         return answer is not None and answer.is_done
 
@@ -174,3 +201,11 @@ class Mover:
             except QuantityError:
                 continue  # reported when it came in
         return infos
+
+
+def _is_as_recorded(move: Move, record: Record) -> bool:
+    """Whether the move, asked again, is by the eviction or the very rollout that is on record."""
+    surge = record.spec.surge
+    if surge_reference(move.surge) != surge:
+        return False
+    return surge is None or move.target == record.spec.target_node

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from plimsoll.control.electing import Lease
 from plimsoll.framework.strategy_context import Sample
+from plimsoll.model.deployment import Deployment
 from plimsoll.model.pod import Pod
 from plimsoll.model.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -97,6 +98,19 @@ class Evictor(Protocol):
 
     async def evict(self, pod: Pod) -> Answer:
         """POST the eviction, for this very pod (by uid)."""
+
+
+class Rollouts(Protocol):
+    """Deployments, and the mark in their pod template."""
+
+    async def list(self) -> tuple[Answer, Sequence[Deployment]]:
+        """All of them; those that want other than one replica may come without their template."""
+
+    async def read(self, namespace: str, name: str) -> tuple[Answer, Deployment | None]:
+        """One as it is; None with GONE when there is none."""
+
+    async def mark(self, deployment: Deployment, mark: str | None) -> Answer:
+        """Write the mark, or take it away; CONFLICT when the Deployment has changed since it was read."""
 
 
 class NodeCloser(Protocol):

@@ -32,12 +32,14 @@ from plimsoll.control.ports import (
     NodeCloser,
     PolicyStatusWriter,
     Recorder,
+    Rollouts,
 )
 from plimsoll.control.recovering import recover
 from plimsoll.control.remembering import memory_of
 from plimsoll.control.reporting import RunReports, RunTotals
 from plimsoll.control.restraining import StopButton, Troubles, rested, undisturbed
 from plimsoll.control.sending import MoveSender
+from plimsoll.control.surging import Surges
 from plimsoll.control.triggering import trigger_of
 from plimsoll.control.verifying import Outcome, Verification
 from plimsoll.engine.cycle import Nominations
@@ -75,6 +77,7 @@ class Rebalancers:
         keeper: RecordKeeper,
         evictor: Evictor,
         closer: NodeCloser,
+        rollouts: Rollouts,
         recorder: Recorder,
         statuses: PolicyStatusWriter,
         meter: Meter,
@@ -118,12 +121,22 @@ class Rebalancers:
             clock=clock,
             passed_on=outcomes.put_nowait,
         )
+        self._surges = Surges(
+            cache=cache,
+            keeper=keeper,
+            holds=self._holds,
+            rollouts=rollouts,
+            recorder=recorder,
+            clock=clock,
+            ended=self._ended,
+        )
         self._mover = Mover(
             cache=cache,
             keeper=keeper,
             verification=self._verification,
             holds=self._holds,
             sender=self._sender,
+            surges=self._surges,
             clock=clock,
             nominations=nominations,
         )
@@ -151,7 +164,6 @@ class Rebalancers:
             mover=self._mover,
             enforcement=self._enforcement,
             closed=closed,
-            verification=self._verification,
             stop=self._stop,
             displacements=self._displacements,
             reports=self._reports,
@@ -163,6 +175,7 @@ class Rebalancers:
             policies=self._policies,
             keeper=keeper,
             verification=self._verification,
+            surges=self._surges,
             rooms=self._mover.rooms,
             closed=closed,
             outcomes=outcomes,
@@ -257,6 +270,7 @@ class Rebalancers:
                 if spec is not None and trigger in spec.schedule.triggers:
                     self._timetable.hasten(name, TRIGGERED)
         self._verification.observe(event)
+        self._surges.following.observe(event)
 
     def _displaceable(self) -> list[Pod]:
         return self._mover.waiting()
@@ -268,7 +282,14 @@ class Rebalancers:
 
     async def run(self) -> None:
         """Complete what earlier processes began, then run by the timetable until cancelled."""
-        await recover(self.keeper, self._verification, self._cache, self._clock, self.adopt)
+        await recover(
+            self.keeper,
+            self._verification,
+            self._cache,
+            self._clock,
+            adopt=self.adopt,
+            surge=self._surges.recover,
+        )
         self._running = True
         self._timetable.start()
         for name, policy in self._policies.items():
@@ -304,12 +325,15 @@ class Rebalancers:
         started = self._clock.now()
         cycle = f"{name}/{started:.6f}"
         self._mover.learn(name, await self._collector.measure(spec))
-        fork = self._holds.claimed()
         memory = memory_of(self.keeper.known.values(), started)
         self._displacements.look(name)
         rebalancing = rested(self._configured(policy), memory, name)
+        deployments = await self._surges.deployments() if rebalancing.surge else None
+        fork = self._holds.claimed()
         over_for = self._over.get(name, {})
-        circumstances = replace(self._mover.circumstances(name, memory), over_for=over_for)
+        circumstances = replace(
+            self._mover.circumstances(name, memory, deployments=deployments), over_for=over_for
+        )
         try:
             async with asyncio.timeout(restraining.PLANNING_S):
                 made = await self._computer.compute(lambda: make_plan(rebalancing, fork, circumstances))
@@ -338,7 +362,8 @@ class Rebalancers:
         else:
             await self._enforcement.carry_out(totals, memory)
         await self._reports.end(totals, self._clock.now())
-        await self._troubles.look_back(name, memory, made.failures)
+        forbidden = self._surges.trouble if rebalancing.surge else ""
+        await self._troubles.look_back(name, memory, made.failures, forbidden)
 
     async def _predict(self, policy: SchedulingPolicy, made: EvictionPlan, cycle: str) -> None:
         spec = policy.spec.rebalancing or RebalancingSpec()

@@ -4,7 +4,7 @@ The records and the cluster are all there is to go by. A pod that still stands w
 was about to be sent; one that is gone or on its way out was, and its replacement is awaited.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
@@ -21,7 +21,9 @@ async def recover(
     verification: Verification,
     cache: Cache,
     clock: Clock,
-    adopt: Callable[[Record], bool] = lambda _: False,
+    *,
+    adopt: Callable[[Record], bool],
+    surge: Callable[[Record], Awaitable[None]],
 ) -> None:
     """Read the records and carry each open one on.
 
@@ -31,13 +33,20 @@ async def recover(
         cache: The cluster as it is.
         clock: Time.
         adopt: Asked first who sees to an evicted pod's record; true for one that expects no replacement.
+        surge: Goes on with a surge that may have been started.
     """
     await keeper.load()
     for record in keeper.known.values():
         verification.remember(record)
     for record in keeper.unfinished():
         await _carry_on(
-            record, keeper=keeper, verification=verification, cache=cache, clock=clock, adopt=adopt
+            record,
+            keeper=keeper,
+            verification=verification,
+            cache=cache,
+            clock=clock,
+            adopt=adopt,
+            surge=surge,
         )
     keeper.is_recovered = True
 
@@ -50,6 +59,7 @@ async def _carry_on(
     cache: Cache,
     clock: Clock,
     adopt: Callable[[Record], bool],
+    surge: Callable[[Record], Awaitable[None]],
 ) -> None:
     pod = cache.cluster.pods.get(record.spec.pod.uid)
     if record.phase is None:  # ended between a record and its status
@@ -61,7 +71,9 @@ async def _carry_on(
             return
     if record.phase is Phase.PLANNED and record.spec.mode is Mode.APPROVE:
         return  # waits for a person, whichever process asked
-    if record.phase is Phase.PLANNED:
+    if record.phase is Phase.SURGING:
+        await surge(record)
+    elif record.phase is Phase.PLANNED:
         await keeper.cancel(record, REASON, "the operator ended before the eviction was sent")
     elif record.phase is Phase.EVICTING and pod is not None and not pod.is_terminating:
         await keeper.cancel(record, REASON, "the operator ended before the eviction was accepted")

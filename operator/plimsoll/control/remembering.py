@@ -24,12 +24,14 @@ def past_move(record: Record) -> PastMove | None:
     owner, fate = record.spec.owner, _fate(record)
     if fate is None or owner is None or record.spec.mode is Mode.DRY_RUN:
         return None
-    namespace = record.spec.pod.namespace
+    namespace, surge = record.spec.pod.namespace, record.spec.surge
     return PastMove(
         policy=record.spec.policy,
         strategy=record.spec.strategy,
-        owner=owner.uid,
-        name=f"{owner.kind} {namespace}/{owner.name}",
+        owner=owner.uid if surge is None else surge.uid,
+        name=f"{owner.kind} {namespace}/{owner.name}"
+        if surge is None
+        else f"Deployment {namespace}/{surge.deployment}",
         source=record.spec.from_node,
         fate=fate,
         ended=ended_at(record),
@@ -44,13 +46,13 @@ def ended_at(record: Record) -> float:
 
 
 def sent_since(records: Iterable[Record], policy: str, moment: float) -> int:
-    """How many evictions of a policy were sent after a moment (seconds since the epoch)."""
+    """How many evictions and surges of a policy were sent after a moment (seconds since the epoch)."""
     return sum(
         1
         for record in records
         if record.spec.policy == policy
         and any(
-            each.phase is Phase.EVICTING and each.time.timestamp() > moment
+            each.phase in (Phase.EVICTING, Phase.SURGING) and each.time.timestamp() > moment
             for each in record.status.transitions
         )
     )

@@ -108,8 +108,17 @@ class Troubles:
         """A plan of the policy did not end."""
         self._hanging[policy.metadata.name] = policy
 
-    async def look_back(self, name: str, memory: Memory, failures: Iterable[PluginError] = ()) -> None:
-        """Tell when moves keep coming to nothing or strategies fail, and when they do so no longer."""
+    async def look_back(
+        self, name: str, memory: Memory, failures: Iterable[PluginError] = (), forbidden: str = ""
+    ) -> None:
+        """Tell when moves keep coming to nothing or strategies fail, and when they do so no longer.
+
+        Args:
+            name: Of the policy.
+            memory: What past moves teach.
+            failures: Of its strategies.
+            forbidden: What right its surges miss, in a sentence.
+        """
         found: dict[str, str] = {}
         policy = self._policies.get(name)
         if policy is not None and self.hangs(policy):
@@ -129,6 +138,8 @@ class Troubles:
         failed = {sentence_of(each) for each in failures}
         if failed:
             found["StrategyFailed"] = "; ".join(sorted(failed))
+        if forbidden:
+            found["SurgeForbidden"] = forbidden
         if found != self._known.get(name, {}):
             self._known[name] = found
             await self.on_change()

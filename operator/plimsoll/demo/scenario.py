@@ -18,7 +18,7 @@ from plimsoll.demo.inventory import NAMESPACE, Inventory, priority_class_manifes
 from plimsoll.demo.screen import Screen, eviction_table, node_table
 
 #: Phases in which a record still waits for something.
-OPEN_PHASES = ("", "Planned", "Evicting", "Evicted")
+OPEN_PHASES = ("", "Planned", "Evicting", "Evicted", "Surging")
 
 #: Seconds between two runs of the rebalancing policy in the demo; the example's own schedule is nightly.
 INTERVAL_S = 2

@@ -88,7 +88,7 @@ class Surging:
         deployment = self._deployment_of(pod)
         if isinstance(deployment, str):
             return deployment
-        missing = _missing(deployment) or self._tied(pod)
+        missing = obstacle(deployment) or self._tied(pod)
         if missing:
             return missing
         return Surge(
@@ -125,8 +125,8 @@ class Surging:
         return ""
 
 
-def _missing(deployment: Deployment) -> str:
-    """The first condition that a Deployment does not meet, "" when it meets all."""
+def obstacle(deployment: Deployment) -> str:
+    """The first condition for a surge that a Deployment does not meet, "" when it meets all."""
     name, spec = deployment.metadata.name, deployment.spec
     if deployment.metadata.deletion_timestamp is not None:
         return f"Deployment {name} is being deleted"

@@ -41,6 +41,7 @@ class DeploymentSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     replicas: int = 1
     paused: bool = False
+    progress_deadline_seconds: int = 600
     strategy: DeploymentStrategy = DeploymentStrategy()
     template: dict[str, Any] = {}
 

@@ -15,6 +15,7 @@ from plimsoll.control.electing import Lease
 from plimsoll.control.ports import Answer, Endpoint, Note, PodCondition, Reading, Reply, Verdict
 from plimsoll.framework.observer import Observer
 from plimsoll.framework.strategy_context import Sample
+from plimsoll.model.deployment import SURGED, Deployment
 from plimsoll.model.pod import Pod
 from plimsoll.model.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -356,6 +357,77 @@ class FakeNodeCloser:
             self.done.append((verb, node))
             self.when_done(verb, node)
         return self.answer
+
+
+class FakeRollouts:
+    """Deployments in memory; a mark is a new generation, as a template's change is.
+
+    Attributes:
+        by_name: The Deployments, by name.
+        marks: What was written, in order.
+        answers: What the next marks are told, one each; DONE when there is none left.
+        reading: What reads and lists are told.
+        when_marked: Called with the name and the mark of each Deployment that was marked.
+    """
+
+    def __init__(self, *deployments: Deployment) -> None:
+        self.by_name = {each.metadata.name: each for each in deployments}
+        self.marks: list[str | None] = []
+        self.answers: list[Answer] = []
+        self.reading = DONE
+        self.when_marked: Callable[[str, str | None], None] = lambda _name, _mark: None
+
+    async def list(self) -> tuple[Answer, Sequence[Deployment]]:
+        """All of them."""
+        return self.reading, list(self.by_name.values()) if self.reading.is_done else ()
+
+    async def read(self, namespace: str, name: str) -> tuple[Answer, Deployment | None]:
+        """One of them."""
+        if not self.reading.is_done:
+            return self.reading, None
+        found = self.by_name.get(name)
+        if found is None or found.metadata.namespace != namespace:
+            return Answer(Verdict.GONE, f'deployments.apps "{name}" not found'), None
+        return DONE, found
+
+    async def mark(self, deployment: Deployment, mark: str | None) -> Answer:
+        """Write it, unless the version is an old one or the test says otherwise."""
+        answer = self.answers.pop(0) if self.answers else DONE
+        present = self.by_name[deployment.metadata.name]
+        if answer.is_done and present.metadata.resource_version != deployment.metadata.resource_version:
+            answer = Answer(Verdict.CONFLICT, "the object has been modified")
+        if answer.is_done:
+            self.do_mark(deployment.metadata.name, mark)
+        return answer
+
+    def do_mark(self, name: str, mark: str | None) -> None:
+        """What a mark does, whatever its writer is told."""
+        self.change(name, SURGED, mark)
+        self.marks.append(mark)
+        self.when_marked(name, mark)
+
+    def roll_out(self, name: str) -> None:
+        """The controller has done all that the spec asks for."""
+        present = self.by_name[name]
+        status = msgspec.structs.replace(present.status, observed_generation=present.metadata.generation)
+        self.by_name[name] = msgspec.structs.replace(present, status=status)
+
+    def change(self, name: str, annotation: str, value: str | None) -> None:
+        """Somebody changes an annotation of the template."""
+        present = self.by_name[name]
+        template = dict(present.spec.template)
+        metadata = dict(template.get("metadata") or {})
+        annotations = {**(metadata.get("annotations") or {}), annotation: value}
+        kept = {key: each for key, each in annotations.items() if each is not None}
+        template["metadata"] = {**metadata, "annotations": kept}
+        generation = present.metadata.generation + 1
+        self.by_name[name] = msgspec.structs.replace(
+            present,
+            metadata=msgspec.structs.replace(
+                present.metadata, generation=generation, resource_version=str(generation)
+            ),
+            spec=msgspec.structs.replace(present.spec, template=template),
+        )
 
 
 class FakeRecords:

@@ -50,6 +50,25 @@ class BundleReference(Resource):
     )
 
 
+class SurgeReference(Resource):
+    """The rollout that moves the pod, instead of an eviction."""
+
+    deployment: ObjectName = Field(description="Name of the Deployment.")
+    uid: Uid = Field(description="Uid of the Deployment.")
+    template: str = Field(
+        min_length=1,
+        max_length=64,
+        description="Digest of its pod template without the annotation plimsoll.dev/surged: the rollout is "
+        "started, and taken back, only as long as it holds.",
+    )
+    before: str | None = Field(
+        default=None,
+        max_length=1024,
+        description="What the annotation was before, left out when there was none; taking the rollout back "
+        "restores it.",
+    )
+
+
 class EvictionSpec(Resource):
     """What was decided and why."""
 
@@ -90,6 +109,11 @@ class EvictionSpec(Resource):
     gain: int | None = Field(
         default=None,
         description="Points by which the target's total score beats that of the present node.",
+    )
+    surge: SurgeReference | None = Field(
+        default=None,
+        description="Says that the pod is not evicted: its Deployment is rolled out, which brings the "
+        "replacement up before the pod goes. Left out for evictions.",
     )
 
 
@@ -195,6 +219,12 @@ class Eviction(CustomResource):
             Column("Age", ".metadata.creationTimestamp", "date"),
             Column("Policy", ".spec.policy", description="Policy that decided it.", priority=1),
             Column("Owner", ".spec.owner.name", description="Controller of the pod.", priority=1),
+            Column(
+                "Surge",
+                ".spec.surge.deployment",
+                description="Deployment whose rollout moves the pod.",
+                priority=1,
+            ),
             Column("Reason", ".spec.reason", description="Why the pod is moved.", priority=1),
             Column("Message", ".status.message", description="Why it is in this phase.", priority=1),
         ),

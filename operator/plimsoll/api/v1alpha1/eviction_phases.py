@@ -9,6 +9,11 @@
                  │           ├──▶ Blocked                      a PodDisruptionBudget said no
                  │           └──▶ Failed                       the API server said no for another reason
                  └──▶ Blocked, Failed, Cancelled               the plan went stale or was called off
+
+    surge:    Planned ──▶ Surging ──▶ Settled                  replacement is ready elsewhere, old pod gone
+                             ├──────▶ Returned                 replacement is ready on the same node
+                             ├──────▶ Failed                   not ready in time: the rollout is taken back
+                             └──────▶ Cancelled                somebody changed the Deployment first
 """
 
 from collections.abc import Mapping
@@ -23,6 +28,7 @@ class Phase(StrEnum):
     PLANNED = "Planned"
     EVICTING = "Evicting"
     EVICTED = "Evicted"
+    SURGING = "Surging"
     SETTLED = "Settled"
     RETURNED = "Returned"
     BLOCKED = "Blocked"
@@ -33,9 +39,12 @@ class Phase(StrEnum):
 SUCCESSORS: Mapping[Phase, frozenset[Phase]] = MappingProxyType(
     {
         Phase.PREDICTED: frozenset(),
-        Phase.PLANNED: frozenset({Phase.EVICTING, Phase.BLOCKED, Phase.FAILED, Phase.CANCELLED}),
+        Phase.PLANNED: frozenset(
+            {Phase.EVICTING, Phase.SURGING, Phase.BLOCKED, Phase.FAILED, Phase.CANCELLED}
+        ),
         Phase.EVICTING: frozenset({Phase.EVICTED, Phase.BLOCKED, Phase.FAILED, Phase.CANCELLED}),
         Phase.EVICTED: frozenset({Phase.SETTLED, Phase.RETURNED, Phase.FAILED, Phase.CANCELLED}),
+        Phase.SURGING: frozenset({Phase.SETTLED, Phase.RETURNED, Phase.FAILED, Phase.CANCELLED}),
         Phase.SETTLED: frozenset(),
         Phase.RETURNED: frozenset(),
         Phase.BLOCKED: frozenset(),

@@ -96,6 +96,12 @@ class RebalancingSpec(Resource):
         default=(), description="Strategies to run, in this order; none plans nothing."
     )
     evictor: EvictorSpec = Field(default=EvictorSpec(), description="Which pods may be evicted at all.")
+    surge: bool = Field(
+        default=False,
+        description="Whether the only ready pod of a Deployment with one replica, which the evictor protects,"
+        " is moved by a rollout of that Deployment: the replacement comes first, and the old pod goes when "
+        "it is ready. Needs the right to patch Deployments; the planner Upstream does not look at it.",
+    )
     metrics_providers: Annotated[tuple[MetricsProvider, ...], Field(max_length=2), UniqueItems("source")] = (
         Field(default=(), description="Where strategies find actual usage; without any they go by requests.")
     )

@@ -330,10 +330,10 @@ def _newest(deployment: Obj, sets: list[Obj]) -> Obj | None:
 
 
 def _without_hash(template: Obj) -> Obj:
-    """A template without the label that its ReplicaSet was given."""
+    """A template without the label that its ReplicaSet was given; an empty map is as good as none."""
     metadata = template.get("metadata") or {}
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != POD_TEMPLATE_HASH}
-    kept = {key: value for key, value in metadata.items() if value is not None}
+    kept = {key: value for key, value in metadata.items() if value}
     return {**template, "metadata": {**kept, "labels": labels}}
 
 
