@@ -15,7 +15,7 @@ Obj = dict[str, Any]
 
 DEPLOY = ROOT / "deploy"
 CHART, CRDS_CHART = DEPLOY / "chart", DEPLOY / "crds-chart"
-OVERLAYS = ("dry-run", "enforce", "high-availability")
+OVERLAYS = ("dry-run", "enforce", "high-availability", "surge")
 #: The release, and the namespace, of everything that is rendered.
 NAME = "plimsoll"
 #: Sets of values: the defaults, and each that lies beside the chart.

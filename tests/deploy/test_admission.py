@@ -8,69 +8,23 @@ library that it judges custom resources with, on requests as an API server makes
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from cel_expr_python import cel
-from cel_expr_python.ext import ext_optional, ext_strings
 
+from deploy.admitting import ORDINARY, Admission
 from deploy.manifests import DEPLOY, Obj, of_kind
 from e2e.speaking import speaking
-from plimsoll.devcluster import cel_library
 from plimsoll.devcluster.fields import struct
 from plimsoll.model.priority import PREFER_NO_EVICTION
 from plimsoll.strategies.default_evictor import EVICT, OPT_OUTS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FILE = DEPLOY / "admission/guarded_annotations.yaml"
 OBJECTS: list[Obj] = list(yaml.safe_load_all(FILE.read_text(encoding="utf-8")))
 (POLICY,) = of_kind(OBJECTS, "ValidatingAdmissionPolicy")
 (BINDING,) = of_kind(OBJECTS, "ValidatingAdmissionPolicyBinding")
 GUARDED = {EVICT, PREFER_NO_EVICTION, *OPT_OUTS}
-
-ORDINARY = ["system:authenticated", "team-a"]
-
-
-@dataclass(frozen=True)
-class Admission:
-    """A policy, evaluated as an API server does: conditions, variables in their order, validations."""
-
-    policy: Obj
-
-    def refusal(self, obj: Obj, old: Obj | None = None, groups: list[str] = ORDINARY) -> str:
-        """The message, "" when the request is admitted."""
-        known: dict[str, Any] = {
-            "object": obj,
-            "oldObject": old,
-            "request": {"userInfo": {"username": "somebody", "groups": groups}},
-        }
-        spec = self.policy["spec"]
-        if not all(self._evaluated(each["expression"], known) for each in spec["matchConditions"]):
-            return ""
-        variables: dict[str, Any] = {}
-        for each in spec["variables"]:
-            variables[each["name"]] = self._evaluated(each["expression"], {**known, "variables": variables})
-        known["variables"] = variables
-        for each in spec["validations"]:
-            if not self._evaluated(each["expression"], known):
-                return str(self._evaluated(each["messageExpression"], known))
-        return ""
-
-    @staticmethod
-    def _evaluated(expression: str, known: Mapping[str, Any]) -> Any:
-        environment = cel.NewEnv(
-            variables=dict.fromkeys(known, cel.Type.DYN),
-            functions=cel_library.evaluated(),
-            extensions=[ext_optional.ExtOptional(), ext_strings.ExtStrings()],
-        )
-        answer = environment.compile(expression).eval(data=dict(known))
-        assert answer.type() != cel.Type.ERROR, answer.value()
-        return answer.plain_value()
 
 
 def pod(**annotations: str) -> Obj:

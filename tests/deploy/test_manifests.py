@@ -189,9 +189,34 @@ def test_a_stolen_token_runs_nothing_and_raises_nobody(objects: list[Obj]) -> No
     assert {verb for verb, group, resource in granted if (group, resource) == ("", "pods")} <= {
         *("get", "list", "watch", "delete"),
     }
-    assert {group for group, _ in written} <= {
+    guarded = {("apps", "deployments")} if of_kind(objects, "ValidatingAdmissionPolicy") else set()
+    assert {group for group, _ in written - guarded} <= {
         *("", "coordination.k8s.io", "events.k8s.io", "plimsoll.dev"),
     }
+
+
+@every_installation
+def test_who_may_patch_deployments_may_change_the_mark_alone(objects: list[Obj]) -> None:
+    """The right comes with the policy that narrows it, for the account that has the right."""
+    patches = ("patch", "apps", "deployments") in operators_grants(objects)
+    policies = of_kind(objects, "ValidatingAdmissionPolicy")
+    bindings = of_kind(objects, "ValidatingAdmissionPolicyBinding")
+    assert len(policies) == len(bindings) == int(patches)
+    for policy, binding in zip(policies, bindings, strict=True):
+        account = f"system:serviceaccount:{NAME}:{pod_template(objects)['spec']['serviceAccountName']}"
+        (condition,) = policy["spec"]["matchConditions"]
+        assert condition["expression"] == f"request.userInfo.username == '{account}'"
+        assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+        assert binding["spec"]["validationActions"] == ["Deny", "Audit"]
+
+
+def test_a_dry_run_looks_at_deployments_and_changes_none() -> None:
+    """The chart's surge.enabled without mode Enforce."""
+    objects = parsed(templated("", "--set", "surge.enabled=true"))
+    of_deployments = {verb for verb, _, resource in operators_grants(objects) if resource == "deployments"}
+
+    assert of_deployments == {"get", "list"}
+    assert of_kind(objects, "ValidatingAdmissionPolicy") == []
 
 
 @every_installation
@@ -271,7 +296,10 @@ def test_only_the_monitoring_namespace_may_connect(objects: list[Obj]) -> None:
     assert service["spec"]["selector"].items() <= pod_template(objects)["metadata"]["labels"].items()
 
 
-@pytest.mark.parametrize(("overlay", "values"), [("dry-run", ""), ("enforce", "enforce-values.yaml")])
+@pytest.mark.parametrize(
+    ("overlay", "values"),
+    [("dry-run", ""), ("enforce", "enforce-values.yaml"), ("surge", "surge-values.yaml")],
+)
 def test_the_chart_grants_and_runs_what_the_overlays_do(overlay: str, values: str) -> None:
     """The same rules, and the same pod but for its labels and the options that the chart spells out."""
     ours, charts = documents(overlay), parsed(templated(values))

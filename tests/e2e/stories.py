@@ -171,3 +171,23 @@ async def a_prediction(scene: Scene) -> tuple[str, str]:
     assert await scene.running(app="web") == [old, old]
     await a_run_by_measurements(scene)
     return name, old
+
+
+async def a_surge(scene: Scene) -> None:
+    """A single replica is moved by a rollout that comes to nothing, and so is taken back."""
+    await a_stranded_service(scene, {"progressDeadlineSeconds": 5}, readies_pods=False)
+    (record,) = await scene.until_finished(1)
+    assert record["status"]["message"].endswith(" stays")
+
+
+async def a_stranded_service(
+    scene: Scene, rollout: Obj | None = None, *, readies_pods: bool = True
+) -> tuple[str, str]:
+    """One replica on a node that has come to be broken, another node, and a policy that surges."""
+    old = await scene.node("old")
+    await scene.scheduling()
+    await scene.deployment("web", 1, rollout=rollout)
+    await scene.node("new", readies_pods=readies_pods)
+    await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
+    name = await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints", surge=True))
+    return name, old

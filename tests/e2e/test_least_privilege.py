@@ -12,7 +12,7 @@ from e2e.granting import door, kubeconfig_for
 from e2e.polling import eventually
 from e2e.scene import Scene
 from e2e.speaking import speaking
-from e2e.stories import LATER, a_prediction, everything
+from e2e.stories import LATER, a_prediction, a_stranded_service, a_surge, everything
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,4 +63,48 @@ async def test_the_dry_run_role_is_enough_to_predict(
 
         assert entrance.refused == {("create", "", "pods/eviction")}
         assert await scene.running(app="web") == [old, old]
+        assert operator.terminate() == 0
+
+
+async def test_the_surging_role_is_enough_and_no_more(
+    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator], tmp_path: Path
+) -> None:
+    """What it grants beyond the enforcing one is used by a surge that is taken back, all of it."""
+    cluster = start_devcluster()
+    async with (
+        speaking(cluster.kubeconfig) as speaker,
+        door(cluster.plain_url, grants("surge")) as entrance,
+    ):
+        await define(speaker)
+        operator = start_operator(kubeconfig_for(tmp_path / "door", entrance.url, cluster.token))
+
+        await a_surge(await Scene(speaker).begin())
+
+        assert operator.terminate() == 0
+    assert entrance.refused == set()
+    assert grants("surge") - grants("enforce") == {
+        (verb, "apps", "deployments") for verb in ("get", "list", "patch")
+    }
+    assert grants("surge") - grants("enforce") <= entrance.used
+
+
+async def test_without_the_surging_role_the_policy_says_so(
+    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator], tmp_path: Path
+) -> None:
+    """The pod stays, and a condition names what is missing."""
+    cluster = start_devcluster()
+    async with (
+        speaking(cluster.kubeconfig) as speaker,
+        door(cluster.plain_url, grants("enforce")) as entrance,
+    ):
+        await define(speaker)
+        scene = await Scene(speaker).begin()
+        operator = start_operator(kubeconfig_for(tmp_path / "door", entrance.url, cluster.token))
+        name, old = await a_stranded_service(scene)
+
+        condition = await scene.until_condition(name, "Degraded", "True", "SurgeForbidden")
+
+        assert "may not list Deployments" in condition["message"]
+        assert entrance.refused == {("list", "apps", "deployments")}
+        assert await scene.running(app="web") == [old]
         assert operator.terminate() == 0
