@@ -94,7 +94,7 @@ def test_a_finished_record_refuses_another_end() -> None:
 def test_every_phase_is_open_or_finished_and_every_open_one_can_end() -> None:
     """No record is stuck for ever by the phases themselves."""
     assert set(OPEN) | set(FINISHED) == set(Phase)
-    assert set(OPEN) == {Phase.PLANNED, Phase.EVICTING, Phase.EVICTED}
+    assert set(OPEN) == {Phase.PLANNED, Phase.EVICTING, Phase.EVICTED, Phase.SURGING}
     for phase in OPEN:
         assert may_follow(phase, Phase.CANCELLED)
         assert may_follow(phase, Phase.FAILED)
