@@ -17,7 +17,7 @@ from plimsoll.adapters.errors import Conflict, NotFound
 from plimsoll.adapters.session import MERGE_PATCH, Session
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.control.approving import APPROVED
+from plimsoll.control.approving import ANSWERS, APPROVED
 from plimsoll.framework import PlimsollError
 
 GROUP = "/apis/plimsoll.dev/v1alpha1"
@@ -33,7 +33,7 @@ class Question:
 
     Attributes:
         namespace: Of the records; "" means all, without names.
-        names: Of single records; none means all that wait.
+        names: Of single records, whose answer may still be changed; none means all that have none.
         policy: Only those of this policy, "" of any.
     """
 
@@ -107,7 +107,7 @@ def _chosen(records: Sequence[Mapping[str, Any]], question: Question) -> Sequenc
         if _waits(record) and (not question.policy or record["spec"].get("policy") == question.policy)
     ]
     if not question.names:
-        return waiting
+        return [record for record in waiting if not _is_answered(record)]
     known = {record["metadata"]["name"]: record for record in records}
     ready = {record["metadata"]["name"]: record for record in waiting}
     bundles = set()
@@ -129,6 +129,11 @@ def _chosen(records: Sequence[Mapping[str, Any]], question: Question) -> Sequenc
 
 def _waits(record: Mapping[str, Any]) -> bool:
     return record["spec"].get("mode") == Mode.APPROVE and _phase(record) == Phase.PLANNED
+
+
+def _is_answered(record: Mapping[str, Any]) -> bool:
+    """Whether somebody has said yes or no, and the operator has not got to it yet."""
+    return (record["metadata"].get("annotations") or {}).get(APPROVED) in ANSWERS
 
 
 def _why_not(record: Mapping[str, Any], policy: str) -> str:

@@ -1,0 +1,124 @@
+"""People answer proposals from a command line, in kubectl's manner."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from e2e.polling import eventually
+
+if TYPE_CHECKING:
+    from e2e.scene import Scene
+
+#: What kubectl runs for ``kubectl plimsoll``.
+PLUGIN = Path(sys.executable).with_name("kubectl-plimsoll")
+
+
+@pytest.fixture
+def say(scene: Scene, kubeconfig: Path):
+    """Run a command in the scene's namespace: its exit status and what it said."""
+
+    async def run(*words: str, namespace: str = "") -> tuple[int, str]:
+        process = await asyncio.create_subprocess_exec(
+            PLUGIN,
+            *words,
+            *(("--namespace", namespace or scene.name) if "-A" not in words else ()),
+            env={"KUBECONFIG": str(kubeconfig), "COLUMNS": "400", "NO_COLOR": "1"},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        said, _ = await process.communicate()
+        return process.returncode, said.decode()
+
+    return run
+
+
+async def proposals(scene: Scene) -> tuple[str, dict[str, str]]:
+    """Pods of two workloads had better leave a node; the policy, and the record of each workload's pod."""
+    old = await scene.node("old")
+    await scene.scheduling()
+    for app in ("web", "shop"):
+        await scene.deployment(app, 2, labels={"app": app, "set": "all"})
+    await scene.node("new")
+    await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
+    policy = await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints", mode="Approve"))
+    await eventually(scene.phases, lambda phases: phases == ["Planned", "Planned"])
+    found = await scene.records()
+    return policy, {each["spec"]["pod"]["name"].split("-")[0]: each["metadata"]["name"] for each in found}
+
+
+async def answers(scene: Scene) -> dict[str, str]:
+    """What the records of the scene are annotated with, by name."""
+    return {
+        each["metadata"]["name"]: each["metadata"]["annotations"]["plimsoll.dev/approved"]
+        for each in await scene.records()
+        if "plimsoll.dev/approved" in each["metadata"].get("annotations", {})
+    }
+
+
+async def test_one_proposal_is_approved_and_the_rest_rejected(scene: Scene, say) -> None:
+    policy, records = await proposals(scene)
+
+    assert await say("approve", records["web"]) == (
+        0,
+        f"eviction.plimsoll.dev/{records['web']} approved\n",
+    )
+    assert await say("reject", "--all", "--policy", policy) == (
+        0,
+        f"eviction.plimsoll.dev/{records['shop']} rejected\n",
+    )
+
+    async def ends() -> dict[str, str]:
+        return {each["metadata"]["name"]: each["status"]["phase"] for each in await scene.records()}
+
+    expected = {records["web"]: "Settled", records["shop"]: "Cancelled"}
+    await eventually(ends, lambda phases: {name: phases[name] for name in expected} == expected)
+
+
+async def test_a_wrong_name_changes_nothing(scene: Scene, say) -> None:
+    """Also not the records that are named beside it."""
+    _, records = await proposals(scene)
+
+    status, said = await say("approve", records["web"], "nobody")
+    assert status == 1
+    assert said == (
+        f"plimsoll approve: no eviction nobody in namespace {scene.name};"
+        " kubectl get plev -A lists the records\n"
+    )
+    status, said = await say("approve", records["web"], "--policy", "another")
+    assert status == 1
+    assert "is of policy" in said
+    assert await answers(scene) == {}
+
+
+async def test_what_is_over_is_not_answered_again(scene: Scene, say) -> None:
+    _, records = await proposals(scene)
+    assert (await say("reject", *records.values()))[0] == 0
+    await eventually(scene.phases, lambda phases: phases == ["Cancelled", "Cancelled"])
+
+    status, said = await say("approve", records["web"])
+    assert status == 1
+    assert said == (
+        f"plimsoll approve: eviction.plimsoll.dev/{records['web']} is Cancelled:"
+        " only Planned ones wait for an answer\n"
+    )
+    assert await say("approve", "--all") == (0, f"nothing waits for an answer in {scene.name}\n")
+    assert set((await answers(scene)).values()) == {"false"}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("approve",), "name records, or say --all"),
+        (("reject", "some", "--all"), "name records, or say --all"),
+        (("approve", "some", "-A"), "--all-namespaces goes with --all"),
+    ],
+)
+async def test_what_is_not_clear_is_asked_for(say, words: tuple[str, ...], sentence: str) -> None:
+    status, said = await say(*words)
+    assert status == 2
+    assert sentence in said
