@@ -5,6 +5,7 @@ answer is written against the version that was read, so nobody approves what has
 of a bundle are carried out together or not at all, so one name of it answers for all.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +62,7 @@ async def answer(session: Session, question: Question, *, approved: bool) -> Seq
         approved: Yes or no.
 
     Returns:
-        One line a record, as kubectl says it.
+        One line a record, as kubectl says it, and one a bundle that waits for more.
 
     Raises:
         ProposalError: A name is wrong, waits for no answer, or has changed meanwhile.
@@ -86,7 +87,7 @@ async def answer(session: Session, question: Question, *, approved: bool) -> Seq
                 f"{_name(record)} has changed since it was read{done}; look at it, and say it again"
             ) from exc
         lines.append(f"{_name(record)} {'approved' if approved else 'rejected'}")
-    return lines
+    return [*lines, *(_elsewhere(chosen) if approved else ())]
 
 
 async def _records(session: Session, namespace: str) -> Sequence[Mapping[str, Any]]:
@@ -124,6 +125,18 @@ def _chosen(records: Sequence[Mapping[str, Any]], question: Question) -> Sequenc
         record
         for record in waiting
         if record["metadata"]["name"] in named or (_bundle(record) and _bundle(record) in bundles)
+    ]
+
+
+def _elsewhere(chosen: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+    """Of which bundles other namespaces have a part that somebody has to approve, too."""
+    here = Counter(map(_bundle, chosen))
+    moves = {_bundle(record): record["spec"]["bundle"]["moves"] for record in chosen if _bundle(record)}
+    return [
+        f"bundle {bundle} has {count} moves, {here[bundle]} of them here: it waits for the others"
+        f" (kubectl get plev -A -l plimsoll.dev/bundle={bundle})"
+        for bundle, count in moves.items()
+        if here[bundle] < count
     ]
 
 
