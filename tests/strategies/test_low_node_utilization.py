@@ -149,6 +149,23 @@ def test_arguments_that_make_no_sense_are_refused(args, message):
         a_strategy(LowNodeUtilization, **args)
 
 
+COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def test_the_cheapest_leave_an_over_used_node_here():
+    """Upstream knows no deletion cost: the first by name go."""
+    costs = (4, -1, 3, -9, 2)
+    pods = [
+        a_pod(f"p{n}", node="n1", owner="ReplicaSet/web", cpu="700m", annotations={COST: str(cost)})
+        for n, cost in enumerate(costs)
+    ]
+    nodes = [a_node("n1", cpu="4", pods=50), a_node("n2", cpu="4", pods=50)]
+    strategy = a_strategy(LowNodeUtilization, thresholds={"cpu": 30}, targetThresholds={"cpu": 60})
+
+    assert evicted(strategy, a_context(nodes, pods)) == ["p0", "p1"]
+    assert evicted(strategy, a_context(nodes, pods, exact=False)) == ["p3", "p1"]
+
+
 class TestConformance(StrategyConformance):
     """The laws every strategy obeys."""
 

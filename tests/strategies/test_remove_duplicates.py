@@ -123,6 +123,24 @@ def test_a_closed_node_does_not_end_the_others():
     assert [name[:2] for name in names] == ["n0", "n1"]
 
 
+COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def test_the_cheapest_leave_here():
+    """Upstream keeps the first by name, whatever it costs to move it."""
+    pods = [
+        *pods_on("n0", 1, prefix="a-", annotations={COST: "-1"}),
+        *pods_on("n0", 1, prefix="b-", annotations={COST: "5"}),
+        *pods_on("n0", 1, prefix="c-"),
+        *pods_on("n0", 1, prefix="d-", annotations={COST: "9"}),
+    ]
+    nodes = [a_node("n0"), a_node("n1")]
+
+    assert evicted(a_strategy(RemoveDuplicates), a_context(nodes, pods)) == ["c-n0-0", "d-n0-0"]
+    here = evicted(a_strategy(RemoveDuplicates), a_context(nodes, pods, exact=False))
+    assert here == ["c-n0-0", "a-n0-0"]
+
+
 class TestConformance(StrategyConformance):
     """The laws every strategy obeys."""
 

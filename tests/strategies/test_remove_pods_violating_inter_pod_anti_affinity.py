@@ -128,6 +128,21 @@ def test_a_selector_that_means_nothing_is_no_rule():
     assert moved([a_replica("p1", affinity=affinity), a_replica("p2")]) == []
 
 
+COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def test_of_two_that_exclude_one_another_the_cheaper_goes_here():
+    """One of them must; upstream takes the first by name."""
+    pods = [
+        a_replica("p1", labels={"is": "x"}, affinity=against(**{"is": "x"}), annotations={COST: "7"}),
+        a_replica("p2", labels={"is": "x"}, affinity=against(**{"is": "x"})),
+    ]
+    strategy = a_strategy(RemovePodsViolatingInterPodAntiAffinity)
+
+    assert evicted(strategy, a_context([a_node("n1"), a_node("n2")], pods)) == ["p1"]
+    assert evicted(strategy, a_context([a_node("n1"), a_node("n2")], pods, exact=False)) == ["p2"]
+
+
 class TestConformance(StrategyConformance):
     """The laws every strategy obeys."""
 

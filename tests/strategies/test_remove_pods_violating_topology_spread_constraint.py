@@ -219,6 +219,27 @@ def test_malformed_selectors_and_unknown_kinds():
         a_strategy(RemovePodsViolatingTopologySpreadConstraint, constraints=["Never"])
 
 
+COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def test_the_cheapest_of_equal_priority_leave_here():
+    """By the deletion cost that its owner gave each of them."""
+    pods = [
+        a_pod(
+            f"p{number}",
+            node="n0",
+            owner="ReplicaSet/web",
+            labels={"app": "web"},
+            annotations={COST: str(cost)},
+            topologySpreadConstraints=[a_constraint()],
+        )
+        for number, cost in enumerate((3, -2, 8, -7))
+    ]
+    strategy = a_strategy(RemovePodsViolatingTopologySpreadConstraint)
+
+    assert sorted(evicted(strategy, a_context(nodes_of(2), pods, exact=False))) == ["p1", "p3"]
+
+
 class TestConformance(StrategyConformance):
     """The laws every strategy obeys."""
 

@@ -9,7 +9,9 @@ its usage is taken from the source and from the room.
 
 Edges: the room of all destinations is one pool, and is looked at after a pod went, so it may end below 0.
 Source: descheduler v0.36, ``pkg/framework/plugins/nodeutilization``.
-Differs: upstream wants as many tolerations as a destination has taints; the Proven planner does not.
+Differs: of equal pods of a node the Proven planner takes the one first that costs least (deletion cost, not
+serving, restarts, age), upstream any; upstream wants as many tolerations as a destination has taints, the
+Proven planner does not.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from pydantic import Field, StrictFloat, StrictInt, StrictStr
 
 from plimsoll.framework.args import PluginArgs
+from plimsoll.framework.eviction_cost import cheapest_first
 from plimsoll.framework.node_usage import NodeUsage, UsageError, UsageSource
 from plimsoll.framework.strategy import Candidate, Candidates, Verdict
 from plimsoll.framework.strategy_context import StrategyContext
@@ -109,7 +112,7 @@ class Draining:
                 for pod in context.pods(source.name)
                 if self.removable(pod) and context.is_evictable(pod, reason)
             ]
-            pods.sort(key=lambda pod: low_to_high(pod.pod))
+            pods.sort(key=(lambda pod: low_to_high(pod.pod)) if context.is_exact else cheapest_first)
             if not self._go_on(source):
                 continue
             taken = 0

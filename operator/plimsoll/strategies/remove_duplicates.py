@@ -12,7 +12,8 @@ twice; fewer than two possible nodes and nothing happens; cordoned nodes are pos
 looked at.
 Source: descheduler v0.36, ``removeduplicates``.
 Differs: under the Proven planner a node selector term that cannot be read matches no node; upstream
-takes the error for a match.
+takes the error for a match. Of equal pods of a node those stay that cost most to move; upstream keeps the
+first that it sees.
 """
 
 from collections import Counter
@@ -33,6 +34,7 @@ from plimsoll.framework import (
     Verdict,
     untolerated,
 )
+from plimsoll.framework.eviction_cost import eviction_cost
 from plimsoll.framework.node_fit import required_nodes
 from plimsoll.framework.strategy import Candidate, Candidates
 
@@ -71,7 +73,7 @@ class RemoveDuplicates(Strategy):
         duplicates: dict[Kind, dict[str, list[PodInfo]]] = {}
         for name in context.nodes:
             seen: set[tuple[str, ...]] = set()
-            for pod in context.pods(name):
+            for pod in self._in_order(name, suspects, context):
                 identity, kinds = _identity(pod)
                 if suspects.isdisjoint(kinds) or not self._counts(pod, context):
                     continue
@@ -95,6 +97,13 @@ class RemoveDuplicates(Strategy):
                     verdict = yield Candidate(pod, name, reason)
                     if verdict is Verdict.NODE_CLOSED:
                         break
+
+    def _in_order(self, name: str, suspects: set[Kind], context: StrategyContext) -> Iterable[PodInfo]:
+        """The node's pods; of equal ones the first stay, so those that cost more to move come first."""
+        if context.is_exact:
+            return context.pods(name)
+        pods = (pod for pod in context.pods(name) if not suspects.isdisjoint(_identity(pod)[1]))
+        return sorted(pods, key=eviction_cost, reverse=True)
 
     def _suspects(self, context: StrategyContext) -> set[Kind]:
         """Kinds with two pods on some node, evictable or not: evictors need not be asked about others."""

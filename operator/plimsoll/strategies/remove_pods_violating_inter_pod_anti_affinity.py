@@ -10,7 +10,8 @@ Edges: the pod that declares the rule goes, never the one it objects to; pods of
 namespaces) never conflict; on the same node the topology key need not exist; namespace selectors and
 matchLabelKeys are not read; terminating pods still conflict; an accepted candidate conflicts no longer.
 Source: descheduler v0.36, ``removepodsviolatinginterpodantiaffinity``.
-Differs: in nothing.
+Differs: of equal pods the Proven planner proposes the one first that costs least to move (deletion cost, not
+serving, restarts, age).
 """
 
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from plimsoll.framework import (
     Verdict,
     low_to_high,
 )
+from plimsoll.framework.eviction_cost import cheapest_first
 from plimsoll.framework.node_fit import AntiAffinityTerm, anti_affinity_terms
 from plimsoll.framework.strategy import Candidate, Candidates
 
@@ -85,7 +87,7 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
                 for pod in pods:
                     scope[context.node_of(pod)].append(pod)
         for pods in scope.values():
-            pods.sort(key=lambda pod: low_to_high(pod.pod))
+            pods.sort(key=(lambda pod: low_to_high(pod.pod)) if context.is_exact else cheapest_first)
         for name, pods in scope.items():
             node = context.node(name)
             for pod in pods:

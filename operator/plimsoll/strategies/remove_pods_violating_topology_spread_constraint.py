@@ -16,8 +16,9 @@ Edges: only evictable pods count; terminating ones do not; ``minDomains`` is not
 solved one by one against the original placement and their victims add up; pods that fit nowhere count
 as moved.
 Source: descheduler v0.36, ``removepodsviolatingtopologyspreadconstraint``.
-Differs: under the Proven planner all pods count and only evictable ones are proposed, those of the lowest
-priority first, and each constraint is solved with the moves for the constraints before it made.
+Differs: under the Proven planner all pods count and only evictable ones are proposed, those that cost least
+to move first (priority, deletion cost, not serving, restarts, age), and each constraint is solved with the
+moves for the constraints before it made.
 """
 
 import math
@@ -35,6 +36,7 @@ from plimsoll.framework import (
     StrategyKind,
     Verdict,
 )
+from plimsoll.framework.eviction_cost import eviction_cost
 from plimsoll.framework.node_fit import fits_any_other_node
 from plimsoll.framework.spread_constraints import SpreadConstraint, spread_constraints_of
 from plimsoll.framework.strategy import Candidate, Candidates
@@ -184,7 +186,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
             del domains[j][-move:]
             domains[i] += taken
 
-    def _rank(self, pod: PodInfo, context: StrategyContext) -> tuple[bool, bool, bool, int]:
+    def _rank(self, pod: PodInfo, context: StrategyContext) -> tuple[float, ...]:
         """Sort key; the last pods go first."""
         spec = pod.pod.spec
         bound = bool(spec.node_selector) or (
@@ -192,4 +194,4 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
         )
         if context.is_exact:
             return context.is_evictable(pod), not bound, spec.priority is not None, pod.priority
-        return context.is_evictable(pod), not bound, spec.priority is None, -pod.priority
+        return context.is_evictable(pod), not bound, *(-part for part in eviction_cost(pod))
