@@ -172,5 +172,5 @@ async def test_the_status_says_that_moves_wait():
 
     assert (
         scene.statuses.statuses[POLICY]["lastRun"]["message"]
-        == "1 pod considered, 1 wait for approval, 0 refused"
+        == "1 pod considered, 1 wait for approval, 0 stay"
     )

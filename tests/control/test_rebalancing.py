@@ -10,9 +10,9 @@ from plimsoll.control import restraining
 from plimsoll.control.ports import Answer, Verdict
 from plimsoll.framework import ConfigurationError
 from plimsoll.model.decoding import convert
-from plimsoll.model.event import PodAdded, PodUpdated
+from plimsoll.model.event import NodeUpdated, PodAdded, PodUpdated
 from plimsoll.model.workload import PodDisruptionBudget
-from plimsoll.testing.builders import a_pod
+from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClock, settled
 
 OLD = web(1, "bad")
@@ -59,6 +59,24 @@ async def test_a_dry_run_evicts_nothing_and_predicts_once():
 
     assert scene.evictor.evicted == []
     assert scene.phases == [["Predicted"]]
+
+
+async def test_a_prediction_that_a_run_no_longer_makes_is_dropped():
+    """The list of predictions is that of the latest run; one in which a strategy fails takes none back."""
+    scene = Scene()
+    failing = {"name": "RemovePodsViolatingNodeAffinity", "args": {"nodeAffinityType": ["sometimes"]}}
+
+    async with scene.running(a_policy("DryRun")):
+        await scene.run()
+        scene.tell(NodeUpdated(a_node("bad", taints=["broken=yes:NoSchedule"]), a_node("bad")))
+        scene.rebalancers._policies[POLICY] = a_policy("DryRun", strategies=[failing])
+        await scene.run()
+        kept = len(scene.records.documents)
+        scene.rebalancers._policies[POLICY] = a_policy("DryRun")
+        await scene.run()
+
+    assert kept == 1
+    assert scene.records.documents == {}
 
 
 async def test_the_target_is_held_until_the_replacement_is_there():
@@ -420,6 +438,60 @@ def a_record(phase, mode="Enforce", **status):
             else {}
         ),
     }  # fmt: skip
+
+
+def returned(count):
+    """As many moves of web whose replacement came back, the one after the other."""
+    found = []
+    for number in range(count):
+        record = a_record("Returned")
+        record["metadata"]["name"] = f"web-1-{number}"
+        moment = f"2026-01-01T00:00:{number:02}Z"
+        record["status"]["transitions"] = [{"phase": "Returned", "time": moment}]
+        found.append(record)
+    return found
+
+
+async def test_a_suspended_strategy_is_told_until_its_records_are_gone():
+    """After five fruitless moves; with the owner's name and how many."""
+    scene = Scene(*returned(5))
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        told = scene.rebalancers.troubles(POLICY)
+        for document in returned(5):
+            scene.keeper.forget("default", document["metadata"]["name"])
+        await scene.run()
+        forgotten = scene.rebalancers.troubles(POLICY)
+
+    assert told["StrategySuspended"] == (
+        "RemovePodsViolatingNodeTaints leaves ReplicaSet default/web alone: its last 5 moves came to nothing"
+    )
+    assert scene.evictor.evicted == ["web-1"]
+    assert forgotten == {}
+
+
+async def test_no_more_records_are_kept_than_asked_for():
+    """The oldest go first."""
+    scene = Scene(*returned(4))
+
+    async with scene.running(a_policy("DryRun", records={"maxCount": 2})):
+        await scene.run()
+
+    assert len(scene.records.documents) == 2
+    assert all("web-1-0" not in key for key in map(str, scene.records.documents))
+
+
+async def test_a_target_that_another_scheduler_decides_is_called_a_forecast():
+    """Nobody holds it, and nobody promises it."""
+    scene = Scene()
+    scene.rebalancers.profiles = {}
+
+    async with scene.running(a_policy("DryRun")):
+        await scene.run()
+
+    assert scene.record["spec"]["targetNode"] == "good"
+    assert scene.record["status"]["message"] == "expected on good; a forecast, another scheduler places it"
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ async def test_a_run_that_plans_moves_is_an_event_of_its_policy(mode, reason, do
     async with scene.running(policy):
         await scene.run()
 
-    assert told(scene) == [(reason, False, f"1 pod considered, {done}, 0 refused")]
+    assert told(scene) == [(reason, False, f"1 pod considered, {done}, 0 stay")]
     (note,) = [note for note in scene.recorder.notes if note.reason == reason]
     assert note.regarding["apiVersion"] == "plimsoll.dev/v1alpha1"
     assert note.regarding["name"] == POLICY
@@ -100,7 +100,7 @@ async def test_the_message_has_what_strategies_say():
         await scene.run()
 
     assert scene.statuses.statuses[POLICY]["lastRun"]["message"] == (
-        "0 pods considered, 0 are moved, 0 refused; RemovePodsViolatingNodeAffinity could not judge the"
+        "0 pods considered, 0 are moved, 0 stay; RemovePodsViolatingNodeAffinity could not judge the"
         ' cluster: there is no nodeAffinityType "sometimes"; use'
         " requiredDuringSchedulingIgnoredDuringExecution or preferredDuringSchedulingIgnoredDuringExecution;"
         " LowNodeUtilization: all nodes are underutilized, nothing to do here"
@@ -126,3 +126,26 @@ async def test_examples_are_of_as_many_owners_as_there_are():
         "default/db-0 (StatefulSet db)",
         *(f"default/web-{number} (ReplicaSet web)" for number in (1, 3, 4, 5)),
     }
+
+
+async def test_a_pod_that_two_strategies_want_counts_once():
+    """Sixteen pods that stay are not thirty-two."""
+    scene = Scene()
+    scene.tell(PodAdded(web(3, "bad")))
+    wanted = [TAINTS, {"name": "RemovePodsHavingTooManyRestarts", "args": {"podRestartThreshold": 1}}]
+    restarted = a_pod(
+        "web-9",
+        owner="ReplicaSet/web",
+        cpu="100m",
+        node="bad",
+        status={"phase": "Running", "containerStatuses": [{"name": "c", "restartCount": 5}]},
+    )
+    scene.tell(PodAdded(restarted))
+
+    async with scene.running(a_policy(strategies=wanted, limits={"perNamespace": 0})):
+        await scene.run()
+
+    status = scene.statuses.statuses[POLICY]
+    (refused,) = status["counts"]["refused"]
+    assert (refused["reason"], refused["count"]) == ("NamespaceLimit", 3)
+    assert status["lastRun"]["message"] == "3 pods considered, 0 are moved, 3 stay"

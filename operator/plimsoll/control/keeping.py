@@ -191,6 +191,10 @@ class RecordKeeper:
         self._told(record)
         return record
 
+    def key_of(self, move: Move, policy: str, mode: Mode, cycle: str) -> str:
+        """The key of the record that ``open`` writes for a move."""
+        return self._drafted(move, policy, mode, cycle, "").key
+
     async def advance(
         self,
         record: Record,
@@ -320,10 +324,14 @@ class RecordKeeper:
     async def tidy(self, policy: str, retention: RecordRetention) -> None:
         """Delete finished records that are too old or too many, the oldest first."""
         for record in self._superfluous(policy, retention):
-            answer = await self._records.delete(record.namespace, record.name)
-            if answer.verdict in (Verdict.DONE, Verdict.GONE):
-                self.known.pop(record.key, None)
-                self._observer.record_dropped(policy, "retention")
+            await self.drop(record, "retention")
+
+    async def drop(self, record: Record, why: str) -> None:
+        """Delete a finished record."""
+        answer = await self._records.delete(record.namespace, record.name)
+        if answer.verdict in (Verdict.DONE, Verdict.GONE):
+            self.known.pop(record.key, None)
+            self._observer.record_dropped(record.spec.policy, why)
 
     def has_room(self, policy: str, retention: RecordRetention, more: int = 1) -> bool:
         """Whether so many more dry-run records may be written; a record of a real move always may."""

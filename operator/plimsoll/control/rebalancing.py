@@ -34,6 +34,7 @@ from plimsoll.control.ports import (
     Recorder,
     Rollouts,
 )
+from plimsoll.control.predicting import Predictions
 from plimsoll.control.recovering import recover
 from plimsoll.control.remembering import memory_of
 from plimsoll.control.reporting import RunReports, RunTotals
@@ -43,7 +44,7 @@ from plimsoll.control.surging import Surges
 from plimsoll.control.triggering import trigger_of
 from plimsoll.control.verifying import Outcome, Verification
 from plimsoll.engine.cycle import Nominations
-from plimsoll.engine.moves import EvictionPlan, Rebalancing
+from plimsoll.engine.moves import Rebalancing
 from plimsoll.engine.planners import make_plan
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import ConfigurationError, Pod
@@ -88,6 +89,7 @@ class Rebalancers:
     ) -> None:
         self.forecast = forecast
         self.approvals = Approvals(keeper)
+        self._predictions = Predictions(keeper, observer)
         self._collector = Collector(meter, clock)
         self.adopt: Callable[[Record], bool] = lambda _: False
         self.keeper = keeper
@@ -353,7 +355,7 @@ class Rebalancers:
         self._reports.begin(totals)
         await self.keeper.tidy(name, spec.records)
         if spec.mode is Mode.DRY_RUN:
-            await self._predict(policy, made, cycle)
+            await self._predictions.write(made, name, spec.records, cycle)
         elif spec.mode is Mode.APPROVE:
             begun = self._enforcement.under_way()
             dropped = await self.approvals.propose(made.moves, name, spec.records, cycle, begun)
@@ -364,15 +366,6 @@ class Rebalancers:
         await self._reports.end(totals, self._clock.now())
         forbidden = self._surges.trouble if rebalancing.surge else ""
         await self._troubles.look_back(name, memory, made.failures, forbidden)
-
-    async def _predict(self, policy: SchedulingPolicy, made: EvictionPlan, cycle: str) -> None:
-        spec = policy.spec.rebalancing or RebalancingSpec()
-        name = policy.metadata.name
-        for move in made.moves:
-            if self.keeper.has_room(name, spec.records):
-                await self.keeper.open(move, name, Mode.DRY_RUN, cycle)
-            else:
-                self._observer.record_dropped(name, "breaker")
 
     def run_now(self, name: str) -> None:
         """Somebody asks for a run out of turn."""

@@ -145,16 +145,16 @@ def _counted(totals: RunTotals) -> str:
     _, verb = _DONE[_mode(totals)]
     return (
         f"{made.considered} {'pod' if made.considered == 1 else 'pods'} considered,"
-        f" {len(made.moves)} {verb}, {len(made.refused)} refused"
+        f" {len(made.moves)} {verb}, {made.considered - len({each.pod.uid for each in made.moves})} stay"
     )
 
 
 def run_status(totals: RunTotals, next_run: datetime | None) -> dict[str, Any]:
     """The part of a policy's status that its last run determines."""
     made = totals.plan
-    by_reason: dict[str, list[Refused]] = defaultdict(list)
+    by_reason: dict[str, dict[str, Refused]] = defaultdict(dict)  # a pod counts once, whoever wanted it
     for each in made.refused:
-        by_reason[each.refusal.reason].append(each)
+        by_reason[each.refusal.reason].setdefault(each.pod.uid, each)
     status = SchedulingPolicyStatus(
         last_run=LastRun(
             start_time=datetime.fromtimestamp(totals.started, UTC),
@@ -178,12 +178,10 @@ def run_status(totals: RunTotals, next_run: datetime | None) -> dict[str, Any]:
                 Refusal(
                     reason=reason,
                     count=len(found),
-                    message=found[0].refusal.message[:SENTENCE],
-                    examples=_examples(found),
+                    message=next(iter(found.values())).refusal.message[:SENTENCE],
+                    examples=_examples(found.values()),
                 )
-                for reason, found in sorted(by_reason.items(), key=lambda each: (-len(each[1]), each[0]))[
-                    :100
-                ]
+                for reason, found in sorted(by_reason.items(), key=lambda one: (-len(one[1]), one[0]))[:100]
             ),
             planned=len(made.moves),
             evicted=totals.evicted,

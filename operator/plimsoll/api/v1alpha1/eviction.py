@@ -211,6 +211,7 @@ class Eviction(CustomResource):
         scope="Namespaced",
         columns=(
             Column("Pod", ".spec.pod.name", description="Pod that is moved."),
+            Column("Owner", ".spec.owner.name", description="Controller of the pod."),
             Column("From", ".spec.fromNode", description="Node that it ran on."),
             Column("To", ".spec.targetNode", description="Node that was proven to have a place."),
             Column("Landed", ".status.replacement.node", description="Node that the replacement is on."),
@@ -218,7 +219,6 @@ class Eviction(CustomResource):
             Column("Phase", ".status.phase", description="How far the move has come."),
             Column("Age", ".metadata.creationTimestamp", "date"),
             Column("Policy", ".spec.policy", description="Policy that decided it.", priority=1),
-            Column("Owner", ".spec.owner.name", description="Controller of the pod.", priority=1),
             Column(
                 "Surge",
                 ".spec.surge.deployment",

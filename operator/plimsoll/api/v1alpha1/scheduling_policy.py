@@ -34,7 +34,7 @@ class Refusal(Resource):
     """How many candidates were refused for one reason."""
 
     reason: str = Field(min_length=1, max_length=253, description="Why, in one word for machines.")
-    count: int = Field(ge=0, description="Candidates refused for it.")
+    count: int = Field(ge=0, description="Pods refused for it; each once, whichever strategies wanted it.")
     message: str | None = Field(default=None, max_length=1024, description="Why, in a sentence for people.")
     examples: Annotated[tuple[str, ...], Field(max_length=5)] = Field(
         default=(),
