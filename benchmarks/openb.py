@@ -4,10 +4,11 @@
 
 The pods of the list are submitted in order and none is deleted; GPUs are one extended resource in
 thousandths, and a node takes 110 pods. First the scheduler places what it can. Then the strategies work,
-run after run: each move is proved by the planner, made, and pending pods are placed by the scheduler, where
-room was made for them or wherever they fit by then; the cluster is checked against its objects after
-every run. The bound is a linear program over classes of nodes and shapes of pods: no assignment of pods to
-single nodes can pass it, however many moves it takes.
+and at last the planner Optimal for the pods that they leave, run after run: each move is proved by the
+planner, made, and pending pods are placed by the scheduler, where room was made for them or wherever they
+fit by then; the cluster is checked against its objects after every run. The bound is a linear program over
+classes of nodes and shapes of pods: no assignment of pods to single nodes can pass it, however many moves
+it takes.
 """
 
 import argparse
@@ -28,10 +29,10 @@ from rich.table import Table
 
 from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.limits import NO_CEILING, Limits
-from plimsoll.engine.moves import Circumstances, Rebalancing, replacement_of
-from plimsoll.engine.plan import plan
+from plimsoll.engine.moves import Circumstances, Goal, Rebalancing, replacement_of
+from plimsoll.engine.planners import make_plan
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.framework import Cluster, PodInfo, Registry
+from plimsoll.framework import Cluster, Planner, PodInfo, Registry
 from plimsoll.framework.strategy import Strategy
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.pod import PodStatus
@@ -203,6 +204,7 @@ class Experiment:
 
     trace: Trace
     seed: int = 1
+    search: float = 60.0
     moves: int = 0
     stages: list[Stage] = field(default_factory=list)
     cluster: Cluster = field(default_factory=Cluster)
@@ -255,7 +257,7 @@ class Experiment:
         running = msgspec.structs.replace(pod, spec=spec, status=PodStatus(phase="Running"))
         self.cluster.place(self.cluster.templates.info(running), node)
 
-    def run(self, strategies: Sequence[Strategy]) -> int:
+    def run(self, strategies: Sequence[Strategy], planner: Planner) -> int:
         """One cycle: plan, make the moves, place who room was made for, then who fits; the moves made."""
         evictor = EvictorRegistry(EVICTORS).build("DefaultEvictor", {"minReplicas": 0}, "evictor")
         rebalancing = Rebalancing(
@@ -263,8 +265,10 @@ class Experiment:
             evictors=(evictor,),
             profiles={SCHEDULER: self.scheduler.profile},
             limits=Limits(per_workload=NO_CEILING),
+            planner=planner,
+            goal=Goal(seconds=self.search),
         )
-        made = plan(rebalancing, self.cluster, Circumstances(NOW, unplaced=self.pending.values()))
+        made = make_plan(rebalancing, self.cluster, Circumstances(NOW, unplaced=self.pending.values()))
         if made.failures:
             raise RuntimeError(str(made.failures[0]))
         ends = {move.bundle: position for position, move in enumerate(made.moves)}
@@ -283,13 +287,15 @@ class Experiment:
         self.cluster.validate()
         return len(made.moves)
 
-    def stage(self, name: str, work: Sequence[Strategy] | None = None) -> Stage:
+    def stage(
+        self, name: str, work: Sequence[Strategy] | None = None, planner: Planner = Planner.PROVEN
+    ) -> Stage:
         """Submit, or run strategies until they have nothing to propose."""
         start = time.process_time()
         if work is None:
             self.submit()
         else:
-            while moved := self.run(work):
+            while moved := self.run(work, planner):
                 self.moves += moved
         placed = self.cluster.pods.values()
         found = Stage(
@@ -339,6 +345,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=60, help="Of the drawn cluster.")
     parser.add_argument("--pods", type=int, default=330, help="Of the drawn cluster.")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--search", type=float, default=60.0, help="Seconds of Optimal's search, each run.")
     given = parser.parse_args()
 
     trace = (
@@ -346,17 +353,19 @@ def main() -> None:
         if given.trace is None
         else read_trace(given.trace, given.pod_list)
     )
-    experiment = carry_out(trace, given.seed)
+    experiment = carry_out(trace, given.seed, given.search)
     Console(width=110).print(a_table(trace, experiment))
 
 
-def carry_out(trace: Trace, seed: int) -> Experiment:
-    """The scheduler alone, then each strategy until it has nothing to propose."""
-    experiment = Experiment(trace, seed)
+def carry_out(trace: Trace, seed: int, search: float) -> Experiment:
+    """The scheduler alone, then each strategy until it has nothing to propose, then the optimiser."""
+    experiment = Experiment(trace, seed, search)
     registry = StrategyRegistry(IN_TREE)
     experiment.stage("the scheduler alone")
     for name, args in STRATEGIES:
         experiment.stage(f"then {name}", [registry.build(name, args, name)])
+    name, args = ROOM
+    experiment.stage("then the planner Optimal", [registry.build(name, args, name)], Planner.OPTIMAL)
     return experiment
 
 

@@ -23,7 +23,7 @@ def test_room_that_is_made_is_worth_its_moves(openb):
     """The experiment itself refuses moves whose target, or pods whose room, is not feasible."""
     trace = openb.drawn_trace(40, 220, seed=1)
 
-    alone, *later = openb.carry_out(trace, seed=1).stages
+    alone, *later = openb.carry_out(trace, seed=1, search=2.0).stages
 
     bound = openb.upper_bound(trace, of_gpus=True)
     gpus = [stage.gpus for stage in (alone, *later)]

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.engine.moves import Objective
-from plimsoll.engine.optimum import Problem, Solution, Spread, Stock, solve, value_of
+from plimsoll.engine.optimum import solve
+from plimsoll.engine.program import NOWHERE, VIOLATION, Problem, Solution, Spread, Stock, value_of
 
 
 @st.composite
@@ -107,3 +108,47 @@ def test_a_search_without_time_gives_back_what_it_was_given():
 
     assert solve(problem, 0.0, start).value <= value_of(problem, start.leaving, start.arriving)
     assert solve(problem, 10.0).value == 2.0
+
+
+def waiting_for_room(phases=0):
+    """A pod of ten waits for node 0; six leave it for node 1, if five leave that for node 2."""
+    return Problem(
+        requests=np.asarray([[10.0], [6.0], [5.0]]),
+        used=np.asarray([[6.0], [5.0], [5.0]]),
+        allocatable=np.asarray([[10.0], [9.0], [10.0]]),
+        most=np.full((3, 3), 5),
+        stocks=(Stock(0, NOWHERE, 2, 2), Stock(1, 0, 1), Stock(2, 1, 1)),
+        phases=phases,
+    )
+
+
+def test_who_waits_counts_as_wrong_and_moves_for_nothing():
+    """Two wait: 2,000. One gets a place by two moves: 1,000 and the price of both; its own is no move."""
+    problem = waiting_for_room()
+    found = solve(problem, 5.0)
+
+    assert value_of(problem, np.zeros(3, dtype=np.int64), np.zeros((3, 3), dtype=np.int64)) == 2 * VIOLATION
+    assert found.value == found.bound == VIOLATION + 2
+    assert found.leaving.tolist() == [1, 1, 1]
+    assert found.arriving.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+
+
+@pytest.mark.parametrize(("phases", "value"), [(1, 2 * VIOLATION), (2, 2 * VIOLATION), (3, VIOLATION + 2)])
+def test_three_that_wait_for_each_other_take_three_steps(phases, value):
+    """What leaves in a step makes room for the next one only."""
+    assert solve(waiting_for_room(phases), 5.0).value == value
+
+
+@pytest.mark.parametrize(("phases", "moves"), [(0, 2), (3, 0)])
+def test_a_swap_takes_no_number_of_steps(phases, moves):
+    """Two pods that fill their nodes are unwanted there: each would have to go first."""
+    problem = Problem(
+        requests=np.asarray([[3.0], [2.0]]),
+        used=np.asarray([[3.0], [2.0]]),
+        allocatable=np.asarray([[3.0], [3.0]]),
+        most=np.full((2, 2), 5),
+        stocks=(Stock(0, 0, 1, 1), Stock(1, 1, 1, 1)),
+        phases=phases,
+    )
+
+    assert solve(problem, 5.0).moves == moves

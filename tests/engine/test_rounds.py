@@ -8,9 +8,9 @@ import pytest
 from engine.rounds import NOW, PLACE, UNLIMITED, a_policy, live
 from plimsoll.engine.limits import NO_CEILING, Limits
 from plimsoll.engine.moves import Circumstances, Goal, Move, Objective
-from plimsoll.engine.optimum import VIOLATION
 from plimsoll.engine.plan import plan, revalidate
 from plimsoll.engine.planners import make_plan
+from plimsoll.engine.program import VIOLATION
 from plimsoll.engine.upstream_cycle import StrategyProfile, UpstreamPolicy, upstream_cycle
 from plimsoll.framework import Planner
 from plimsoll.model.decoding import convert

@@ -230,4 +230,6 @@ def _optimisation(found: Optimisation | None) -> OptimisationStatus | None:
         moves=found.moves,
         gap_percent=round(100 * found.gap, 1),
         seconds=round(found.seconds, 2),
+        waiting=found.waiting,
+        served=found.served,
     )

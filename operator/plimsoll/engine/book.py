@@ -18,6 +18,7 @@ from plimsoll.engine.moves import (
     Move,
     Rebalancing,
     Refused,
+    is_awaited,
     replacement_of,
     workload_of,
 )
@@ -126,7 +127,7 @@ class Book:
         """
         pod = candidate.pod
         given_back = after.budget if after else ""
-        if pod.uid in self._moved or pod.uid.startswith(REPLACEMENT):
+        if pod.uid in self._moved or is_awaited(pod):
             return Verdict.REFUSED  # strategies see replacements in their new places, before they are there
         hasty = self._hasty(candidate.node, strategy)
         if hasty is not None:
@@ -381,7 +382,7 @@ class Book:
     def may_be_sent(self, pod: PodInfo, node: str, strategy: str) -> bool:
         """Whether a pod may be moved and told where to go: no protection, budget or lesson objects."""
         profile = self._rebalancing.profiles.get(pod.pod.spec.scheduler_name)
-        if profile is None or pod.is_terminating:
+        if profile is None or pod.is_terminating or pod.uid in self._moved or is_awaited(pod):
             return False
         if any(each.places for each in interested(profile.extenders, pod)):
             return False

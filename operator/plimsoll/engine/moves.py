@@ -60,6 +60,8 @@ class Optimisation:
         proven: What the Proven planner's moves come to.
         moves: How many moves lead there; the limits may allow fewer in one cycle.
         seconds: Spent on the search.
+        waiting: Pending pods that fitted nowhere and that a strategy would serve.
+        served: How many pending pods the moves make room for.
     """
 
     objective: Objective
@@ -69,6 +71,8 @@ class Optimisation:
     proven: float
     moves: int
     seconds: float
+    waiting: int = 0
+    served: int = 0
 
     @property
     def gap(self) -> float:
@@ -251,6 +255,11 @@ def replacement_of(pod: PodInfo, cluster: Cluster, node: str = "") -> PodInfo:
         status=PodStatus(phase="Pending"),
     )
     return cluster.templates.info(fresh)
+
+
+def is_awaited(pod: PodInfo) -> bool:
+    """Whether it is a replacement that is not there yet."""
+    return pod.uid.startswith(REPLACEMENT)
 
 
 def workload_of(pod: PodInfo) -> Workload:

@@ -13,12 +13,13 @@
 5. The best of all plans, Proven's and doing nothing among them, is carried out as far as the policy's
    limits allow, and only as far as what is made now lowers the objective by more than its price: so it
    falls from cycle to cycle, and cycles come to an end.
-6. Strategies that make room for pending pods propose then, and each of their bundles is proved as ever.
+6. Strategies that make room for pending pods propose then, and each of their bundles is proved as ever. For
+   the pods that they leave, neighbourhoods are searched (:mod:`plimsoll.engine.neighbourhoods`).
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from plimsoll.engine.aftermath import aftermath
 from plimsoll.engine.book import Book
@@ -31,11 +32,13 @@ from plimsoll.engine.moves import (
     Optimisation,
     Rebalancing,
 )
+from plimsoll.engine.neighbourhoods import Search
 from plimsoll.engine.optimal_problem import Setting, Wish, wishes_of
-from plimsoll.engine.optimum import VIOLATION, Solution, solve, value_of
+from plimsoll.engine.optimum import solve
 from plimsoll.engine.plan import plan
+from plimsoll.engine.program import VIOLATION, Solution, value_of
 from plimsoll.framework import Cluster, PluginError, PodInfo, PodTemplate
-from plimsoll.framework.strategy import Candidate, Verdict
+from plimsoll.framework.strategy import Candidate, ServesPending, Verdict
 
 #: Solve again that often when the filters refuse what the program allowed.
 ROUNDS = 4
@@ -49,7 +52,7 @@ LEAST_GAIN = 1e-6
 def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
     """Plan one cycle; the cluster is only read."""
     goal = rebalancing.goal
-    serving = [each for each in rebalancing.strategies if getattr(each, "serves_pending", False)]
+    serving = [each for each in rebalancing.strategies if isinstance(each, ServesPending)]
     strategies = tuple(each for each in rebalancing.strategies if each not in serving)
     free = replace(rebalancing, strategies=strategies, limits=UNLIMITED, forecast=None)
     proven = plan(free, cluster, circumstances)
@@ -57,7 +60,8 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
     seeds = tuple(move for move in proven.moves if move.target)
     circumstances = replace(circumstances, too_early=_too_early(rebalancing, proven, circumstances))
     wishes = wishes_of(free, cluster, circumstances)
-    setting = Setting.of(free, cluster, circumstances, wishes, seeds)
+    left_alone = {node for _, node in circumstances.too_early}
+    setting = Setting.of(free, Book(free, cluster, circumstances), wishes, seeds, left_alone)
     judge = _Judge(free, cluster, circumstances, setting, wishes)
     before, seeded = judge.value(()), judge.value(seeds)
     plans = [(before, ()), (seeded, seeds)]
@@ -80,12 +84,7 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
     plans.sort(key=lambda each: each[0])
     best_value, best = plans[0]
     made = _first_steps([moves for value, moves in plans if value < before], ended, judge, rebalancing)
-    failures = list(proven.failures)
-    for strategy in serving:  # what they propose is for other pods than those that move: no objective has it
-        try:
-            made.hear(strategy)
-        except PluginError as exc:
-            failures.append(exc)
+    rooms = _make_room(serving, made, rebalancing, goal.seconds - spent)
     optimisation = Optimisation(
         objective=goal.objective,
         before=before,
@@ -93,16 +92,51 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
         bound=_bound(bound + judge.stuck, best_value) if problem.stocks else before,
         proven=seeded,
         moves=len(best),
-        seconds=spent,
+        seconds=spent + rooms.seconds,
+        waiting=rooms.waiting,
+        served=len({move.beneficiary.pod.uid for move in made.moves if move.beneficiary is not None}),
     )
     return EvictionPlan(
         tuple(made.moves),
         (*made.refused, *proven.refused),
-        tuple(failures),
+        (*proven.failures, *rooms.failures),
         proven.classes,
         proven.remarks,
         optimisation,
     )
+
+
+@dataclass(slots=True)
+class _Rooms:
+    """What came of making room for pending pods.
+
+    Attributes:
+        waiting: Pods that fitted nowhere before.
+        seconds: Spent on the search.
+        failures: Strategies that could not say who waits, or what to move.
+    """
+
+    waiting: int = 0
+    seconds: float = 0.0
+    failures: list[PluginError] = field(default_factory=list)
+
+
+def _make_room(
+    serving: Iterable[ServesPending], made: Book, rebalancing: Rebalancing, seconds: float
+) -> _Rooms:
+    """Book what makes room for pending pods: no objective has it, others profit than those that move."""
+    found, known = _Rooms(), set[str]()
+    for strategy in serving:
+        search = Search(made, rebalancing, strategy, seconds - found.seconds)
+        try:
+            known |= {pod.uid for pod in search.waiting()}
+            made.hear(strategy)
+            search.run()
+        except PluginError as exc:
+            found.failures.append(exc)
+        found.seconds = seconds - search.seconds
+    found.waiting = len(known)
+    return found
 
 
 def _too_early(

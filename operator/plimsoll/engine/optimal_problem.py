@@ -1,11 +1,11 @@
-"""A cluster as the program of :mod:`plimsoll.engine.optimum` sees it, and solutions as moves.
+"""A cluster as :mod:`plimsoll.engine.program` sees it, and solutions as moves.
 
 Resources and topology spread are arithmetic in the program; every other filter is asked once for each
 template, on a copy of the cluster without the pods that may move, so that what they block does not count.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -14,7 +14,7 @@ import numpy as np
 from plimsoll.engine.book import Book
 from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.moves import Circumstances, Move, Objective, Rebalancing, replacement_of
-from plimsoll.engine.optimum import Ints, Problem, Solution, Spread, Stock
+from plimsoll.engine.program import NOWHERE, Ints, Problem, Solution, Spread, Stock
 from plimsoll.engine.strategy_run import run_strategy
 from plimsoll.framework import Cluster, PluginError, PodInfo, PodTemplate, Snapshot
 from plimsoll.framework.eviction_cost import eviction_cost
@@ -72,6 +72,33 @@ def wishes_of(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circums
     return wishes
 
 
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """A topology constraint with the pods that it is about, before nodes and templates have numbers."""
+
+    constraint: SpreadConstraint
+    templates: tuple[PodTemplate, ...]
+    sizes: Mapping[str, int]
+    domain_of: Mapping[str, str]
+
+    @property
+    def is_violated(self) -> bool:
+        sizes = self.sizes.values()
+        return bool(sizes) and max(sizes) - min(sizes) > self.constraint.max_skew
+
+    def to_program(self, nodes: Sequence[str], number: Mapping[PodTemplate, int]) -> Spread:
+        domains = {value: at for at, value in enumerate(self.sizes)}
+        return Spread(
+            max_skew=self.constraint.max_skew,
+            sizes=np.asarray(list(self.sizes.values()), dtype=np.int64),
+            domain_of=np.asarray(
+                [domains[self.domain_of[name]] if name in self.domain_of else -1 for name in nodes],
+                dtype=np.int64,
+            ),
+            templates=tuple(number[each] for each in self.templates if each in number),
+        )
+
+
 @dataclass(slots=True)
 class Setting:
     """What the program's indices mean.
@@ -97,41 +124,78 @@ class Setting:
     def of(
         cls,
         rebalancing: Rebalancing,
-        cluster: Cluster,
-        circumstances: Circumstances,
+        book: Book,
         wishes: Mapping[str, Wish],
         seed: Sequence[Move],
+        left_alone: Container[str] = (),
     ) -> Self:
-        """Look at the cluster."""
-        book = Book(rebalancing, cluster, circumstances)
-        nodes = tuple(book.context.nodes)
-        index = {name: at for at, name in enumerate(nodes)}
+        """Look at a cluster; from nodes that are left alone only those go who are wanted elsewhere."""
         spreads = _spreads(rebalancing, book)
-        wanted = {move.pod.template for move in seed if move.target}
-        wanted |= {cluster.pods[uid].template for uid in wishes if uid in cluster.pods}
-        wanted |= {each for spread in spreads if spread.is_violated for each in spread.templates}
+        concerned = None
+        if rebalancing.goal.objective is Objective.FEWEST_VIOLATIONS:
+            pods = book.context.cluster.pods
+            concerned = {move.pod.template for move in seed if move.target}
+            concerned |= {pods[uid].template for uid in wishes if uid in pods}
+            concerned |= {each for spread in spreads if spread.is_violated for each in spread.templates}
+        seeded = {move.pod.uid for move in seed}
+
+        def may_go(pod: PodInfo, node: str) -> bool:
+            if node in left_alone and pod.uid not in seeded and pod.uid not in wishes:
+                return False
+            return (concerned is None or pod.template in concerned) and (
+                pod.uid in seeded or book.may_be_sent(pod, node, _strategy(wishes.get(pod.uid)))
+            )
+
+        return cls._of(rebalancing, book, wishes, tuple(book.context.nodes), may_go, spreads=spreads)
+
+    @classmethod
+    def around(
+        cls, rebalancing: Rebalancing, book: Book, nodes: Sequence[str], waiting: Sequence[PodInfo]
+    ) -> Self:
+        """Look at some nodes and at pods that wait for room there; nobody moves for a pod of lower priority.
+
+        Only requests are arithmetic here: topology constraints are left to the proof.
+        """
+        highest = min(pod.priority for pod in waiting)
+
+        def may_go(pod: PodInfo, node: str) -> bool:
+            return pod.priority <= highest and pod.pod.node_name == node and book.may_be_sent(pod, node, "")
+
+        goal = replace(rebalancing.goal, objective=Objective.FEWEST_VIOLATIONS)
+        return cls._of(replace(rebalancing, goal=goal), book, {}, tuple(nodes), may_go, waiting=waiting)
+
+    @classmethod
+    def _of(
+        cls,
+        rebalancing: Rebalancing,
+        book: Book,
+        wishes: Mapping[str, Wish],
+        nodes: tuple[str, ...],
+        may_go: Callable[[PodInfo, str], bool],
+        *,
+        spreads: Sequence[_Spread] = (),
+        waiting: Iterable[PodInfo] = (),
+    ) -> Self:
+        cluster = book.context.cluster
+        index = {name: at for at, name in enumerate(nodes)}
         stocks: dict[tuple[PodTemplate, str], list[PodInfo]] = defaultdict(list)
         staying = np.zeros(len(nodes), dtype=np.bool_)
-        seeded = {move.pod.uid for move in seed}
-        left_alone = {name for _, name in circumstances.too_early}
         for name in nodes:
             for pod in book.context.pods(name):
-                concerned = rebalancing.goal.objective is not Objective.FEWEST_VIOLATIONS
-                if name in left_alone and pod.uid not in seeded and pod.uid not in wishes:
-                    staying[index[name]] = True
-                elif (concerned or pod.template in wanted) and (
-                    pod.uid in seeded or book.may_be_sent(pod, name, _strategy(wishes.get(pod.uid)))
-                ):
+                if may_go(pod, name):
                     stocks[pod.template, name].append(pod)
                 elif not _is_daemon(pod) and not pod.is_terminating:
                     staying[index[name]] = True
+        for pod in waiting:
+            stocks[pod.template, ""].append(pod)
         templates = tuple(dict.fromkeys(template for template, _ in stocks))
         number = {template: at for at, template in enumerate(templates)}
         listed = []
         for (template, name), pods in stocks.items():
             pods.sort(key=lambda pod: (pod.uid not in wishes, eviction_cost(pod), pod.key))
-            unwanted = sum(pod.uid in wishes for pod in pods)
-            listed.append((Stock(number[template], index[name], len(pods), unwanted), tuple(pods)))
+            unwanted = sum(pod.uid in wishes for pod in pods) if name else len(pods)
+            stock = Stock(number[template], index.get(name, NOWHERE), len(pods), unwanted)
+            listed.append((stock, tuple(pods)))
         amounts = [cluster.requests_row(each.requests) for each in templates]
         requests = np.zeros((len(templates), len(cluster.resources)))
         for at, row in enumerate(amounts):
@@ -156,7 +220,7 @@ class Setting:
             pods=tuple(pods for _, pods in listed),
             default_wish=_default_wish(rebalancing),
             _node=index,
-            _source={pod.uid: nodes[stock.node] for stock, pods in listed for pod in pods},
+            _source={pod.uid: nodes[stock.node] for stock, pods in listed for pod in pods if not stock.waits},
             _stock={(stock.template, stock.node): at for at, (stock, _) in enumerate(listed)},
         )
 
@@ -166,8 +230,8 @@ class Setting:
         return np.zeros(len(self.problem.stocks), dtype=np.int64), np.zeros_like(self.problem.most)
 
     def source_of(self, pod: PodInfo) -> str:
-        """The node that a movable pod is on."""
-        return self._source[pod.uid]
+        """The node that a movable pod is on, "" for one that waits."""
+        return self._source.get(pod.uid, "")
 
     def solution_of(self, moves: Iterable[Move]) -> tuple[Ints, Ints]:
         """What leaves and arrives by these moves."""
@@ -200,33 +264,6 @@ class Setting:
         for template, name in impossible:
             most[number[template], self._node[name]] = 0
         return replace(problem, most=most)
-
-
-@dataclass(frozen=True, slots=True)
-class _Spread:
-    """A topology constraint with the pods that it is about, before nodes and templates have numbers."""
-
-    constraint: SpreadConstraint
-    templates: tuple[PodTemplate, ...]
-    sizes: Mapping[str, int]
-    domain_of: Mapping[str, str]
-
-    @property
-    def is_violated(self) -> bool:
-        sizes = self.sizes.values()
-        return bool(sizes) and max(sizes) - min(sizes) > self.constraint.max_skew
-
-    def to_program(self, nodes: Sequence[str], number: Mapping[PodTemplate, int]) -> Spread:
-        domains = {value: at for at, value in enumerate(self.sizes)}
-        return Spread(
-            max_skew=self.constraint.max_skew,
-            sizes=np.asarray(list(self.sizes.values()), dtype=np.int64),
-            domain_of=np.asarray(
-                [domains[self.domain_of[name]] if name in self.domain_of else -1 for name in nodes],
-                dtype=np.int64,
-            ),
-            templates=tuple(number[each] for each in self.templates if each in number),
-        )
 
 
 def _spreads(rebalancing: Rebalancing, book: Book) -> list[_Spread]:
@@ -282,7 +319,8 @@ def _most(
         if any(pod.uid in wishes and wishes[pod.uid].evenly for pod in pods):
             evenly.add(stock.template)
         for pod in pods:
-            empty.displace(pod.uid)
+            if not stock.waits:
+                empty.displace(pod.uid)
     schedulers: dict[str, Scheduler] = {}
     most = np.zeros((len(templates), len(nodes)), dtype=np.int64)
     shown = _emptiest(cluster, nodes, max(PAIRS // max(len(templates), 1), 1))

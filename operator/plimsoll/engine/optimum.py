@@ -1,8 +1,6 @@
 """The cheapest way to a better placement, as a mixed-integer program, with the bound that proves it.
 
-Pods of one template are interchangeable, so nothing is said of single pods: ``leaving[s]`` of a stock (the
-movable pods of one template on one node) go, ``arriving[t, n]`` pods of template t come to node n, and for
-each template as many arrive as leave. Two integers for each pair, whatever the number of pods.
+Two integers for each pair of template and node, whatever the number of pods (:mod:`plimsoll.engine.program`).
 
 Minimise ``worth of what is wrong + price of a move * moves`` under
 
@@ -15,155 +13,24 @@ and begins with the one given. Requests are scaled to shares of the largest node
 node's room by a millionth: whoever makes the moves asks the scheduler, not this program.
 """
 
-from dataclasses import dataclass, field
-
 import highspy
 import numpy as np
-from numpy.typing import NDArray
 
 from plimsoll.engine.moves import Objective
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-#: What one violation is worth, in moves: any number of moves is cheaper than leaving it.
-VIOLATION = 1000.0
-
-#: What a freed node is worth, in moves.
-NODE = 20.0
-
-
-@dataclass(frozen=True, slots=True)
-class Stock:
-    """The movable pods of one template on one node.
-
-    Attributes:
-        template: Index of the template.
-        node: Index of the node.
-        count: How many pods.
-        unwanted: How many of them somebody wants elsewhere; when any, none may arrive here.
-    """
-
-    template: int
-    node: int
-    count: int
-    unwanted: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A topology spread constraint.
-
-    Attributes:
-        max_skew: By how much a domain may exceed the smallest.
-        sizes: Shape (D,): matching pods in each domain that counts.
-        domain_of: Shape (N,): each node's domain, -1 for none that counts.
-        templates: Indices of the templates whose pods match.
-    """
-
-    max_skew: int
-    sizes: Ints
-    domain_of: Ints
-    templates: tuple[int, ...]
-
-    def excess(self, sizes: Ints) -> int:
-        """Pods beyond what the smallest domain allows, in all domains."""
-        if not len(sizes):
-            return 0
-        return int(np.maximum(sizes - sizes.min() - self.max_skew, 0).sum())
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A placement and what may change in it; T templates, N nodes, R resources.
-
-    Attributes:
-        requests: Shape (T, R): of one pod.
-        used: Shape (N, R): at present.
-        allocatable: Shape (N, R).
-        most: Shape (T, N): pods of the template that may arrive; 0 where the node is not feasible.
-        stocks: What may leave.
-        spreads: Constraints to be kept or mended.
-        objective: What to bring about.
-        move_price: What a move costs, in units of the objective (a violation is worth 1,000 moves, a freed
-            node 20, a percentage point of a node's distance from the mean one).
-        staying: Shape (N,): whether pods stay on the node that keep it from being freed.
-        balanced: Indices of the resources whose use SmallestSpread evens out; none means all.
-    """
-
-    requests: Floats
-    used: Floats
-    allocatable: Floats
-    most: Ints
-    stocks: tuple[Stock, ...]
-    spreads: tuple[Spread, ...] = ()
-    objective: Objective = Objective.FEWEST_VIOLATIONS
-    move_price: float = 1.0
-    staying: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    balanced: tuple[int, ...] = ()
-
-    @property
-    def evened(self) -> list[int]:
-        """Indices of the resources whose use is evened out."""
-        return list(self.balanced) or list(range(self.used.shape[1]))
-
-
-@dataclass(frozen=True, slots=True)
-class Solution:
-    """Who leaves and what arrives where.
-
-    Attributes:
-        leaving: Shape (S,): pods of each stock.
-        arriving: Shape (T, N).
-        value: Of the objective, moves priced.
-        bound: No solution is better than this.
-        seconds: Spent on the search.
-    """
-
-    leaving: Ints
-    arriving: Ints
-    value: float
-    bound: float
-    seconds: float = 0.0
-
-    @property
-    def moves(self) -> int:
-        """How many pods leave."""
-        return int(self.leaving.sum())
-
-    @property
-    def gap(self) -> float:
-        """How far the value may be from the best, as a share of it; 0 is proven best."""
-        return max(self.value - self.bound, 0.0) / max(abs(self.value), 1e-9)
-
-
-def value_of(problem: Problem, leaving: Ints, arriving: Ints, unwanted: int | None = None) -> float:
-    """The objective of a solution, by arithmetic and not by the solver.
-
-    Args:
-        problem: What may change.
-        leaving: Shape (S,).
-        arriving: Shape (T, N).
-        unwanted: How many pods somebody wants elsewhere then; left out, those that somebody wants elsewhere
-            now and that stay.
-    """
-    used = problem.used + arriving.T @ problem.requests
-    wrong = 0
-    for stock, gone in zip(problem.stocks, leaving.tolist(), strict=True):
-        used[stock.node] -= gone * problem.requests[stock.template]
-        wrong += max(stock.unwanted - gone, 0)
-    wrong = wrong if unwanted is None else unwanted
-    for spread in problem.spreads:
-        wrong += spread.excess(_sizes_after(problem, spread, leaving, arriving))
-    value = VIOLATION * wrong + problem.move_price * float(leaving.sum())
-    match problem.objective:
-        case Objective.SMALLEST_SPREAD:
-            value += float(_away(problem, used).mean(axis=1).sum()) * 100
-        case Objective.FEWEST_NODES:
-            value += NODE * float(_occupied(problem, leaving, arriving).sum())
-        case _:
-            pass
-    return value
+from plimsoll.engine.program import (
+    NODE,
+    VIOLATION,
+    Ints,
+    Problem,
+    Solution,
+    Spread,
+    Stock,
+    distances,
+    mean_shares,
+    stays,
+    used_shares,
+    value_of,
+)
 
 
 def solve(problem: Problem, seconds: float, start: Solution | None = None) -> Solution:
@@ -188,44 +55,6 @@ def solve(problem: Problem, seconds: float, start: Solution | None = None) -> So
     return Solution(leaving, arriving, value, min(bound, value), spent)
 
 
-def _sizes_after(problem: Problem, spread: Spread, leaving: Ints, arriving: Ints) -> Ints:
-    sizes = spread.sizes.copy()
-    counted = spread.domain_of >= 0
-    for template in spread.templates:
-        np.add.at(sizes, spread.domain_of[counted], arriving[template, counted])
-    for stock, gone in zip(problem.stocks, leaving, strict=True):
-        if stock.template in spread.templates and spread.domain_of[stock.node] >= 0:
-            sizes[spread.domain_of[stock.node]] -= gone
-    return sizes
-
-
-def _shares(problem: Problem, used: Floats) -> Floats:
-    return used / np.maximum(problem.allocatable, 1e-9)
-
-
-def _mean(problem: Problem) -> Floats:
-    """Shape (R,): the share that all nodes together use; no move changes it."""
-    total: Floats = problem.used.sum(axis=0) / np.maximum(problem.allocatable.sum(axis=0), 1e-9)
-    return total
-
-
-def _away(problem: Problem, used: Floats) -> Floats:
-    """Shape (N, E): each node's distance from the mean, in each evened resource."""
-    away: Floats = np.abs(_shares(problem, used) - _mean(problem))[:, problem.evened]
-    return away
-
-
-def _occupied(problem: Problem, leaving: Ints, arriving: Ints) -> NDArray[np.bool_]:
-    pods = arriving.sum(axis=0)
-    for stock, gone in zip(problem.stocks, leaving, strict=True):
-        pods[stock.node] += stock.count - gone
-    return np.asarray((pods > 0) | _stays(problem), dtype=np.bool_)
-
-
-def _stays(problem: Problem) -> NDArray[np.bool_]:
-    return problem.staying if len(problem.staying) else np.zeros(len(problem.used), dtype=np.bool_)
-
-
 class _Model:
     """The program as HiGHS takes it: columns with bounds and costs, rows of coefficients."""
 
@@ -239,7 +68,9 @@ class _Model:
         self._starts: list[int] = [0]
         self._index: list[int] = []
         self._values: list[float] = []
-        self._leaving = [self._column(each.count, problem.move_price) for each in problem.stocks]
+        self._leaving = [
+            self._column(each.count, 0.0 if each.waits else problem.move_price) for each in problem.stocks
+        ]
         closed = {(each.template, each.node) for each in problem.stocks if each.unwanted}
         self._arriving = {
             (int(t), int(n)): self._column(float(problem.most[t, n]))
@@ -248,6 +79,7 @@ class _Model:
         }
         self._balance()
         self._room()
+        self._order()
         self._violations()
         if problem.objective is Objective.SMALLEST_SPREAD:
             self._distances()
@@ -266,6 +98,11 @@ class _Model:
         self._starts.append(len(self._index))
         self._low.append(low)
         self._high.append(high)
+
+    def _placed(self) -> list[tuple[int, Stock]]:
+        """The columns of pods that leave a node."""
+        pairs = zip(self._leaving, self.problem.stocks, strict=True)
+        return [(column, stock) for column, stock in pairs if not stock.waits]
 
     def _balance(self) -> None:
         """As many pods of a template arrive as leave."""
@@ -286,7 +123,7 @@ class _Model:
         for (template, node), column in self._arriving.items():
             for resource in np.flatnonzero(scaled[template]):
                 found[node][resource][column] = float(scaled[template, resource])
-        for column, stock in zip(self._leaving, problem.stocks, strict=True):
+        for column, stock in self._placed():
             for resource in np.flatnonzero(scaled[stock.template]):
                 found[stock.node][resource][column] = -float(scaled[stock.template, resource])
         return found
@@ -300,6 +137,46 @@ class _Model:
             for resource, terms in enumerate(by_resource):
                 if any(value > 0 for value in terms.values()):
                     self._row(terms, -highspy.kHighsInf, float(room[node, resource]))
+
+    def _order(self) -> None:
+        """Each step: who leaves arrives, beside all that no earlier step has taken away."""
+        problem = self.problem
+        scale = np.maximum(problem.allocatable.max(axis=0), 1e-9)
+        room = np.maximum(problem.allocatable - problem.used, 0.0) / scale
+        scaled = problem.requests / scale
+        templates = {column: template for (template, _), column in self._arriving.items()}
+        templates |= dict(zip(self._leaving, (each.template for each in problem.stocks), strict=True))
+        shares = {
+            column: [
+                (int(resource), float(scaled[each, resource])) for resource in np.flatnonzero(scaled[each])
+            ]
+            for column, each in templates.items()
+        }
+        parts: dict[int, dict[int, float]] = {column: {column: -1.0} for column in shares}
+        taken: list[list[dict[int, float]]] = [[{} for _ in scale] for _ in problem.used]
+        for _ in range(problem.phases):
+            step = {column: self._column(self._upper[column]) for column in shares}
+            for column, part in step.items():
+                parts[column][part] = 1.0
+            terms: list[dict[int, float]] = [{} for _ in problem.requests]
+            for (template, node), column in self._arriving.items():
+                terms[template][step[column]] = -1.0
+                for resource, share in shares[column]:
+                    taken[node][resource][step[column]] = share
+            for column, stock in zip(self._leaving, problem.stocks, strict=True):
+                terms[stock.template][step[column]] = 1.0
+            for each in terms:
+                self._row(each, 0.0, 0.0)
+            for node, by_resource in enumerate(taken):
+                for resource, each in enumerate(by_resource):
+                    if each:
+                        self._row(dict(each), -highspy.kHighsInf, float(room[node, resource]))
+            for column, stock in self._placed():
+                for resource, share in shares[column]:
+                    taken[stock.node][resource][step[column]] = -share
+        if problem.phases:
+            for each in parts.values():
+                self._row(each, 0.0, 0.0)
 
     def _violations(self) -> None:
         """What is unwanted and stays, and what a domain has too many."""
@@ -317,7 +194,7 @@ class _Model:
         for (template, node), column in self._arriving.items():
             if template in members and spread.domain_of[node] >= 0:
                 terms[spread.domain_of[node]][column] = 1.0
-        for column, stock in zip(self._leaving, self.problem.stocks, strict=True):
+        for column, stock in self._placed():
             if stock.template in members and spread.domain_of[stock.node] >= 0:
                 terms[spread.domain_of[stock.node]][column] = -1.0
         smallest = self._column(highspy.kHighsInf, integer=False)
@@ -330,7 +207,7 @@ class _Model:
     def _distances(self) -> None:
         """Percentage points between each node's share and the mean, averaged over the resources."""
         problem = self.problem
-        shares, mean = _shares(problem, problem.used), _mean(problem)
+        shares, mean = used_shares(problem, problem.used), mean_shares(problem)
         scale = np.maximum(problem.allocatable.max(axis=0), 1e-9)
         points = 100.0 / len(problem.evened)
         for node, by_resource in enumerate(self._changes()):
@@ -351,13 +228,13 @@ class _Model:
         terms: list[dict[int, float]] = [{} for _ in problem.used]
         pods = np.zeros(len(problem.used))
         most = np.zeros(len(problem.used))
-        for column, stock in zip(self._leaving, problem.stocks, strict=True):
+        for column, stock in self._placed():
             terms[stock.node][column] = -1.0
             pods[stock.node] += stock.count
         for (template, node), column in self._arriving.items():
             terms[node][column] = 1.0
             most[node] += problem.most[template, node]
-        for node in map(int, np.flatnonzero(~_stays(problem) & (pods + most > 0))):
+        for node in map(int, np.flatnonzero(~stays(problem) & (pods + most > 0))):
             is_open = self._column(1.0, NODE)
             self._row(
                 {**terms[node], is_open: -float(pods[node] + most[node])},
@@ -377,7 +254,7 @@ class _Model:
         columns = np.asarray(solver.getSolution().col_value, dtype=np.float64)
         constant = 0.0
         if self.problem.objective is Objective.FEWEST_NODES:
-            constant = NODE * float(_stays(self.problem).sum())
+            constant = NODE * float(stays(self.problem).sum())
         if self.problem.objective is Objective.SMALLEST_SPREAD:
             constant = self._unmoved_distance()
         bound = float(solver.getInfo().mip_dual_bound) + constant
@@ -392,7 +269,7 @@ class _Model:
     def _unmoved_distance(self) -> float:
         """The part of the objective that no column speaks of: nodes and resources that nothing changes."""
         problem = self.problem
-        distance = _away(problem, problem.used) * 100 / len(problem.evened)
+        distance = distances(problem, problem.used) * 100 / len(problem.evened)
         touched = [
             [bool(by_resource[resource]) for resource in problem.evened] for by_resource in self._changes()
         ]

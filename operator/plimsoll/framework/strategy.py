@@ -130,6 +130,21 @@ class AsksForGain(Protocol):
 
 
 @runtime_checkable
+class ServesPending(Strategy, Protocol):
+    """A strategy that makes room for pending pods: what it proposes is no wish of the pods that move.
+
+    The Optimal planner asks it after it has solved, and goes on with the pods that it leaves.
+    """
+
+    @property
+    def most_moves(self) -> int:
+        """How many pods may move for one that waits."""
+
+    def waiting(self, context: "StrategyContext") -> list[PodInfo]:
+        """Pods that fit nowhere as things are and that it may serve, the most important first."""
+
+
+@runtime_checkable
 class Evictor(Protocol):
     """Says which pods may be evicted at all, whoever asks."""
 

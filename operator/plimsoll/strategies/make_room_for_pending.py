@@ -64,11 +64,17 @@ class MakeRoomForPending(Strategy):
     args_model: ClassVar = MakeRoomForPendingArgs
     planners: ClassVar = frozenset({Planner.PROVEN, Planner.OPTIMAL})
 
-    serves_pending: ClassVar = True
-    """What it proposes is no wish of the pods that move: the Optimal planner asks it after it has solved."""
-
     def __init__(self, args: MakeRoomForPendingArgs) -> None:
         self.args = args
+
+    @property
+    def most_moves(self) -> int:
+        """How many pods may move for one that waits."""
+        return self.args.max_moves_per_pod
+
+    def waiting(self, context: StrategyContext) -> list[PodInfo]:
+        """Pods that fit nowhere, of the highest priority and the largest first."""
+        return [pod for pod in self._waiting(context) if not self._fits(pod, context)]
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """Pending pod by pending pod; siblings of one that cannot be helped are not tried."""

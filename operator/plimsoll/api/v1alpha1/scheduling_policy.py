@@ -76,6 +76,12 @@ class OptimisationStatus(Resource):
         ge=0, description="How far the value may be from the best, 0 when proven best."
     )
     seconds: float = Field(ge=0, description="Spent on the search.")
+    waiting: int = Field(
+        default=0, ge=0, description="Pending pods that fitted nowhere and that a strategy would serve."
+    )
+    served: int = Field(
+        default=0, ge=0, description="How many pending pods the moves of this run make room for."
+    )
 
 
 class LastRun(Resource):
