@@ -9,8 +9,8 @@ from control.test_rooms import BIG, MAKES_ROOM, crowded, on, small
 from plimsoll.control.closing import KEPT_S
 from plimsoll.control.ports import Answer, Verdict
 from plimsoll.control.verifying import PATIENCE_S
-from plimsoll.model.event import PodAdded, PodDeleted, PodUpdated
-from plimsoll.testing.builders import a_pod
+from plimsoll.model.event import NodeAdded, PodAdded, PodDeleted, PodUpdated
+from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import settled
 
 FREE = {"total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%"}
@@ -95,6 +95,25 @@ async def test_what_waits_holds_up_no_other_run():
         await scene.run()
 
     assert "completionTime" in scene.statuses.statuses[POLICY]["lastRun"]
+
+
+async def test_what_waits_counts_as_sent_within_the_minute():
+    """Two went and one will: a later run sends none beyond the three that a minute may see."""
+    scene = Siblings()
+    strategies = [{"name": "ConsolidateNodes"}, {"name": "RemovePodsViolatingNodeTaints"}]
+    policy = a_policy(strategies=strategies, evictor={"minReplicas": 1}, limits={"perMinute": 3})
+
+    async with scene.running(policy):
+        await scene.run()
+        assert len(scene.evictor.evicted) == 2
+        scene.tell(NodeAdded(a_node("bad", taints=["broken=yes:NoSchedule"])), PodAdded(of("late", "bad")))
+        await scene.run()
+        told = scene.statuses.statuses[POLICY]["counts"]["refused"]
+        await scene.clock.advance(61)
+        await scene.run()
+
+    assert "RateLimit" in {each["reason"] for each in told}
+    assert scene.evictor.evicted[2:] == ["late-1"]
 
 
 @pytest.mark.parametrize("what", ["never-ready", "comes-back", "budget", "policy-gone", "stopped-by-restart"])

@@ -138,6 +138,10 @@ class Enforcement:
             if move.pod.uid in work.proposals
         }
 
+    def left(self, name: str) -> int:
+        """How many moves of a policy wait for their turn; its later runs leave room for them."""
+        return sum(len(work.left) for work in self._waiting if work.totals.policy.metadata.name == name)
+
     async def run(self) -> None:
         """Go on with what waits, until cancelled."""
         while True:

@@ -333,9 +333,9 @@ class Rebalancers:
         deployments = await self._surges.deployments() if rebalancing.surge else None
         fork = self._holds.claimed()
         over_for = self._over.get(name, {})
-        circumstances = replace(
-            self._mover.circumstances(name, memory, deployments=deployments), over_for=over_for
-        )
+        around = self._mover.circumstances(name, memory, deployments=deployments)
+        recent = around.recent + self._enforcement.left(name)
+        circumstances = replace(around, over_for=over_for, recent=recent)
         try:
             async with asyncio.timeout(restraining.PLANNING_S):
                 made = await self._computer.compute(lambda: make_plan(rebalancing, fork, circumstances))

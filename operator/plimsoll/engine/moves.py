@@ -128,7 +128,7 @@ class Circumstances:
         in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload uid.
         measurements: Actual usage.
         memory: What past moves teach.
-        recent: Evictions of the policy within the last minute.
+        recent: Evictions of the policy within the last minute, and those that will be sent without a plan.
         over_for: Earlier cycles in a row in which a strategy found a node over-used, by both their names.
         too_early: Strategies and nodes, by name, where that is not often enough in this cycle either; the
             Optimal planner sets it, so that what it looks ahead to is judged alike.
