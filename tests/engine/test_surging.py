@@ -5,16 +5,18 @@ from dataclasses import replace
 import pytest
 
 from engine.moving import NOW, Named, a_profile
-from engine.surging import a_crowded_node, a_deployment, a_replica_set, an_only_pod
+from engine.surging import READY, a_crowded_node, a_deployment, a_replica_set, an_only_pod
 from engine.toys import ALL
 from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.limits import NO_CEILING, Limits
-from plimsoll.engine.moves import Circumstances, Rebalancing
+from plimsoll.engine.moves import Circumstances, Goal, Objective, Rebalancing
 from plimsoll.engine.plan import plan, revalidate
+from plimsoll.engine.planners import make_plan
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.surging import Deployments, Surge
 from plimsoll.framework import NoArgs, Registry
-from plimsoll.framework.strategy import Refusal, StrategyKind
+from plimsoll.framework.strategy import Bundle, Candidate, Refusal, StrategyKind
+from plimsoll.framework.strategy_context import Planner
 from plimsoll.model.decoding import convert
 from plimsoll.model.deployment import SURGED
 from plimsoll.model.storage import PersistentVolumeClaim
@@ -341,3 +343,43 @@ def test_a_later_rollout_of_somebody_else_goes_anywhere():
     cluster = a_crowded_node(old, nodes=[a_node("full", cpu="64"), a_node("idle", cpu="0.5")])
 
     assert Scheduler(a_profile(), cluster).schedule(the_replacement(cluster)).node == "full"
+
+
+# -- with others -------------------------------------------------------------------------------------
+
+
+class SendsAll(Named):
+    """Proposes its pods together, to one node."""
+
+    name = "SendsAll"
+    kind = StrategyKind.BALANCE
+    args_model = NoArgs
+
+    def candidates(self, context):
+        pods = [pod for pod in context.cluster.pods.values() if pod.name in self.names]
+        yield Bundle(tuple(Candidate(pod, context.node_of(pod), "together", "idle") for pod in pods))
+
+
+@pytest.mark.parametrize(("replicas", "moved"), [(1, {"web-1-x", "other"}), (2, set())])
+def test_a_node_with_a_single_replica_can_be_emptied(replicas, moved):
+    """A surge and an eviction in one bundle; where the surge is refused, the other pod stays too."""
+    cluster = a_crowded_node()
+    cluster.place(cluster.templates.info(a_pod("twin", node="idle", owner="Job/other", status=READY)), "idle")
+    limits = Limits(per_workload=NO_CEILING)
+    rebalancing = replace(asked(limits=limits), strategies=(SendsAll("web-1-x", "other"),))
+
+    found = plan(rebalancing, cluster, around(a_deployment(replicas=replicas)))
+
+    assert {move.pod.name for move in found.moves} == moved
+    assert {move.pod.name for move in found.moves if move.surge} == moved & {"web-1-x"}
+
+
+def test_the_optimal_planner_surges_too():
+    """It moves what it may be sent, and that is proved with the pod in place."""
+    rebalancing = asked(planner=Planner.OPTIMAL, goal=Goal(Objective.SMALLEST_SPREAD, seconds=5.0))
+
+    found = make_plan(rebalancing, a_crowded_node(), around(a_deployment()))
+
+    assert [(move.pod.name, move.target, bool(move.surge)) for move in found.moves] == [
+        ("web-1-x", "idle", True)
+    ]
