@@ -81,8 +81,9 @@ audit: $(TOOLS) ## ask for known weaknesses of what the image is made of (needs 
 vectors: $(STAMP) ## decide recorded cases again: VECTORS=<folder> [FAMILY=<name>]
 	$(BIN)/python -m plimsoll.testing.replay $(or $(VECTORS),../shared/vectors) $(if $(FAMILY),--family $(FAMILY))
 
-bench: $(STAMP) ## pods per second of the engine, by workload: ARGS="--nodes 5000 --families basic"
+bench: $(STAMP) ## pods per second of the engine, by workload: ARGS="--nodes 5000 --families basic"; without ARGS also bench-rebalancing
 	$(BIN)/python benchmarks/engine.py $(ARGS)
+	$(if $(ARGS),,$(BIN)/python benchmarks/rebalancing.py --nodes 1000,5000)
 
 bench-e2e: $(STAMP) ## pods bound per second and CPU seconds, end to end: ARGS="--nodes 1000 --kubeconfig FILE"
 	$(BIN)/python benchmarks/end_to_end $(ARGS)
@@ -90,7 +91,7 @@ bench-e2e: $(STAMP) ## pods bound per second and CPU seconds, end to end: ARGS="
 bench-queue: $(STAMP) ## what an event costs while many pods are unschedulable: ARGS="--pods 10000 --events 1000"
 	$(BIN)/python benchmarks/scheduling_queue.py $(ARGS)
 
-bench-rebalancing: $(STAMP) ## seconds of a rebalancing cycle, by strategy: ARGS="--nodes 5000 --pods 100000"
+bench-rebalancing: $(STAMP) ## seconds of a rebalancing cycle, by strategy: ARGS="--nodes 1000,5000"
 	$(BIN)/python benchmarks/rebalancing.py $(ARGS)
 
 bench-openb: $(STAMP) ## what a GPU cluster's pods get before and after room is made: [TRACE=<folder of OpenB>]

@@ -1,11 +1,13 @@
 """What a rebalancing cycle costs: strategies, plan and re-validation, on a cluster out of balance.
 
-    python benchmarks/rebalancing.py --nodes 5000 --pods 100000
+    python benchmarks/rebalancing.py --nodes 1000,5000
 
 Nodes of 16 cores in three zones; pods of twenty replicas an application, thrown on the nodes unevenly; a
 tenth of the applications spreads over zones, a tenth forbids two on a node, a tenth wants ssd. The cluster
-is primed as a running operator's is: its scheduler has placed pods of some applications before. Medians
-of several plans; the last line is the resident memory with everything built.
+is primed as a running operator's is: its scheduler has placed pods of some applications before. CPU
+seconds, medians of several plans, with the limits and the evictor that a policy has by default; the peak
+memory is that of a process with everything built. Each size runs in a process of its own; the last lines
+say how seconds and memory grow with it.
 """
 
 import argparse
@@ -14,7 +16,10 @@ import resource
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
+from itertools import pairwise
+from multiprocessing import get_context
 from typing import Any
 
 from plimsoll.engine.cycle import Scheduler
@@ -112,46 +117,68 @@ def a_policy(names: list[str], profile: Profile) -> Rebalancing:
 
 
 def timed(work: Callable[[], EvictionPlan], repeats: int) -> tuple[EvictionPlan, float]:
-    """The result, and the median of the seconds."""
+    """The result, and the median of the CPU seconds."""
     seconds = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.process_time()
         made = work()
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
     return made, statistics.median(seconds)
 
 
-def main() -> None:
-    """Print one line a strategy, one for all of them, one for re-validation."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--nodes", type=int, default=1000)
-    parser.add_argument("--pods", type=int, default=20_000)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+def measure(nodes: int, pods: int, repeats: int, seed: int) -> tuple[float, float]:
+    """Print one line a strategy, one for all of them, one for re-validation.
 
-    cluster = a_cluster(given.nodes, given.pods, given.seed)
+    Returns:
+        CPU seconds of a cycle with all strategies, and peak MiB.
+    """
+    cluster = a_cluster(nodes, pods, seed)
     defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
     profile = build_profile(ProfileConfig(SCHEDULER), Registry(PLUGINS), defaults)
     scheduler = Scheduler(profile, cluster)
     for pod in list(cluster.pods.values())[: 10 * REPLICAS]:
         scheduler.rank(pod)
     around = Circumstances(now=NOW)
-    print(f"{given.nodes} nodes, {given.pods} pods, median of {given.repeats}")
+    print(f"{nodes} nodes, {pods} pods, median of {repeats}")
     names = [name for name, _ in STRATEGIES]
     for chosen in [[name] for name in names] + [names]:
         policy = a_policy(chosen, profile)
-        made, seconds = timed(lambda policy=policy: plan(policy, cluster, around), given.repeats)
+        made, seconds = timed(lambda policy=policy: plan(policy, cluster, around), repeats)
         label = chosen[0] if len(chosen) == 1 else "all six"
         print(f"{label:45} {seconds:7.3f} s  {len(made.moves):3} moves  {made.refused_by_reason()}")
-    start = time.perf_counter()
+    start = time.process_time()
     for move in made.moves:
         revalidate(move, policy, cluster, around)
-    each = (time.perf_counter() - start) / max(1, len(made.moves))
+    each = (time.process_time() - start) / max(1, len(made.moves))
     print(f"{'re-validating one move':45} {each:7.3f} s")
-    print(f"{'memory':45} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:7.0f} MB")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{'memory':45} {peak:7.0f} MiB", flush=True)
+    return seconds, peak
+
+
+def main() -> None:
+    """Measure each size, then say how it grows."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--nodes", default="1000", help="how many, or several sizes: 1000,5000")
+    parser.add_argument("--pods", type=int, help="of each size; left out, 20 a node")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+
+    found = []
+    for nodes in map(int, given.nodes.split(",")):
+        pods = given.pods if given.pods is not None else REPLICAS * nodes
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+            found.append(
+                (nodes, pods, *process.submit(measure, nodes, pods, given.repeats, given.seed).result())
+            )
+    for (few, fewer, before, small), (many, more, after, large) in pairwise(found):
+        print(
+            f"{few} to {many} nodes, {fewer} to {more} pods:"
+            f" a cycle takes {after / before:.1f} times as long, and {large / small:.1f} times the memory"
+        )
 
 
 if __name__ == "__main__":
