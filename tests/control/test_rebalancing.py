@@ -393,8 +393,9 @@ async def test_evictions_within_a_minute_are_counted_across_runs():
         await scene.run()
         await scene.run()
         assert len(scene.evictor.evicted) == 1
-        told = scene.statuses.statuses[POLICY]["counts"]["refused"]
-        assert [each["reason"] for each in told] == ["RateLimit"]
+        counts = scene.statuses.statuses[POLICY]["counts"]
+        assert counts["planned"] == 0
+        assert [each["reason"] for each in counts["refused"]] == ["RateLimit"]
         await scene.clock.advance(61)
         await scene.run()
 
