@@ -20,13 +20,12 @@ from dataclasses import dataclass
 from pydantic import Field, StrictFloat, StrictInt, StrictStr
 
 from plimsoll.framework.args import PluginArgs
-from plimsoll.framework.eviction_cost import cheapest_first
 from plimsoll.framework.node_usage import NodeUsage, UsageError, UsageSource
 from plimsoll.framework.strategy import Candidate, Candidates, Verdict
 from plimsoll.framework.strategy_context import StrategyContext
+from plimsoll.framework.turns import least_important_first
 from plimsoll.model.node import Node
 from plimsoll.model.pod_info import PodInfo
-from plimsoll.model.priority import low_to_high
 from plimsoll.model.taints import tolerates
 
 Percentages = dict[StrictStr, StrictInt | StrictFloat]
@@ -112,11 +111,10 @@ class Draining:
                 for pod in context.pods(source.name)
                 if self.removable(pod) and context.is_evictable(pod, reason)
             ]
-            pods.sort(key=(lambda pod: low_to_high(pod.pod)) if context.is_exact else cheapest_first)
             if not self._go_on(source):
                 continue
             taken = 0
-            for pod in pods:
+            for pod in least_important_first(pods, context):
                 if self.node_limit is not None and taken >= self.node_limit:
                     break
                 if not self._has_destination(pod, context):

@@ -54,17 +54,24 @@ def _add_positive(total: dict[str, int], quantities: Mapping[str, QuantityValue]
     return positive
 
 
-def low_to_high(pod: Pod) -> tuple[bool, int, int, bool, str]:
-    """Sort key: the pod that may be disturbed first comes first.
+def importance(pod: Pod) -> tuple[bool, int, int, bool]:
+    """Rank of a pod among those that may be disturbed, the first ones first; equal for many.
 
     No priority before any priority, then ascending priority, then quality of service, then pods that do
-    not ask to be spared; what is still equal is told apart by namespace and name, so that the order never
-    depends on the order of arrival.
+    not ask to be spared.
     """
     return (
         pod.spec.priority is not None,
         pod.priority,
         _RANKS[quality_of_service(pod)],
         PREFER_NO_EVICTION in pod.metadata.annotations,
-        pod.key,
     )
+
+
+def low_to_high(pod: Pod) -> tuple[bool, int, int, bool, str]:
+    """Sort key: the pod that may be disturbed first comes first.
+
+    What is of equal importance is told apart by namespace and name, so that the order never depends on
+    the order of arrival.
+    """
+    return (*importance(pod), pod.key)

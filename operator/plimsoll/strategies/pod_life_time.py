@@ -34,6 +34,7 @@ from plimsoll.framework.container_states import (
     waiting_reasons,
 )
 from plimsoll.framework.strategy import Candidate, Candidates
+from plimsoll.framework.turns import in_turn
 
 PHASES = ("Running", "Pending", "Succeeded", "Failed", "Unknown")
 POD_REASONS = ("NodeAffinity", "NodeLost", "Shutdown", "UnexpectedAdmissionError")
@@ -141,7 +142,8 @@ class PodLifeTime(Strategy):
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """All nodes together, the oldest pod first; a closed node does not end it."""
-        found: list[tuple[float, Candidate]] = []
+        found: list[tuple[float, PodInfo]] = []
+        reasons: dict[str, str] = {}
         for name in context.nodes:
             for pod in context.all_pods(name):
                 age = age_s(pod.pod.metadata.creation_timestamp, context.now)
@@ -149,10 +151,10 @@ class PodLifeTime(Strategy):
                     continue
                 reason = self._reason(pod.pod, age)
                 if context.is_evictable(pod, reason) and context.is_movable(pod, reason):
-                    found.append((-age, Candidate(pod, name, reason)))
-        found.sort(key=lambda each: each[0])
-        for _, candidate in found:
-            yield candidate
+                    found.append((-age, pod))
+                    reasons[pod.uid] = reason
+        for pod in in_turn(found, context):
+            yield Candidate(pod, pod.pod.node_name, reasons[pod.uid])
 
     def _matches(self, pod: PodInfo, age: float, context: StrategyContext) -> bool:
         args = self.args

@@ -15,9 +15,10 @@ from typing import ClassVar, Self
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
-from plimsoll.framework import Pod, ScopedArgs, Strategy, StrategyContext, StrategyKind, Verdict
+from plimsoll.framework import Pod, PodInfo, ScopedArgs, Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.container_states import statuses_of, waiting_reasons
 from plimsoll.framework.strategy import Candidate, Candidates
+from plimsoll.framework.turns import in_turn
 
 STATES = ("CrashLoopBackOff", "Running")
 
@@ -57,7 +58,8 @@ class RemovePodsHavingTooManyRestarts(Strategy):
     def candidates(self, context: StrategyContext) -> Candidates:
         """Node by node, the most restarted first."""
         for name in context.nodes:
-            found = []
+            found: list[tuple[int, PodInfo]] = []
+            reasons: dict[str, str] = {}
             for pod in context.all_pods(name):
                 restarts = self._restarts(pod.pod)
                 if restarts < self.args.pod_restart_threshold or not self._in_state(pod.pod):
@@ -68,10 +70,10 @@ class RemovePodsHavingTooManyRestarts(Strategy):
                     and context.is_evictable(pod, reason)
                     and context.is_movable(pod, reason)
                 ):
-                    found.append((-restarts, Candidate(pod, name, reason)))
-            found.sort(key=lambda each: each[0])
-            for _, candidate in found:
-                verdict = yield candidate
+                    found.append((-restarts, pod))
+                    reasons[pod.uid] = reason
+            for pod in in_turn(found, context):
+                verdict = yield Candidate(pod, name, reasons[pod.uid])
                 if verdict is Verdict.NODE_CLOSED:
                     break
 

@@ -26,11 +26,10 @@ from plimsoll.framework import (
     StrategyContext,
     StrategyKind,
     Verdict,
-    low_to_high,
 )
-from plimsoll.framework.eviction_cost import cheapest_first
 from plimsoll.framework.node_fit import AntiAffinityTerm, anti_affinity_terms
 from plimsoll.framework.strategy import Candidate, Candidates
+from plimsoll.framework.turns import least_important_first
 
 
 class Rivals:
@@ -86,11 +85,9 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
             if anti_affinity_terms(pods[0]):
                 for pod in pods:
                     scope[context.node_of(pod)].append(pod)
-        for pods in scope.values():
-            pods.sort(key=(lambda pod: low_to_high(pod.pod)) if context.is_exact else cheapest_first)
         for name, pods in scope.items():
             node = context.node(name)
-            for pod in pods:
+            for pod in least_important_first(pods, context):
                 rival = _rival(pod, node, rivals)
                 if rival is None:
                     continue

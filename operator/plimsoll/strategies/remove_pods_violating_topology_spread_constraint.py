@@ -40,6 +40,7 @@ from plimsoll.framework.eviction_cost import eviction_cost
 from plimsoll.framework.node_fit import fits_any_other_node
 from plimsoll.framework.spread_constraints import SpreadConstraint, spread_constraints_of
 from plimsoll.framework.strategy import Candidate, Candidates
+from plimsoll.framework.turns import in_turn
 
 Population = list[tuple[PodTemplate, list[PodInfo]]]
 """The pods of one namespace that count, template by template."""
@@ -139,8 +140,8 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
         sizes = [len(pods) for pods in domains.values()]
         if max(sizes) - min(sizes) <= constraint.max_skew:
             return []
-        for pods in domains.values():
-            pods.sort(key=lambda pod: self._rank(pod, context))
+        for value, pods in domains.items():
+            domains[value] = in_turn(((self._rank(pod, context), pod) for pod in pods), context)
         ideal = sum(sizes) / len(sizes)
         below = [node.name for node in eligible if len(domains[node.labels[key]]) < ideal]
         values = sorted(domains, key=lambda value: (len(domains[value]), value))
