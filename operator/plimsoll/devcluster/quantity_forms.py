@@ -15,6 +15,7 @@ _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _SUFFIX = {power: suffix for suffix, power in _DECIMAL.items()}
 _BINARY_SUFFIX = {power: suffix for suffix, power in _BINARY.items()}
+_FINEST = -9
 _NANO = Decimal("1e-9")
 
 
@@ -37,7 +38,9 @@ def parsed(text: str) -> tuple[Decimal, str]:
         value, form = number.scaleb(_DECIMAL[suffix]), "decimal"
     else:
         value, form = number.scaleb(int(suffix[1:])), "exponent"
-    return value.quantize(_NANO, rounding=ROUND_UP) if value % _NANO else value, form
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    return value.quantize(_NANO, rounding=ROUND_UP) if exponent < _FINEST else value, form
 
 
 def value(text: str) -> Decimal:
@@ -56,7 +59,15 @@ def canonical(text: str) -> str:
     Raises:
         ValueError: it is none.
     """
-    number, form = parsed(text)
+    return _written(*parsed(text))
+
+
+def written(amount: Decimal, like: str) -> str:
+    """An amount in canonical form, with a suffix of the kind that another quantity has."""
+    return _written(amount, parsed(like)[1])
+
+
+def _written(number: Decimal, form: str) -> str:
     if form == "binary" and -1024 < number < 1024:
         form = "decimal"
     if form == "binary":

@@ -40,7 +40,7 @@ _QUALIFIED_MESSAGE = (
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 )
 _NOT_QUALIFIED = (
-    "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with "
+    "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with "
     "an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' "
     "(e.g. 'example.com/MyName')"
@@ -140,7 +140,7 @@ def metadata_causes(obj: Obj, *, namespaced: bool, name_faults: object = subdoma
     generate = meta.get("generateName") or ""
     if generate:
         # What the server appends is fine; only the prefix is looked at.
-        trimmed = generate.rstrip("-") or "a"
+        trimmed = f"{generate[:-2]}a" if len(generate) > 1 and generate.endswith("-") else generate
         causes += [invalid_value("metadata.generateName", generate, fault) for fault in name_faults(trimmed)]
     if not name:
         causes.append(
@@ -163,21 +163,20 @@ def metadata_causes(obj: Obj, *, namespaced: bool, name_faults: object = subdoma
     return [*causes, *_shared_causes(meta)]
 
 
+def annotation_key_causes(annotations: dict[str, str], at: str) -> list[Cause]:
+    """What is wrong with the keys of annotations, and with how much they are together."""
+    causes = []
+    for key in annotations:
+        causes += [invalid_value(at, key, fault) for fault in qualified_name_faults(key.lower())]
+    if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATIONS_BYTES:
+        told = f"Too long: may not be more than {_ANNOTATIONS_BYTES} bytes"
+        causes.append(Cause(at, told, "FieldValueTooLong"))
+    return causes
+
+
 def _shared_causes(meta: Obj) -> list[Cause]:
     causes = label_causes(meta.get("labels"), "metadata.labels")
-    annotations = meta.get("annotations") or {}
-    for key in annotations:
-        causes += [
-            invalid_value("metadata.annotations", key, fault) for fault in qualified_name_faults(key.lower())
-        ]
-    if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATIONS_BYTES:
-        causes.append(
-            Cause(
-                "metadata.annotations",
-                f"Too long: may not be more than {_ANNOTATIONS_BYTES} bytes",
-                "FieldValueTooLong",
-            )
-        )
+    causes += annotation_key_causes(meta.get("annotations") or {}, "metadata.annotations")
     causes += _owner_causes(meta.get("ownerReferences") or [])
     for finalizer in meta.get("finalizers") or []:
         causes += [
@@ -205,7 +204,7 @@ def _owner_causes(owners: list[Obj]) -> list[Cause]:
         if not owner.get("apiVersion"):
             causes.append(Cause(f"{at}.apiVersion", 'Invalid value: "": version must not be empty'))
         causes += [
-            Cause(f"{at}.{key}", f'Invalid value: "": {key} must not be empty')
+            Cause(f"{at}.{key}", f'Invalid value: "": {"" if key == "uid" else f"{key} "}must not be empty')
             for key in ("kind", "name", "uid")
             if not owner.get(key)
         ]

@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.devcluster import quantity_forms
-from plimsoll.devcluster.copying import copied
-from plimsoll.devcluster.kinds.checks import forbidden, invalid, required
+from plimsoll.devcluster.kinds.checks import forbidden, invalid
 from plimsoll.devcluster.kinds.kind import StatusKind
-from plimsoll.devcluster.kinds.pod_spec import default_requests, default_spec, spec_causes
+from plimsoll.devcluster.kinds.pod_changes import MIRROR, change_causes, mirror_causes, status_causes
+from plimsoll.devcluster.kinds.podspec.checks import annotation_causes, spec_causes
+from plimsoll.devcluster.kinds.podspec.containers import padded_image_causes
+from plimsoll.devcluster.kinds.podspec.defaults import default_pod, default_spec
 from plimsoll.devcluster.statuses import forbidden as refused
 
 if TYPE_CHECKING:
@@ -31,11 +33,6 @@ GATED = {
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
-_UPDATABLE = (
-    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
-    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
-    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
-)
 
 
 def _amounts(resources: Obj, kind: str) -> dict[str, Any]:
@@ -76,8 +73,7 @@ class Pods(StatusKind):
         """Fill in what was left out."""
         spec = obj.setdefault("spec", {})
         default_spec(spec)
-        default_requests(spec)
-        spec.setdefault("enableServiceLinks", True)
+        default_pod(spec)
 
     def prepare_create(self, obj: Obj) -> None:
         """A new pod is pending."""
@@ -104,9 +100,29 @@ class Pods(StatusKind):
     def validate_create(self, obj: Obj) -> list[Cause]:
         """What is wrong with a new pod."""
         spec = obj["spec"]
-        causes = spec_causes(spec)
+        causes = self.spec_causes(obj)
+        if spec.get("ephemeralContainers"):
+            causes.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+        if spec.get("nodeName") and spec.get("schedulingGates"):
+            told = "cannot be set until all schedulingGates have been cleared"
+            causes.append(forbidden("spec.nodeName", told))
         if spec.get("terminationGracePeriodSeconds", 0) < 0:
             spec["terminationGracePeriodSeconds"] = 1
+        return causes
+
+    @staticmethod
+    def spec_causes(obj: Obj) -> list[Cause]:
+        """What is wrong with a pod's spec and with what its annotations say of it."""
+        meta, spec = obj["metadata"], obj["spec"]
+        annotations = meta.get("annotations") or {}
+        causes = annotation_causes(annotations, "metadata.annotations")
+        if MIRROR in annotations and not spec.get("nodeName"):
+            told = "must set spec.nodeName if mirror pod annotation is set"
+            causes.append(invalid(f"metadata.annotations[{MIRROR}]", annotations[MIRROR], told))
+        causes += spec_causes(spec, pod_name=meta.get("name", ""), is_pod=True)
+        for kind in ("containers", "initContainers"):
+            for index, container in enumerate(spec.get(kind) or ()):
+                causes += padded_image_causes(container, f"spec.{kind}[{index}]")
         return causes
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
@@ -115,40 +131,10 @@ class Pods(StatusKind):
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
         """Of a pod's spec hardly anything may change."""
-        before, after = old["spec"], new["spec"]
-        if before == after:
-            return []
-        causes: list[Cause] = []
-        for kind in ("containers", "initContainers"):
-            if len(before.get(kind) or ()) != len(after.get(kind) or ()):
-                return [forbidden(f"spec.{kind}", "pod updates may not add or remove containers")]
-            causes += [
-                required(f"spec.{kind}[{index}].image")
-                for index, container in enumerate(after.get(kind) or ())
-                if not container.get("image")
-            ]
-        deadline, was = after.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
-        if deadline is None and was is not None:
-            causes.append(
-                invalid(
-                    "spec.activeDeadlineSeconds", None, "must not update from a positive integer to nil value"
-                )
-            )
-        elif deadline is not None and not 1 <= deadline < 2**31:
-            causes.append(
-                invalid("spec.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
-            )
-        elif deadline is not None and was is not None and deadline > was:
-            told = "must be less than or equal to previous value"
-            causes.append(invalid("spec.activeDeadlineSeconds", deadline, told))
-        causes += _toleration_changes(after, before)
-        causes += _gate_changes(after, before)
-        if causes:
-            return causes
-        gated = bool(before.get("schedulingGates"))
-        if _what_is_fixed(after, gated=gated) != _what_is_fixed(before, gated=gated):
-            return [forbidden("spec", _UPDATABLE)]
-        return []
+        causes = mirror_causes(new, old)
+        if old["spec"] != new["spec"]:
+            return causes + self.spec_causes(new) + change_causes(new["spec"], old["spec"])
+        return causes + annotation_causes(new["metadata"].get("annotations") or {}, "metadata.annotations")
 
     def prepare_status(self, new: Obj, old: Obj) -> None:
         """Spec, owners and deletion stay; the class of service cannot change."""
@@ -164,15 +150,7 @@ class Pods(StatusKind):
 
     def validate_status(self, new: Obj, old: Obj) -> list[Cause]:
         """What is wrong with a new status."""
-        del old
-        causes: list[Cause] = []
-        status = new.get("status") or {}
-        causes += [
-            required(f"status.conditions[{index}].type")
-            for index, one in enumerate(status.get("conditions") or ())
-            if not one.get("type")
-        ]
-        return causes
+        return status_causes(new, old)
 
     def grace_seconds(self, obj: Obj, requested: int | None) -> int | None:
         """What was asked, or the pod's own; none for a pod that no kubelet runs."""
@@ -263,91 +241,3 @@ def _admit_priority(pod: Obj, api: Api) -> None:
         )
         raise refused(resource, pod["metadata"].get("name", ""), why)
     spec["preemptionPolicy"] = policy
-
-
-def _toleration_changes(after: Obj, before: Obj) -> list[Cause]:
-    def without_seconds(toleration: Obj) -> Obj:
-        return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
-
-    kept = [without_seconds(one) for one in after.get("tolerations") or ()]
-    lost = [
-        one
-        for one in before.get("tolerations") or ()
-        if (without_seconds(one) if one.get("effect") == "NoExecute" else one)
-        not in [*kept, *(after.get("tolerations") or ())]
-    ]
-    if lost:
-        return [
-            forbidden(
-                "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
-            )
-        ]
-    return []
-
-
-def _gate_changes(after: Obj, before: Obj) -> list[Cause]:
-    old = [gate.get("name") for gate in before.get("schedulingGates") or ()]
-    new = [gate.get("name") for gate in after.get("schedulingGates") or ()]
-    added = [name for name in new if name not in old]
-    if added:
-        listed = ", ".join(str(name) for name in added)
-        return [
-            forbidden(
-                "spec.schedulingGates", f"only deletion is allowed, but found new scheduling gates '{listed}'"
-            )
-        ]
-    if not old:
-        return []
-    wanted = after.get("nodeSelector") or {}
-    if any(wanted.get(key) != value for key, value in (before.get("nodeSelector") or {}).items()):
-        told = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-        return [invalid("spec.nodeSelector", wanted, told)]
-    return _narrowed_affinity(after, before)
-
-
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-
-
-def _narrowed_affinity(after: Obj, before: Obj) -> list[Cause]:
-    """A gated pod's required node affinity may be set once, and its terms may only gain expressions."""
-
-    def terms(spec: Obj) -> list[Obj] | None:
-        node = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-        required_terms = node.get(_REQUIRED)
-        return None if required_terms is None else list(required_terms.get("nodeSelectorTerms") or ())
-
-    was, now = terms(before), terms(after)
-    if was is None or was == now:
-        return []
-    at = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
-    if now is None or len(now) != len(was):
-        return [invalid(at, now, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")]
-    for index, (old, new) in enumerate(zip(was, now, strict=True)):
-        for kind in ("matchExpressions", "matchFields"):
-            old_ones, new_ones = old.get(kind) or [], new.get(kind) or []
-            if new_ones[: len(old_ones)] != old_ones or (not old and new):
-                told = "only additions are allowed (no mutations or deletions)"
-                return [invalid(f"{at}[{index}]", new, told)]
-    return []
-
-
-def _what_is_fixed(spec: Obj, *, gated: bool) -> Obj:
-    """A pod's spec without what may change."""
-    left = {
-        key: copied(value)
-        for key, value in spec.items()
-        if key not in ("activeDeadlineSeconds", "tolerations", "schedulingGates")
-    }
-    for kind in ("containers", "initContainers"):
-        for container in left.get(kind) or ():
-            container.pop("image", None)
-    if gated:
-        left.pop("nodeSelector", None)
-        affinity = left.get("affinity") or {}
-        node = affinity.get("nodeAffinity") or {}
-        node.pop(_REQUIRED, None)
-        if not node:
-            affinity.pop("nodeAffinity", None)
-        if not affinity:
-            left.pop("affinity", None)
-    return left

@@ -6,23 +6,25 @@ Source: Kubernetes v1.36 ``pkg/registry/{core,storage}``, ``pkg/apis/{core,stora
 from __future__ import annotations
 
 import base64
-import re
 from typing import TYPE_CHECKING
 
 from plimsoll.devcluster import quantity_forms
-from plimsoll.devcluster.kinds.checks import forbidden, immutable, invalid, one_of, required
+from plimsoll.devcluster.kinds.checks import (
+    config_key,
+    forbidden,
+    immutable,
+    invalid,
+    label_selector,
+    one_of,
+    required,
+    subdomain_name,
+)
 from plimsoll.devcluster.kinds.kind import Kind, StatusKind
-from plimsoll.devcluster.kinds.pod_spec import node_selector_causes
+from plimsoll.devcluster.kinds.podspec.placement import node_selector_causes
 
 if TYPE_CHECKING:
     from plimsoll.devcluster.resources import Obj
     from plimsoll.devcluster.statuses import Cause
-
-_KEY = re.compile(r"[-._a-zA-Z0-9]+")
-_KEY_FAULT = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
-    "'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
-)
 
 
 class KeyedData(Kind):
@@ -33,10 +35,10 @@ class KeyedData(Kind):
     def validate_create(self, obj: Obj) -> list[Cause]:
         """Keys must be keys."""
         return [
-            invalid(f"{field}[{key}]", key, _KEY_FAULT)
+            cause
             for field in self.maps
             for key in obj.get(field) or ()
-            if not _KEY.fullmatch(key) or len(key) > 253 or key in (".", "..")
+            for cause in config_key(f"{field}[{key}]", key)
         ]
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
@@ -83,7 +85,37 @@ def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
+_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_ALONE = "may not use ReadWriteOncePod with other access modes"
+
+
+def claim_causes(spec: Obj, at: str) -> list[Cause]:
+    """What is wrong with the spec of a claim, also of one that a StatefulSet makes."""
+    causes: list[Cause] = []
+    modes = spec.get("accessModes") or []
+    if not modes:
+        causes.append(required(f"{at}.accessModes", "at least 1 access mode is required"))
+    causes += label_selector(spec.get("selector"), f"{at}.selector")
+    causes += _mode_causes(modes, f"{at}.accessModes")
+    size, here = (
+        ((spec.get("resources") or {}).get("requests") or {}).get("storage"),
+        f"{at}.resources[storage]",
+    )
+    if size is None:
+        causes.append(required(here))
+    elif quantity_forms.value(size) <= 0:
+        causes.append(invalid(here, size, "must be greater than zero"))
+    for field in ("storageClassName", "volumeAttributesClassName"):
+        if spec.get(field):
+            causes += subdomain_name(f"{at}.{field}", spec[field])
+    return causes + one_of(f"{at}.volumeMode", spec.get("volumeMode"), ("Block", "Filesystem"))
+
+
+def _mode_causes(modes: list[str], at: str) -> list[Cause]:
+    causes = [cause for mode in modes for cause in one_of(at, mode, _MODES)]
+    if "ReadWriteOncePod" in modes and any(mode in _MODES and mode != "ReadWriteOncePod" for mode in modes):
+        causes.append(forbidden(at, _ALONE))
+    return causes
 
 
 class PersistentVolumeClaims(StatusKind):
@@ -105,18 +137,7 @@ class PersistentVolumeClaims(StatusKind):
 
     def validate_create(self, obj: Obj) -> list[Cause]:
         """Modes and a size are needed."""
-        spec = obj["spec"]
-        causes: list[Cause] = []
-        if not spec.get("accessModes"):
-            causes.append(required("spec.accessModes", "at least 1 access mode is required"))
-        for mode in spec.get("accessModes") or ():
-            causes += one_of("spec.accessModes", mode, _MODES)
-        size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
-        if size is None:
-            causes.append(required("spec.resources[storage]"))
-        elif quantity_forms.value(size) <= 0:
-            causes.append(invalid("spec.resources[storage]", size, "must be greater than zero"))
-        return causes
+        return claim_causes(obj["spec"], "spec")
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
         """Only the size may grow, and the volume's name be set once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from plimsoll.devcluster.kinds.batch import CronJobs, Jobs
 from plimsoll.devcluster.kinds.cluster import Namespaces, Nodes, PriorityClasses
 from plimsoll.devcluster.kinds.events import Events
 from plimsoll.devcluster.kinds.kind import Kind, StatusKind
@@ -17,10 +18,8 @@ from plimsoll.devcluster.kinds.storage import (
     StorageClasses,
 )
 from plimsoll.devcluster.kinds.workloads import (
-    CronJobs,
     DaemonSets,
     Deployments,
-    Jobs,
     ReplicaSets,
     StatefulSets,
 )
