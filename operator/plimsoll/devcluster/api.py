@@ -57,7 +57,6 @@ _SERVERS_OWN = (
     "deletionGracePeriodSeconds",
     "selfLink",
     "resourceVersion",
-    "generation",
 )
 
 
@@ -307,6 +306,8 @@ class Api:
         kind.prepare_create(obj)
         if kind.counts_generation:
             meta["generation"] = 1
+        elif not meta.get("generation"):
+            meta.pop("generation", None)
         kind.admit_create(obj, self)
         causes = metadata_causes(obj, namespaced=resource.namespaced, name_faults=kind.name_faults)
         causes += kind.finalizer_causes(obj)

@@ -15,17 +15,21 @@ from typing import Any
 from kubernetes_asyncio.client import models
 
 from plimsoll.devcluster.schemas import (
+    AMOUNT,
     ANY,
     BOOLEAN,
+    BYTES,
     FALSE_OMITTED,
     INT_OR_STRING,
     INTEGER,
     KEPT_STRING,
+    LONG,
     MICRO_TIME,
     NUMBER,
     QUANTITY,
     STRING,
     TIME,
+    ZERO_LONG_OMITTED,
     ZERO_OMITTED,
     Array,
     Mapping,
@@ -155,6 +159,33 @@ _ZERO_OMITTED = {
     "count",
     "deprecatedCount",
 }
+#: Numbers of 64 bits.
+_LONGS = {
+    "generation",
+    "observedGeneration",
+    "deletionGracePeriodSeconds",
+    "terminationGracePeriodSeconds",
+    "gracePeriodSeconds",
+    "activeDeadlineSeconds",
+    "tolerationSeconds",
+    "runAsUser",
+    "runAsGroup",
+    "fsGroup",
+    "supplementalGroups",
+    "expirationSeconds",
+    "startingDeadlineSeconds",
+    "sizeBytes",
+    "remainingItemCount",
+    "revision",
+}
+_LONGS_IN = {
+    ("V1SleepAction", "seconds"),
+    ("V1NodeSwapStatus", "capacity"),
+    ("V1LinuxContainerUser", "gid"),
+    ("V1LinuxContainerUser", "uid"),
+}
+#: Maps of bytes.
+_BYTES = {("V1ConfigMap", "binaryData"), ("V1Secret", "data")}
 _ZERO_OMITTED_IN = {
     ("V1DeploymentStatus", "replicas"),
     ("V1DeploymentStatus", "availableReplicas"),
@@ -206,8 +237,14 @@ def _node(model: str, name: str, kind: str) -> Node:
         return _array(model, name, found[1])
     if found := re.fullmatch(r"dict\(str, (.*)\)", kind):
         if found[1] == "str" and name in _QUANTITY_MAPS and model.startswith(_QUANTITY_MODELS):
-            return Mapping(QUANTITY)
-        inner = KEPT_STRING if found[1] == "str" else _node(model, "", found[1])
+            return Mapping(AMOUNT)
+        inner = (
+            BYTES
+            if (model, name) in _BYTES
+            else KEPT_STRING
+            if found[1] == "str"
+            else _node(model, "", found[1])
+        )
         return Mapping(inner, atomic=(model, name) in _ATOMIC_MAPS)
     if hasattr(models, kind):
         return _of(kind)
@@ -216,7 +253,7 @@ def _node(model: str, name: str, kind: str) -> Node:
 
 def _array(model: str, name: str, item: str) -> Array:
     keys, merge_key = _KEYED.get((model, name)) or _KEYED.get(("*", name)) or ((), "")
-    items = KEPT_STRING if item == "str" else _node(model, "", item)
+    items = KEPT_STRING if item == "str" else _node(model, name if item == "int" else "", item)
     in_set = (model, name) in _SETS
     defaults: dict[str, Any] = {"protocol": "TCP"} if "protocol" in keys else {}
     return Array(
@@ -232,7 +269,9 @@ def _scalar(model: str, name: str, kind: str) -> Node:
         case "str":
             return QUANTITY if at in _QUANTITIES else KEPT_STRING if name in _EMPTY_KEPT else STRING
         case "int":
-            return ZERO_OMITTED if name in _ZERO_OMITTED or at in _ZERO_OMITTED_IN else INTEGER
+            if name in _ZERO_OMITTED or at in _ZERO_OMITTED_IN:
+                return ZERO_LONG_OMITTED if name in _LONGS else ZERO_OMITTED
+            return LONG if name in _LONGS or at in _LONGS_IN else INTEGER
         case "bool":
             return FALSE_OMITTED if name in _FALSE_OMITTED or at in _READ_ONLY else BOOLEAN
         case "float":

@@ -15,7 +15,8 @@ _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _SUFFIX = {power: suffix for suffix, power in _DECIMAL.items()}
 _BINARY_SUFFIX = {power: suffix for suffix, power in _BINARY.items()}
-_FINEST = -9
+_FINEST, _COARSEST = -9, -3
+_MILLI = Decimal("1e-3")
 _NANO = Decimal("1e-9")
 
 
@@ -60,6 +61,19 @@ def canonical(text: str) -> str:
         ValueError: it is none.
     """
     return _written(*parsed(text))
+
+
+@lru_cache(maxsize=4096)
+def in_thousandths(text: str) -> str:
+    """The canonical form of a quantity, rounded up to thousandths.
+
+    Raises:
+        ValueError: it is none.
+    """
+    number, form = parsed(text)
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int)
+    return _written(number.quantize(_MILLI, rounding=ROUND_UP) if exponent < _COARSEST else number, form)
 
 
 def written(amount: Decimal, like: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.devcluster import quantity_forms, time_forms
+from plimsoll.devcluster import byte_forms, quantity_forms, time_forms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,18 +107,38 @@ class Scalar(Node):
         return value
 
 
+def _within(bits: int) -> Callable[[Any], Any]:
+    """Makes sure of a number that it fits into a type of Go."""
+
+    def checked(value: int) -> int:
+        if not -(1 << bits - 1) <= value < 1 << bits - 1:
+            raise ValueError(f"cannot unmarshal number {value} into Go value of type int{bits}")
+        return value
+
+    return checked
+
+
 STRING: Final = Scalar("string", (str,), omits="")
 KEPT_STRING: Final = Scalar("string", (str,))
-INTEGER: Final = Scalar("int64", (int,))
-ZERO_OMITTED: Final = Scalar("int32", (int,), omits=0)
+INTEGER: Final = Scalar("int32", (int,), convert=_within(32))
+LONG: Final = Scalar("int64", (int,), convert=_within(64))
+ZERO_OMITTED: Final = Scalar("int32", (int,), omits=0, convert=_within(32))
+ZERO_LONG_OMITTED: Final = Scalar("int64", (int,), omits=0, convert=_within(64))
 NUMBER: Final = Scalar("float64", (int, float))
 BOOLEAN: Final = Scalar("bool", (bool,))
 FALSE_OMITTED: Final = Scalar("bool", (bool,), omits=False)
-TIME: Final = Scalar("v1.Time", (str,), omits="", convert=time_forms.seconds)
-MICRO_TIME: Final = Scalar("v1.MicroTime", (str,), omits="", convert=time_forms.micros)
+TIME: Final = Scalar("v1.Time", (str,), convert=time_forms.seconds)
+MICRO_TIME: Final = Scalar("v1.MicroTime", (str,), convert=time_forms.micros)
+BYTES: Final = Scalar("[]uint8", (str,), convert=byte_forms.checked)
 QUANTITY: Final = Scalar(
     "resource.Quantity", (str, int, float), convert=lambda value: quantity_forms.canonical(str(value))
 )
+#: An amount in a list of resources, which is in thousandths at the finest.
+AMOUNT: Final = Scalar(
+    "resource.Quantity", (str, int, float), convert=lambda value: quantity_forms.in_thousandths(str(value))
+)
+#: What null stands for as a value of a map.
+_ZEROS: Final[dict[Node, Any]] = {KEPT_STRING: "", AMOUNT: "0"}
 INT_OR_STRING: Final = Scalar("intstr.IntOrString", (int, str))
 
 
@@ -189,7 +209,7 @@ class Mapping(Node):
         node, result = self.values, {}
         for key, item in value.items():
             before = len(strays)
-            stored = "" if item is None and node is KEPT_STRING else node.taken(item, strays)
+            stored = _ZEROS[node] if item is None and node in _ZEROS else node.taken(item, strays)
             if len(strays) > before:
                 strays[before:] = [joined(key, stray) for stray in strays[before:]]
             if stored is not ABSENT:

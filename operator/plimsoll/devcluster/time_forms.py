@@ -9,12 +9,44 @@ _SECONDS = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\dZ")
 _MICROS = re.compile(r"[^.]*\.\d{6}(Z|[+-]\d\d:\d\d)")
 
 
+_FORM = "2006-01-02T15:04:05Z07:00"
+#: The parts of Go's form, what of a text each takes, and how Go calls it.
+_PARTS = (
+    (r"\d{4}", "2006"),
+    ("-", "-"),
+    (r"\d\d", "01"),
+    ("-", "-"),
+    (r"\d\d", "02"),
+    ("T", "T"),
+    (r"\d\d", "15"),
+    (":", ":"),
+    (r"\d\d", "04"),
+    (":", ":"),
+    (r"\d\d(\.\d+)?", "05"),
+    (r"Z|[+-]\d\d:\d\d", "Z07:00"),
+)
+
+
+def _fault(text: str) -> str:
+    """Where a text ceases to be a time."""
+    end = 0
+    for pattern, name in _PARTS:
+        found = re.compile(pattern).match(text, end)
+        if found is None:
+            return f'cannot parse "{text[end:]}" as "{name}"'
+        end = found.end()
+    return f'extra text: "{text[end:]}"' if end < len(text) else "day out of range"
+
+
 def _read(text: str) -> dt.datetime:
     # Go accepts any number of decimals, Python no more than six.
     shortened = re.sub(r"(\.\d{6})\d+", r"\1", text)
-    moment = dt.datetime.fromisoformat(shortened)
-    if moment.tzinfo is None or "T" not in text.upper():
-        raise ValueError(f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse')
+    try:
+        moment = dt.datetime.fromisoformat(shortened)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None or "T" not in text:
+        raise ValueError(f'parsing time "{text}" as "{_FORM}": {_fault(text)}')
     return moment.astimezone(dt.UTC)
 
 

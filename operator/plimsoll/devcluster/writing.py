@@ -228,7 +228,9 @@ def _object(value: Any, resource: Resource) -> Obj:
             f'{given[1]} in version "{given[0]}" cannot be handled as a {resource.kind}: '
             f"expected {resource.api_version}, Kind={resource.kind}"
         )
-    if not isinstance(value.setdefault("metadata", {}), dict):
+    if value.get("metadata") is None:
+        value["metadata"] = {}
+    if not isinstance(value["metadata"], dict):
         raise bad_request("metadata must be an object")
     return value
 
@@ -256,7 +258,7 @@ def _create_or_update(api: Api, target: Target, verb: str, sent: Sent, how: Writ
     given = meta.pop("managedFields", None)
     warnings += kind.warnings(obj)
     if verb == "create":
-        if meta.get("resourceVersion"):
+        if meta.get("resourceVersion") and not how.dry_run:
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         return Written(api.create_owned(resource, obj, how), 201, resource, warnings)
     if not meta.get("name"):

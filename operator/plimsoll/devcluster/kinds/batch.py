@@ -207,6 +207,8 @@ class Jobs(StatusKind):
             hostname = f"{meta.get('name', '')}-{last}"
             told = f"will not able to create pod with invalid DNS label: {hostname}"
             causes += [invalid("metadata.name", meta.get("name", ""), told)] if label_faults(hostname) else []
+        if not causes and not meta.get("labels"):
+            meta["labels"] = dict(spec["template"]["metadata"].get("labels") or {})
         return causes
 
     @staticmethod

@@ -1,6 +1,6 @@
-"""Namespaces, Nodes and PriorityClasses.
+"""Namespaces and PriorityClasses.
 
-Source: Kubernetes v1.36 ``pkg/registry/core/{namespace,node}``, ``pkg/registry/scheduling``,
+Source: Kubernetes v1.36 ``pkg/registry/core/namespace``, ``pkg/registry/scheduling``,
 ``pkg/apis/*/validation``.
 """
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from plimsoll.devcluster.copying import copied
 from plimsoll.devcluster.deleting import wire_time
-from plimsoll.devcluster.kinds.checks import duplicate, forbidden, immutable, invalid, one_of, required
+from plimsoll.devcluster.kinds.checks import forbidden, immutable, invalid, one_of
 from plimsoll.devcluster.kinds.kind import Kind, StatusKind
-from plimsoll.devcluster.kinds.metadata import label_faults, label_value_faults, qualified_name_faults
+from plimsoll.devcluster.kinds.metadata import BUILT_IN_FINALIZERS, label_faults
 from plimsoll.devcluster.statuses import StatusError
 
 if TYPE_CHECKING:
@@ -46,6 +46,15 @@ class Namespaces(StatusKind):
         if "kubernetes" not in finalizers:
             finalizers.append("kubernetes")
         obj["status"] = {"phase": "Active"}
+
+    def validate_create(self, obj: Obj) -> list[Cause]:
+        """Its own finalizers say whose they are, too."""
+        told = "name is neither a standard finalizer name nor is it fully qualified"
+        return [
+            invalid("spec.finalizers", one, told)
+            for one in obj["spec"]["finalizers"]
+            if "/" not in one and one not in BUILT_IN_FINALIZERS
+        ]
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
         """Finalizers and status have subresources of their own."""
@@ -81,73 +90,6 @@ class Namespaces(StatusKind):
     def fields(self, obj: Obj) -> dict[str, str]:
         """As upstream."""
         return {"status.phase": (obj.get("status") or {}).get("phase", "")}
-
-
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-
-
-class Nodes(StatusKind):
-    """Nodes: a kubelet registers one together with its status."""
-
-    counts_generation = False
-
-    def default(self, obj: Obj) -> None:
-        """Allocatable is capacity where nothing else is said."""
-        spec = obj.setdefault("spec", {})
-        if spec.get("podCIDR") and (spec.get("podCIDRs") or [""])[0] != spec["podCIDR"]:
-            spec["podCIDRs"] = [spec["podCIDR"]]
-        status = obj.setdefault("status", {})
-        if status.get("capacity") and not status.get("allocatable"):
-            status["allocatable"] = dict(status["capacity"])
-
-    def prepare_create(self, obj: Obj) -> None:
-        """Status stays as the kubelet sent it."""
-
-    def validate_create(self, obj: Obj) -> list[Cause]:
-        """Taints must be taints."""
-        return _taint_causes(obj["spec"].get("taints") or [])
-
-    def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """Ranges of addresses and the provider's name are set once."""
-        causes = _taint_causes(new["spec"].get("taints") or [])
-        if old["spec"].get("podCIDRs") and new["spec"].get("podCIDRs") != old["spec"]["podCIDRs"]:
-            causes.append(
-                forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid')
-            )
-        if old["spec"].get("providerID") and new["spec"].get("providerID") != old["spec"]["providerID"]:
-            causes.append(
-                forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid')
-            )
-        return causes
-
-    def field_labels(self) -> frozenset[str]:
-        """As upstream."""
-        return frozenset(("spec.unschedulable",))
-
-    def fields(self, obj: Obj) -> dict[str, str]:
-        """As upstream."""
-        return {"spec.unschedulable": "true" if (obj.get("spec") or {}).get("unschedulable") else "false"}
-
-
-def _taint_causes(taints: list[Obj]) -> list[Cause]:
-    causes: list[Cause] = []
-    seen: set[tuple[str, str]] = set()
-    for index, taint in enumerate(taints):
-        at = f"metadata.taints[{index}]"  # upstream says metadata, although it is spec
-        key, effect = taint.get("key", ""), taint.get("effect", "")
-        causes += [invalid(f"{at}.key", key, fault) for fault in qualified_name_faults(key)]
-        causes += [
-            invalid(f"{at}.value", taint.get("value"), fault)
-            for fault in label_value_faults(taint.get("value", ""))
-        ]
-        if not effect:
-            causes.append(required(f"{at}.effect"))
-        else:
-            causes += one_of(f"{at}.effect", effect, _EFFECTS)
-        if (key, effect) in seen:
-            causes.append(duplicate(at, taint))
-        seen.add((key, effect))
-    return causes
 
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000

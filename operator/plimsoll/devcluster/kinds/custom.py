@@ -108,6 +108,7 @@ class CustomKind(Kind):
 
     counts_generation = True
     qualified_finalizers = False
+    warns_of_finalizers = True
     unconditional_update = False
 
     def __init__(self, definition: Obj) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.devcluster.kinds.checks import immutable, invalid, required
 from plimsoll.devcluster.kinds.kind import Kind
-from plimsoll.devcluster.kinds.metadata import path_segment_faults
+from plimsoll.devcluster.kinds.metadata import path_segment_faults, qualified_name_faults
 
 if TYPE_CHECKING:
     from plimsoll.devcluster.resources import Obj
@@ -27,6 +27,7 @@ _NAMES = {
     "lastTimestamp": "deprecatedLastTimestamp",
     "reportingComponent": "reportingController",
 }
+_LONGEST_TEXT, _LONGEST_MESSAGE = 128, 1024
 _OLD_NAMES = {new: old for old, new in _NAMES.items()}
 
 
@@ -42,6 +43,7 @@ class Events(Kind):
     """Events of either group."""
 
     creates_on_update = True
+    qualified_finalizers = False
 
     def __init__(self, *, new: bool = False) -> None:
         self._new = new
@@ -52,49 +54,66 @@ class Events(Kind):
         return path_segment_faults(name)
 
     def default(self, obj: Obj) -> None:
-        """The object it is about is in the event's namespace, of v1 where nothing is said."""
-        if not self._new:
-            obj.setdefault("involvedObject", {})
+        """Some fields are always there, if only as nothing."""
+        if self._new:
+            obj.setdefault("deprecatedSource", {})
+            return
+        obj.setdefault("involvedObject", {})
+        obj.setdefault("source", {})
+        obj.setdefault("reportingComponent", "")
+        obj.setdefault("reportingInstance", "")
 
     def validate_create(self, obj: Obj) -> list[Cause]:
         """Those of events.k8s.io must say who reports what and when; those of v1 may be older."""
+        causes = self._shared_causes(obj)
+        return causes + self._modern_causes(obj) if self._new else causes
+
+    def _shared_causes(self, obj: Obj) -> list[Cause]:
+        """What holds in both groups; what has a time of its own says also who reports it."""
         namespace = obj["metadata"].get("namespace", "")
-        about = obj.get(self._about) or {}
-        causes: list[Cause] = []
-        expected = about.get("namespace") or "default"
-        if namespace != expected:
-            told = "does not match event.namespace"
-            causes.append(invalid("involvedObject.namespace", about.get("namespace", ""), told))
-        modern = self._new
-        if not modern:
-            return causes
+        about = (obj.get(self._about) or {}).get("namespace", "")
+        told = "does not match event.namespace"
+        mismatch = [invalid("involvedObject.namespace", about, told)]
         if not obj.get("eventTime"):
-            causes.append(required("eventTime"))
-        return causes + self._modern_causes(obj)
+            return mismatch if namespace != (about or "default") else []
+        causes = mismatch if not about and namespace not in ("default", "kube-system") else []
+        at = "reportingController" if self._new else "reportingComponent"
+        reporter, message = obj.get(at, ""), obj.get("note" if self._new else "message", "")
+        if not reporter:
+            causes.append(required(at))
+        causes += [invalid(at, reporter, fault) for fault in qualified_name_faults(reporter)]
+        for field in ("reportingInstance", "action", "reason"):
+            text = obj.get(field, "")
+            if not text:
+                causes.append(required(field))
+            if len(text) > _LONGEST_TEXT:
+                causes.append(invalid(field, "", f"can have at most {_LONGEST_TEXT} characters"))
+        if len(message.encode()) > _LONGEST_MESSAGE:
+            causes.append(invalid("message", "", f"can have at most {_LONGEST_MESSAGE} characters"))
+        return causes
 
     @staticmethod
     def _modern_causes(obj: Obj) -> list[Cause]:
-        causes = [
-            required(field)
-            for field in ("reportingController", "reportingInstance", "action", "reason")
-            if not obj.get(field)
-        ]
+        causes = [] if obj.get("eventTime") else [required("eventTime")]
         if obj.get("type") not in ("Normal", "Warning"):
-            causes.append(invalid("type", obj.get("type", ""), "has invalid value: "))
-        if len(obj.get("note", "").encode()) > 1024:
-            causes.append(invalid("message", "", "can have at most 1024 bytes"))
-        causes += [
-            invalid(field, obj[field], "can have at most 128 bytes")
-            for field in ("reason", "action", "reportingInstance")
-            if len(obj.get(field, "")) > 128
+            causes.append(invalid("type", "", "has invalid value: "))
+        series = obj.get("series")
+        if series is not None and series.get("count", 0) < 2:
+            causes.append(invalid("series.count", "", "should be at least 2"))
+        if series is not None and not series.get("lastObservedTime"):
+            causes.append(required("series.lastObservedTime"))
+        fields = ("FirstTimestamp", "LastTimestamp", "Count", "Source")
+        return causes + [
+            invalid(_OLD_NAMES[f"deprecated{field}"], "", "needs to be unset")
+            for field in fields
+            if obj.get(f"deprecated{field}")
         ]
-        return causes
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
         """Only the series counts on; in v1 most may change."""
+        causes = self._shared_causes(new)
         if not self._new:
-            return []
-        causes: list[Cause] = []
+            return causes
         for field in ("regarding", "related", "reason", "action", "type", "eventTime", "reportingController"):
             causes += immutable(_OLD_NAMES.get(field, field), new.get(field), old.get(field))
         return causes + immutable("message", new.get("note"), old.get("note"))

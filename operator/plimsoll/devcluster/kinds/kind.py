@@ -81,12 +81,14 @@ class Kind:
         taken.setdefault("metadata", {})
         return taken, strays
 
-    #: Whether finalizers must say whose they are; custom resources are only warned.
+    #: Whether finalizers must say whose they are.
     qualified_finalizers = True
+    #: Whether clients are warned of finalizers that do not.
+    warns_of_finalizers = False
 
     def warnings(self, obj: Obj) -> list[str]:
         """What a client is warned about, although the write is let through."""
-        if self.qualified_finalizers:
+        if not self.warns_of_finalizers:
             return []
         return [
             f'metadata.finalizers: "{one}": prefer a domain-qualified finalizer name '

@@ -51,7 +51,7 @@ _VALUE_MESSAGE = (
     "for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
 _ANNOTATIONS_BYTES = 256 * 1024
-_BUILT_IN_FINALIZERS = (
+BUILT_IN_FINALIZERS = (
     "orphan",
     "foregroundDeletion",
     "kubernetes",
@@ -160,6 +160,10 @@ def metadata_causes(obj: Obj, *, namespaced: bool, name_faults: object = subdoma
         causes.append(
             Cause("metadata.namespace", "Forbidden: not allowed on this type", "FieldValueForbidden")
         )
+    generation = meta.get("generation", 0)
+    if generation < 0:
+        told = f"Invalid value: {generation}: must be greater than or equal to 0"
+        causes.append(Cause("metadata.generation", told))
     return [*causes, *_shared_causes(meta)]
 
 
@@ -192,7 +196,7 @@ def unqualified_finalizers(obj: Obj) -> list[tuple[int, str]]:
     return [
         (index, one)
         for index, one in enumerate(finalizers)
-        if "/" not in one and one not in _BUILT_IN_FINALIZERS
+        if "/" not in one and one not in BUILT_IN_FINALIZERS
     ]
 
 

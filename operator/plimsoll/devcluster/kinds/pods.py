@@ -80,7 +80,8 @@ class Pods(StatusKind):
         spec = obj["spec"]
         obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
         if spec.get("schedulingGates"):
-            obj["status"]["conditions"] = [dict(GATED)]
+            since = obj["metadata"].get("creationTimestamp")
+            obj["status"]["conditions"] = [{**GATED, "lastTransitionTime": since}]
 
     def admit_create(self, obj: Obj, api: Api) -> None:
         """Priority from its class; the usual tolerations."""

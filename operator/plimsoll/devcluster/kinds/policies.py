@@ -15,6 +15,7 @@ from plimsoll.devcluster.kinds.checks import (
     percentage_or_number,
 )
 from plimsoll.devcluster.kinds.kind import StatusKind
+from plimsoll.devcluster.kinds.metadata import path_segment_faults
 
 if TYPE_CHECKING:
     from plimsoll.devcluster.resources import Obj
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
 
 
 class PodDisruptionBudgets(StatusKind):
-    """PodDisruptionBudgets."""
+    """PodDisruptionBudgets; of their metadata only what holds for every kind is looked at."""
+
+    qualified_finalizers = False
+
+    def name_faults(self, name: str) -> list[str]:
+        """Anything that can be in a path."""
+        return path_segment_faults(name)
 
     def prepare_create(self, obj: Obj) -> None:
         """A new budget lets nothing go until its status was computed."""

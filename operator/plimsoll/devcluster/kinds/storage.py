@@ -15,12 +15,15 @@ from plimsoll.devcluster.kinds.checks import (
     immutable,
     invalid,
     label_selector,
+    not_among,
     one_of,
     required,
     subdomain_name,
 )
 from plimsoll.devcluster.kinds.kind import Kind, StatusKind
+from plimsoll.devcluster.kinds.podspec.mounts import backstep_causes
 from plimsoll.devcluster.kinds.podspec.placement import node_selector_causes
+from plimsoll.devcluster.kinds.podspec.volumes import HOST_TYPES
 
 if TYPE_CHECKING:
     from plimsoll.devcluster.resources import Obj
@@ -162,6 +165,57 @@ class PersistentVolumeClaims(StatusKind):
         return self.validate_create(new)
 
 
+_SOURCES = (
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+)
+
+
+def _source_causes(spec: Obj) -> list[Cause]:
+    """A volume is of one kind; those that a cluster of tests has are looked at closely."""
+    given = [one for one in _SOURCES if spec.get(one) is not None]
+    if not given:
+        return [required("spec", "must specify a volume type")]
+    first, told = given[0], "may not specify more than 1 volume type"
+    causes = [forbidden(f"spec.{'cephFS' if one == 'cephfs' else one}", told) for one in given[1:]]
+    needed = {
+        "hostPath": ("path",),
+        "nfs": ("server", "path"),
+        "local": ("path",),
+        "csi": ("driver", "volumeHandle"),
+    }
+    causes += [
+        required(f"spec.{first}.{field}") for field in needed.get(first, ()) if not spec[first].get(field)
+    ]
+    if first in ("hostPath", "local") and spec[first].get("path"):
+        causes += backstep_causes(spec[first]["path"], f"spec.{first}.path")
+    if first == "hostPath":
+        causes += one_of("spec.hostPath.type", spec[first].get("type", ""), HOST_TYPES)
+    if first == "local" and spec.get("nodeAffinity") is None:
+        causes.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
+    return causes
+
+
 class PersistentVolumes(StatusKind):
     """Volumes."""
 
@@ -173,39 +227,51 @@ class PersistentVolumes(StatusKind):
         spec = obj.setdefault("spec", {})
         spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
         spec.setdefault("volumeMode", "Filesystem")
+        if "hostPath" in spec:
+            spec["hostPath"].setdefault("type", "")
 
     def prepare_create(self, obj: Obj) -> None:
         """Pending and protected."""
-        obj["status"] = {"phase": "Pending"}
+        since = obj["metadata"].get("creationTimestamp")
+        obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": since}
         finalizers = obj["metadata"].setdefault("finalizers", [])
         if "kubernetes.io/pv-protection" not in finalizers:
             finalizers.append("kubernetes.io/pv-protection")
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """Modes, a size, and an affinity that is one."""
+        """Modes, a size, a source, and an affinity that is one."""
         spec = obj["spec"]
-        causes: list[Cause] = []
-        if not spec.get("accessModes"):
-            causes.append(required("spec.accessModes"))
-        for mode in spec.get("accessModes") or ():
-            causes += one_of("spec.accessModes", mode, _MODES)
-        if not (spec.get("capacity") or {}).get("storage"):
+        modes, capacity = spec.get("accessModes") or [], spec.get("capacity") or {}
+        causes = [] if modes else [required("spec.accessModes")]
+        causes += _mode_causes(modes, "spec.accessModes")
+        if not capacity:
             causes.append(required("spec.capacity"))
+        if set(capacity) != {"storage"}:
+            causes.append(not_among("spec.capacity", spec.get("capacity"), ("storage",)))
+        causes += [
+            invalid(f"spec.capacity[{name}]", text, "must be greater than zero")
+            for name, text in capacity.items()
+            if quantity_forms.value(text) <= 0
+        ]
         policies = ("Delete", "Recycle", "Retain")
-        causes += one_of(
-            "spec.persistentVolumeReclaimPolicy", spec["persistentVolumeReclaimPolicy"], policies
-        )
-        affinity = (spec.get("nodeAffinity") or {}).get("required")
-        if affinity is not None:
-            causes += node_selector_causes(affinity, "spec.nodeAffinity.required")
-        return causes
+        at = "spec.persistentVolumeReclaimPolicy"
+        causes += one_of(at, spec["persistentVolumeReclaimPolicy"], policies)
+        affinity = spec.get("nodeAffinity")
+        if affinity is not None and affinity.get("required") is None:
+            told = "must specify required node constraints"
+            causes.append(required("spec.nodeAffinity.required", told))
+        elif affinity is not None:
+            causes += node_selector_causes(affinity["required"], "spec.nodeAffinity.required")
+        causes += _source_causes(spec)
+        if spec.get("storageClassName"):
+            causes += subdomain_name("spec.storageClassName", spec["storageClassName"])
+        return causes + one_of("spec.volumeMode", spec["volumeMode"], ("Block", "Filesystem"))
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
         """The source and the mode stay."""
         causes = self.validate_create(new)
-        causes += immutable("spec.volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
-        sources = ("csi", "hostPath", "local", "nfs")
-        if any(new["spec"].get(name) != old["spec"].get(name) for name in sources):
+        causes += immutable("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
+        if any(new["spec"].get(name) != old["spec"].get(name) for name in _SOURCES):
             causes.append(
                 forbidden(
                     "spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from plimsoll.devcluster.kinds.batch import CronJobs, Jobs
-from plimsoll.devcluster.kinds.cluster import Namespaces, Nodes, PriorityClasses
+from plimsoll.devcluster.kinds.cluster import Namespaces, PriorityClasses
 from plimsoll.devcluster.kinds.events import Events
 from plimsoll.devcluster.kinds.kind import Kind, StatusKind
-from plimsoll.devcluster.kinds.metadata import path_segment_faults
+from plimsoll.devcluster.kinds.nodes import Nodes
 from plimsoll.devcluster.kinds.pods import Pods
 from plimsoll.devcluster.kinds.policies import PodDisruptionBudgets
+from plimsoll.devcluster.kinds.rbac import RoleBindings, Roles
 from plimsoll.devcluster.kinds.services import Leases, Services
 from plimsoll.devcluster.kinds.storage import (
     KeyedData,
@@ -23,14 +24,6 @@ from plimsoll.devcluster.kinds.workloads import (
     ReplicaSets,
     StatefulSets,
 )
-
-
-class PathNamed(Kind):
-    """Kinds whose names may be anything that can be in a path, such as "system:node"."""
-
-    def name_faults(self, name: str) -> list[str]:
-        """A segment of a path."""
-        return path_segment_faults(name)
 
 
 class Uncounted(StatusKind):
@@ -63,11 +56,11 @@ def built_in_kinds() -> dict[str, Kind]:
         "poddisruptionbudgets.policy": PodDisruptionBudgets(),
         "priorityclasses.scheduling.k8s.io": PriorityClasses(),
         "storageclasses.storage.k8s.io": StorageClasses(),
-        "clusterrolebindings.rbac.authorization.k8s.io": PathNamed(),
-        "clusterroles.rbac.authorization.k8s.io": PathNamed(),
+        "clusterrolebindings.rbac.authorization.k8s.io": RoleBindings(namespaced=False),
+        "clusterroles.rbac.authorization.k8s.io": Roles(namespaced=False),
         "replicationcontrollers": StatusKind(),
         "resourcequotas": Uncounted(),
-        "rolebindings.rbac.authorization.k8s.io": PathNamed(),
-        "roles.rbac.authorization.k8s.io": PathNamed(),
+        "rolebindings.rbac.authorization.k8s.io": RoleBindings(namespaced=True),
+        "roles.rbac.authorization.k8s.io": Roles(namespaced=True),
         "volumeattachments.storage.k8s.io": Uncounted(),
     }

@@ -5,6 +5,7 @@ Source: Kubernetes v1.36 ``pkg/apis/core/v1/defaults.go``; ``pkg/api/pod/util.go
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from plimsoll.devcluster import quantity_forms
@@ -83,11 +84,23 @@ def _default_handler(handler: Obj) -> None:
         _default(http, path="/", scheme="HTTP")
 
 
+_PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_HOST = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+_IMAGE = re.compile(
+    rf"(?:{_HOST}(?:\.{_HOST})*(?::[0-9]+)?/)?{_PART}(?:/{_PART})*"
+    r"(?P<tag>:[\w][\w.-]{0,127})?(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?"
+)
+
+
 def _is_latest(image: str) -> bool:
-    """Whether an image is followed by its newest tag; a digest pins it."""
-    name, _, digest = image.partition("@")
-    tag = name.rpartition("/")[2].partition(":")[2]
-    return tag == "latest" or (not tag and not digest)
+    """Whether an image is followed by its newest tag; a digest pins it.
+
+    Source: ``github.com/distribution/reference``, by which names of images are read.
+    """
+    found = _IMAGE.fullmatch(image)
+    if found is None:
+        return False
+    return found["tag"] == ":latest" or not (found["tag"] or found["digest"])
 
 
 def _default_volume(volume: Obj) -> None:

@@ -94,7 +94,7 @@ def spread_causes(constraints: list[Obj], at: str) -> list[Cause]:
                 told = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
                 causes.append(invalid(f"{here}.minDomains", domains, told))
         for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-            if one.get(field) is not None:
+            if field in one:
                 causes += one_of(f"{here}.{field}", one[field], ("Honor", "Ignore"))
         causes += _label_key_causes(one, here)
         causes += label_selector(one.get("labelSelector"), f"{here}.labelSelector")

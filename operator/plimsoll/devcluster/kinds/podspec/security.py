@@ -51,7 +51,7 @@ def pod_security_causes(spec: Obj, at: str) -> list[Cause]:
     for field, words in (
         ("fsGroupChangePolicy", ("Always", "OnRootMismatch")),
         ("supplementalGroupsPolicy", ("Merge", "Strict")),
-        ("seLinuxChangePolicy", ("MountOption", "Recursive")),
+        ("seLinuxChangePolicy", ("Recursive",)),
     ):
         if context.get(field) is not None:
             causes += one_of(f"{here}.{field}", context[field], words)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plimsoll.devcluster.resources import Obj
     from plimsoll.devcluster.statuses import Cause
 
-_HOST_TYPES = (
+HOST_TYPES = (
     "",
     "BlockDevice",
     "CharDevice",
@@ -117,7 +117,7 @@ def _host_path(source: Obj, at: str) -> list[Cause]:
     path = source.get("path", "")
     if not path:
         return [required(f"{at}.path")]
-    return backstep_causes(path, f"{at}.path") + one_of(f"{at}.type", source.get("type", ""), _HOST_TYPES)
+    return backstep_causes(path, f"{at}.path") + one_of(f"{at}.type", source.get("type", ""), HOST_TYPES)
 
 
 def _needs(*fields: str) -> Callable[[Obj, str], list[Cause]]:
