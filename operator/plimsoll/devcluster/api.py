@@ -417,6 +417,9 @@ class Api:
             why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {uid}"
             raise conflict(resource, name, why)
         version = meta.get("resourceVersion")
+        version = "" if version == "0" else version
+        if version and not version.isdigit():
+            raise StatusError(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
         if version and version != old["metadata"]["resourceVersion"]:
             raise conflict(resource, name, MODIFIED)
         if not version and not kind.unconditional_update:
@@ -463,11 +466,12 @@ class Api:
         meta, before = obj["metadata"], old["metadata"]
         obj["apiVersion"], obj["kind"] = old["apiVersion"], old["kind"]
         meta["uid"], meta["creationTimestamp"] = before["uid"], before["creationTimestamp"]
-        for name in ("generation", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        meta.pop("generation", None)
+        for name in ("generation", "deletionTimestamp"):
             if name in before:
                 meta[name] = before[name]
-            else:
-                meta.pop(name, None)
+        if "deletionGracePeriodSeconds" in before:
+            meta.setdefault("deletionGracePeriodSeconds", before["deletionGracePeriodSeconds"])
         meta.pop("selfLink", None)
         if not meta.get("generateName") and before.get("generateName"):
             meta["generateName"] = before["generateName"]

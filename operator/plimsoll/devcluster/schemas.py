@@ -138,7 +138,7 @@ AMOUNT: Final = Scalar(
     "resource.Quantity", (str, int, float), convert=lambda value: quantity_forms.in_thousandths(str(value))
 )
 #: What null stands for as a value of a map.
-_ZEROS: Final[dict[Node, Any]] = {KEPT_STRING: "", AMOUNT: "0"}
+_ZEROS: Final[dict[Node, Any]] = {KEPT_STRING: "", BYTES: "", AMOUNT: "0"}
 INT_OR_STRING: Final = Scalar("intstr.IntOrString", (int, str))
 
 

@@ -200,8 +200,7 @@ class Jobs(StatusKind):
     def validate_create(self, obj: Obj) -> list[Cause]:
         """What is wrong with a new object."""
         meta, spec = obj["metadata"], obj["spec"]
-        causes = [] if spec["manualSelector"] else self._label_causes(obj)
-        causes += self.spec_causes(spec)
+        causes = self._label_causes(obj) + self.spec_causes(spec)
         last = (spec.get("completions") or 0) - 1
         if spec["completionMode"] == "Indexed" and last >= 0:
             hostname = f"{meta.get('name', '')}-{last}"
@@ -214,15 +213,18 @@ class Jobs(StatusKind):
     @staticmethod
     def _label_causes(obj: Obj) -> list[Cause]:
         """The labels that were made must be those that the pods have."""
-        meta, at = obj["metadata"], "spec.template.metadata.labels"
-        labels = obj["spec"]["template"]["metadata"]["labels"]
+        meta, selector = obj["metadata"], obj["spec"].get("selector")
+        if obj["spec"]["manualSelector"] or selector is None:
+            return []
+        labels = obj["spec"]["template"]["metadata"].get("labels") or {}
         expected = dict.fromkeys(_UID_LABELS, meta["uid"]) | dict.fromkeys(_NAME_LABELS, meta.get("name", ""))
-        causes = [
-            invalid(at, labels, f"must be '{value}'")
-            for key, value in expected.items()
-            if labels[key] != value
-        ]
-        selector = obj["spec"]["selector"]
+        causes = []
+        for key, value in expected.items():
+            at, told = f"spec.template.metadata.labels[{key}]", f"must be '{value}'"
+            if key not in labels:
+                causes.append(required(at, told))
+            elif labels[key] != value:
+                causes.append(invalid(at, labels, told))
         if not label_selector(selector, "") and not selects(selector, expected):
             causes.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
         return causes
@@ -242,7 +244,7 @@ class Jobs(StatusKind):
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
         """The template and what counts completions cannot change."""
         before, after = old["spec"], new["spec"]
-        causes = self.spec_causes(after)
+        causes = self._label_causes(new) + self.spec_causes(after)
         completions, was = after.get("completions"), before.get("completions")
         if after["completionMode"] != "Indexed":
             causes += immutable("spec.completions", completions, was)
@@ -250,7 +252,11 @@ class Jobs(StatusKind):
             told = "can only be modified in tandem with spec.parallelism"
             causes.append(invalid("spec.completions", completions, told))
         causes += immutable("spec.selector", after.get("selector"), before.get("selector"))
-        causes += immutable("spec.template", after["template"], _changeable(new, old))
+        if before.get("suspend"):
+            spec = _changeable(new, old)
+            causes += immutable("spec.template.spec", after["template"]["spec"], spec)
+        else:
+            causes += immutable("spec.template", after["template"], before["template"])
         for field in (
             "completionMode",
             "podFailurePolicy",
@@ -271,30 +277,24 @@ class Jobs(StatusKind):
 
 
 def _changeable(new: Obj, old: Obj) -> Obj:
-    """The old template, with what may still change as it is in the new one: a job that never ran may move."""
-    template: Obj = old["spec"]["template"]
-    if not old["spec"].get("suspend") or (old.get("status") or {}).get("startTime"):
-        return template
-    template, wanted = copied(template), new["spec"]["template"]
-    for fields, before, after in (
-        (("annotations", "labels"), template["metadata"], wanted["metadata"]),
-        (("nodeSelector", "tolerations", "schedulingGates"), template["spec"], wanted["spec"]),
-    ):
-        for field in fields:
-            before.pop(field, None)
-            if field in after:
-                before[field] = after[field]
-    affinity = {**(template["spec"].pop("affinity", None) or {})}
-    affinity.pop("nodeAffinity", None)
-    if "nodeAffinity" in (wanted["spec"].get("affinity") or {}):
-        affinity["nodeAffinity"] = wanted["spec"]["affinity"]["nodeAffinity"]
-    if affinity or wanted["spec"].get("affinity") == {}:
-        template["spec"]["affinity"] = affinity
+    """The pods of a suspended job as before, but for amounts, and for where they go if none ran yet."""
+    spec: Obj = copied(old["spec"]["template"]["spec"])
+    wanted = new["spec"]["template"]["spec"]
+    if not (old.get("status") or {}).get("startTime"):
+        for field in ("nodeSelector", "tolerations", "schedulingGates"):
+            spec.pop(field, None)
+            if field in wanted:
+                spec[field] = wanted[field]
+        affinity = spec.pop("affinity", None) or {}
+        affinity.pop("nodeAffinity", None)
+        if "nodeAffinity" in (wanted.get("affinity") or {}):
+            affinity["nodeAffinity"] = wanted["affinity"]["nodeAffinity"]
+        if affinity or wanted.get("affinity") == {}:
+            spec["affinity"] = affinity
     for kind in ("containers", "initContainers"):
-        pairs = zip(template["spec"].get(kind) or (), wanted["spec"].get(kind) or (), strict=False)
-        for container, other in pairs:
+        for container, other in zip(spec.get(kind) or (), wanted.get(kind) or (), strict=False):
             container["resources"] = other.get("resources", {})
-    return template
+    return spec
 
 
 class CronJobs(StatusKind):

@@ -36,7 +36,10 @@ def converted(obj: Obj, api_version: str) -> Obj:
     if obj["apiVersion"] == api_version:
         return obj
     names = _NAMES if api_version == NEW else _OLD_NAMES
-    return {**{names.get(key, key): value for key, value in obj.items()}, "apiVersion": api_version}
+    result = {**{names.get(key, key): value for key, value in obj.items()}, "apiVersion": api_version}
+    if api_version == NEW and not result.get("reportingController"):
+        result.pop("reportingController", None)
+    return result
 
 
 class Events(Kind):

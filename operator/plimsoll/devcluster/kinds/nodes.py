@@ -79,7 +79,7 @@ class Nodes(StatusKind):
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
         """Ranges of addresses and the provider's name are set once."""
-        causes = _resource_causes(new)
+        causes = self.validate_create(new)
         seen: list[Obj] = []
         for index, address in enumerate((new.get("status") or {}).get("addresses") or ()):
             if address in seen:
@@ -90,7 +90,7 @@ class Nodes(StatusKind):
             causes.append(forbidden("spec.podCIDRs", _SET_ONCE.format("podCIDR")))
         if old["spec"].get("providerID") and new["spec"].get("providerID") != old["spec"]["providerID"]:
             causes.append(forbidden("spec.providerID", _SET_ONCE.format("providerID")))
-        return causes + _taint_causes(new["spec"].get("taints") or [])
+        return causes
 
     def validate_status(self, new: Obj, old: Obj) -> list[Cause]:
         """As an update."""

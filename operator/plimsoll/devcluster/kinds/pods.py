@@ -146,6 +146,14 @@ class Pods(StatusKind):
             else:
                 new["metadata"].pop(key, None)
         status = new.setdefault("status", {})
+        if status.get("podIPs"):
+            status["podIP"] = status["podIPs"][0].get("ip", "")
+        elif status.get("podIP"):
+            status["podIPs"] = [{"ip": status["podIP"]}]
+        for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+            for one in status.get(kind) or ():
+                one.setdefault("state", {})
+                one.setdefault("lastState", {})
         if "qosClass" in old.get("status", {}):
             status.setdefault("qosClass", old["status"]["qosClass"])
 

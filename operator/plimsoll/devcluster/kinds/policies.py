@@ -22,10 +22,14 @@ if TYPE_CHECKING:
     from plimsoll.devcluster.statuses import Cause
 
 
+_COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+
+
 class PodDisruptionBudgets(StatusKind):
     """PodDisruptionBudgets; of their metadata only what holds for every kind is looked at."""
 
     qualified_finalizers = False
+    unconditional_update = False
 
     def name_faults(self, name: str) -> list[str]:
         """Anything that can be in a path."""
@@ -33,7 +37,7 @@ class PodDisruptionBudgets(StatusKind):
 
     def prepare_create(self, obj: Obj) -> None:
         """A new budget lets nothing go until its status was computed."""
-        obj["status"] = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
+        obj["status"] = dict.fromkeys(_COUNTS, 0)
 
     def validate_create(self, obj: Obj) -> list[Cause]:
         """One limit at most, and a selector that is one."""
@@ -55,11 +59,18 @@ class PodDisruptionBudgets(StatusKind):
         del old
         return self.validate_create(new)
 
+    def prepare_status(self, new: Obj, old: Obj) -> None:
+        """Counts are always there."""
+        super().prepare_status(new, old)
+        status = new.setdefault("status", {})
+        for field in _COUNTS:
+            status.setdefault(field, 0)
+
     def validate_status(self, new: Obj, old: Obj) -> list[Cause]:
         """Counts must not be below zero."""
         del old
         status = new.get("status") or {}
         causes: list[Cause] = []
-        for field in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
+        for field in _COUNTS:
             causes += not_negative(f"status.{field}", status.get(field))
         return causes

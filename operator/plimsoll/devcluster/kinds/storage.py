@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.devcluster import quantity_forms
 from plimsoll.devcluster.kinds.checks import (
+    IMMUTABLE,
     config_key,
     forbidden,
     immutable,
@@ -26,6 +27,8 @@ from plimsoll.devcluster.kinds.podspec.placement import node_selector_causes
 from plimsoll.devcluster.kinds.podspec.volumes import HOST_TYPES
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from plimsoll.devcluster.resources import Obj
     from plimsoll.devcluster.statuses import Cause
 
@@ -42,6 +45,10 @@ class KeyedData(Kind):
             for field in self.maps
             for key in obj.get(field) or ()
             for cause in config_key(f"{field}[{key}]", key)
+        ] + [
+            invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
+            for key in obj.get("data") or ()
+            if key in (obj.get("binaryData") or ())
         ]
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
@@ -121,6 +128,18 @@ def _mode_causes(modes: list[str], at: str) -> list[Cause]:
     return causes
 
 
+def _shrunk(new: Obj, old: Obj) -> list[Cause]:
+    """A claim does not ask for less than it has."""
+
+    def amount(holder: Obj | None) -> Decimal:
+        return quantity_forms.value((holder or {}).get("storage", "0"))
+
+    size, was = (amount((one["spec"].get("resources") or {}).get("requests")) for one in (new, old))
+    if size >= was or size > amount((old.get("status") or {}).get("capacity")):
+        return []
+    return [forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")]
+
+
 class PersistentVolumeClaims(StatusKind):
     """Claims: protected by a finalizer, hardly anything of their spec may change."""
 
@@ -157,12 +176,12 @@ class PersistentVolumeClaims(StatusKind):
                 "spec is immutable after creation except resources.requests and volumeAttributesClassName "
                 "for bound claims"
             )
-            return [forbidden("spec", told)]
+            return [*self.validate_create(new), forbidden("spec", told), *_shrunk(new, old)]
         bound = (old.get("status") or {}).get("phase") == "Bound"
         if new["spec"].get("resources") != old["spec"].get("resources") and not bound:
             told = "spec is immutable after creation except resources.requests for bound claims"
-            return [forbidden("spec", told)]
-        return self.validate_create(new)
+            return [*self.validate_create(new), forbidden("spec", told), *_shrunk(new, old)]
+        return self.validate_create(new) + _shrunk(new, old)
 
 
 _SOURCES = (
@@ -271,6 +290,9 @@ class PersistentVolumes(StatusKind):
         """The source and the mode stay."""
         causes = self.validate_create(new)
         causes += immutable("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
+        if "nodeAffinity" in old["spec"] and new["spec"].get("nodeAffinity") != old["spec"]["nodeAffinity"]:
+            told = f"{IMMUTABLE}, except for updating from beta label to GA"
+            causes.append(invalid("nodeAffinity", new["spec"].get("nodeAffinity"), told))
         if any(new["spec"].get(name) != old["spec"].get(name) for name in _SOURCES):
             causes.append(
                 forbidden(
@@ -300,11 +322,7 @@ class StorageClasses(Kind):
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
         """Hardly anything may change."""
-        causes = [
-            forbidden(field, f"updates to {field} are forbidden.")
-            for field in ("parameters", "provisioner", "reclaimPolicy")
-            if new.get(field) != old.get(field)
-        ]
-        return causes + immutable(
-            "volumeBindingMode", new.get("volumeBindingMode"), old.get("volumeBindingMode")
-        )
+        causes = self.validate_create(new)
+        for field in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
+            causes += immutable(field, new.get(field), old.get(field))
+        return causes

@@ -43,6 +43,7 @@ class Workload(StatusKind):
         template_kind_told: the same, where the template is concerned.
         counts: what of the status are counts, which are not below zero.
         parts: counts that are at most ``replicas``.
+        always: counts that are shown when they are 0.
     """
 
     sized = True
@@ -52,6 +53,7 @@ class Workload(StatusKind):
     counts: tuple[str, ...] = ("replicas", "readyReplicas", "availableReplicas")
     parts: tuple[str, ...] = ("readyReplicas", "availableReplicas")
     ready_told = "readyReplicas"
+    always: tuple[str, ...] = ()
 
     def default(self, obj: Obj) -> None:
         """Fill in what was left out."""
@@ -59,6 +61,13 @@ class Workload(StatusKind):
         default_template(spec.setdefault("template", {}))
         if self.sized:
             spec.setdefault("replicas", 1)
+
+    def prepare_status(self, new: Obj, old: Obj) -> None:
+        """Some counts are always there."""
+        super().prepare_status(new, old)
+        status = new.setdefault("status", {})
+        for field in self.always:
+            status.setdefault(field, 0)
 
     def validate_create(self, obj: Obj) -> list[Cause]:
         """What is wrong with a new object."""
@@ -125,10 +134,10 @@ class Workload(StatusKind):
         for field in self.parts:
             if status.get(field, 0) > status.get("replicas", 0):
                 told = "cannot be greater than status.replicas"
-                causes.append(invalid(f"status.{field}", status[field], told))
+                causes.append(invalid(f"status.{field}", status.get(field, 0), told))
         if self.parts and status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
             told = f"cannot be greater than {self.ready_told}"
-            causes.append(invalid("status.availableReplicas", status["availableReplicas"], told))
+            causes.append(invalid("status.availableReplicas", status.get("availableReplicas", 0), told))
         before, after = (old.get("status") or {}).get("collisionCount"), status.get("collisionCount")
         if before is not None and (after or 0) < before:
             causes.append(invalid("status.collisionCount", after or 0, "cannot be decremented"))
@@ -137,6 +146,13 @@ class Workload(StatusKind):
 
 class Deployments(Workload):
     """Deployments; their annotations count as spec, for they are copied to ReplicaSets."""
+
+    def prepare_status(self, new: Obj, old: Obj) -> None:
+        """Labels stay, too."""
+        super().prepare_status(new, old)
+        new["metadata"].pop("labels", None)
+        if "labels" in old["metadata"]:
+            new["metadata"]["labels"] = old["metadata"]["labels"]
 
     counts = (
         "replicas",
@@ -203,11 +219,12 @@ class ReplicaSets(Workload):
     """ReplicaSets."""
 
     counts = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+    always = ("replicas",)
     parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 
     def prepare_create(self, obj: Obj) -> None:
         """A new one has no replicas."""
-        obj["status"] = {"replicas": 0}
+        obj["status"] = dict.fromkeys(self.always, 0)
 
     def field_labels(self) -> frozenset[str]:
         """As upstream."""
@@ -227,6 +244,7 @@ class StatefulSets(Workload):
     counts = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
     parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
     ready_told = "status.readyReplicas"
+    always = ("replicas", "availableReplicas")
 
     _CHANGEABLE = (
         "replicas",
@@ -264,7 +282,7 @@ class StatefulSets(Workload):
 
     def prepare_create(self, obj: Obj) -> None:
         """A new one has no replicas."""
-        obj["status"] = {"replicas": 0, "availableReplicas": 0}
+        obj["status"] = dict.fromkeys(self.always, 0)
 
     def validate_create(self, obj: Obj) -> list[Cause]:
         """What is wrong with a new object; what cannot change is looked at only here."""
@@ -343,6 +361,7 @@ class DaemonSets(Workload):
         "numberUnavailable",
     )
     parts = ()
+    always = counts[:4]
 
     def default(self, obj: Obj) -> None:
         """Fill in what was left out."""
@@ -356,12 +375,7 @@ class DaemonSets(Workload):
 
     def prepare_create(self, obj: Obj) -> None:
         """A new one runs nowhere; the generation of its template is an annotation, for older clients."""
-        obj["status"] = {
-            "currentNumberScheduled": 0,
-            "numberMisscheduled": 0,
-            "desiredNumberScheduled": 0,
-            "numberReady": 0,
-        }
+        obj["status"] = dict.fromkeys(self.always, 0)
         _set_generation(obj, max(1, _generation(obj)))
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
