@@ -78,6 +78,8 @@ class Write:
 
 
 _PLAIN = Write()
+#: What "=" asks of a field selector: nothing.
+_NOTHING = FieldTerm("", equal=True, value="")
 
 
 class Virtual(Protocol):
@@ -242,7 +244,8 @@ class Api:
         kind = self.kind(resource)
         for term in terms:
             if (
-                term.field not in ("metadata.name", "metadata.namespace")
+                term != _NOTHING
+                and term.field not in ("metadata.name", "metadata.namespace")
                 and term.field not in kind.field_labels()
             ):
                 raise bad_request(f"field label not supported: {term.field}")

@@ -229,7 +229,7 @@ def checked_config(config: Any) -> Obj:
     if not isinstance(config, dict) or not config.get("apiVersion") or not config.get("kind"):
         raise bad_request("error decoding YAML: Object 'Kind' is missing or the body is no object")
     metadata = config.setdefault("metadata", {})
-    if not isinstance(metadata, dict) or metadata.get("managedFields"):
+    if not isinstance(metadata, dict) or metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
     metadata.pop("managedFields", None)
     return config

@@ -84,11 +84,12 @@ def read(entries: Any) -> Managers:
 
 
 def rendered(obj: Obj, managers: Managers) -> bytes:
-    """An object as JSON with its managedFields."""
+    """An object as JSON with its managedFields; it begins with its kind."""
+    first = {"kind": obj["kind"], "apiVersion": obj["apiVersion"]}
     if not managers:
-        return orjson.dumps(obj)
+        return orjson.dumps({**first, **obj})
     metadata = {**obj["metadata"], "managedFields": [manager.entry for manager in managers]}
-    return orjson.dumps({**obj, "metadata": metadata})
+    return orjson.dumps({**first, **obj, "metadata": metadata})
 
 
 def owned(fields: Fields, subresource: str) -> Fields:

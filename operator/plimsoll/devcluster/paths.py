@@ -40,6 +40,4 @@ def target(path: str, registry: Registry) -> Target | None:
     name, subresource = [*rest[1:], "", ""][:2]
     if name and resource.namespaced and namespace is None:
         return None
-    if subresource and resource.subresource(subresource) is None:
-        return None
     return Target(resource, namespace, name, subresource)

@@ -177,6 +177,8 @@ class Server:
         found = target(path, self.api.registry) if path.startswith(("/api/", "/apis/")) else None
         if found is None:
             return self._document(path, request)
+        if found.subresource and found.resource.subresource(found.subresource) is None:
+            raise StatusError(404, "NotFound", "the server could not find the requested resource")
         query = dict(parse_qsl(request.query_string, keep_blank_values=True)) if request.query_string else {}
         form = accepted(request.headers.get("Accept", ""))
         verb = request.method
@@ -290,10 +292,11 @@ class Server:
         }
         if form.media == "yaml":
             return _render({**head, "items": [entry.obj for entry in part.entries]}, form)
-        body = b'%s,"items":[%s]}' % (
-            orjson.dumps(head)[:-1],
-            b",".join([entry.raw for entry in part.entries]),
-        )
+        told = [entry.raw for entry in part.entries]
+        if not resource.custom:  # what is in a list of a built-in kind does not say its kind again
+            begin = len(orjson.dumps({"kind": resource.kind, "apiVersion": resource.api_version}))
+            told = [b"{" + raw[begin:] for raw in told]
+        body = b'%s,"items":[%s]}' % (orjson.dumps(head)[:-1], b",".join(told))
         return web.Response(body=body, content_type=JSON)
 
     async def _watch(

@@ -10,13 +10,12 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.devcluster import applying, fields, managers, patching, subresources
+from plimsoll.devcluster import applying, managers, patching, subresources
 from plimsoll.devcluster.api import Api, Write, key_of
 from plimsoll.devcluster.copying import copied
 from plimsoll.devcluster.deleting import DeleteOptions
 from plimsoll.devcluster.negotiating import content_type, decoded, repeated_keys, unsupported
 from plimsoll.devcluster.reviews import review
-from plimsoll.devcluster.schemas import MismatchError
 from plimsoll.devcluster.statuses import (
     MODIFIED,
     Cause,
@@ -28,6 +27,7 @@ from plimsoll.devcluster.statuses import (
     not_found,
 )
 from plimsoll.devcluster.store import Entry
+from plimsoll.devcluster.write_options import APPLY, BODIES, delete_options, typed, write_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,17 +35,9 @@ if TYPE_CHECKING:
     from plimsoll.devcluster.paths import Target
     from plimsoll.devcluster.resources import Obj, Resource
 
-_APPLY = "application/apply-patch+yaml"
 _STRATEGIC = "application/strategic-merge-patch+json"
 _JSON_PATCH = "application/json-patch+json"
-_PATCHES = (_JSON_PATCH, "application/merge-patch+json", _STRATEGIC, _APPLY)
-_OPTIONS = {
-    "create": "CreateOptions",
-    "update": "UpdateOptions",
-    "patch": "PatchOptions",
-    "delete": "DeleteOptions",
-    "deletecollection": "DeleteOptions",
-}
+_PATCHES = (_JSON_PATCH, "application/merge-patch+json", _STRATEGIC, APPLY)
 
 
 @dataclass(slots=True)
@@ -112,13 +104,16 @@ def write(api: Api, target: Target, method: str, sent: Sent, token: str) -> Writ
         StatusError: where it is refused.
     """
     verb = _verb(target, method)
-    how = _how(verb, target, sent)
     if verb in ("delete", "deletecollection"):
         return (_delete if verb == "delete" else _delete_collection)(api, target, sent)
+    if verb == "patch":
+        _check_patch(target.resource, sent.media)
+    client = sent.headers.get("User-Agent", "unknown").partition("/")[0]
+    how = write_options(verb, sent.query, sent.media, target.subresource, client)
     if target.resource.ephemeral or target.subresource in ("binding", "eviction", "scale", "finalize"):
         return _special(api, target, sent, how, patch=verb == "patch", token=token)
     if verb == "patch":
-        return _apply(api, target, sent, how) if sent.media == _APPLY else _patch(api, target, sent, how)
+        return _apply(api, target, sent, how) if sent.media == APPLY else _patch(api, target, sent, how)
     return _create_or_update(api, target, verb, sent, how)
 
 
@@ -145,48 +140,6 @@ def _verb(target: Target, method: str) -> str:
     if not verb or verb not in verbs:
         raise method_not_allowed(resource, method.lower())
     return verb
-
-
-def _bad_option(kind: str, causes: list[Cause]) -> StatusError:
-    """422: parameters that are not as they must be."""
-    told = ", ".join(f"{cause.field}: {cause.message}" for cause in causes)
-    details = {
-        "group": "meta.k8s.io",
-        "kind": kind,
-        "causes": [{"reason": one.reason, "message": one.message, "field": one.field} for one in causes],
-    }
-    return StatusError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {told}', details)
-
-
-def _how(verb: str, target: Target, sent: Sent) -> Write:
-    """Who writes and how.
-
-    Raises:
-        StatusError: 422, where a parameter is not as it must be.
-    """
-    query = sent.query
-    causes = []
-    dry = query.get("dryRun", "")
-    if dry and dry != "All":
-        told = f'Unsupported value: ["{dry}"]: supported values: "All"'
-        causes.append(Cause("dryRun", told, "FieldValueNotSupported"))
-    validation = query.get("fieldValidation", "")
-    if validation not in ("", "Ignore", "Warn", "Strict"):
-        told = f'Unsupported value: "{validation}": supported values: "Ignore", "Warn", "Strict"'
-        causes.append(Cause("fieldValidation", told, "FieldValueNotSupported"))
-    if verb == "patch":
-        if sent.media == _APPLY and not query.get("fieldManager"):
-            causes.append(
-                Cause("fieldManager", "Required value: is required for apply patch", "FieldValueRequired")
-            )
-        if sent.media != _APPLY and query.get("force"):
-            causes.append(
-                Cause("force", "Forbidden: may not be specified for non-apply patch", "FieldValueForbidden")
-            )
-    if causes:
-        raise _bad_option(_OPTIONS[verb], causes)
-    manager = query.get("fieldManager", "") or sent.headers.get("User-Agent", "unknown").partition("/")[0]
-    return Write(dry_run=bool(dry), manager=manager, subresource=target.subresource)
 
 
 def _stray_fields(sent: Sent, strays: list[str], resource: Resource) -> list[str]:
@@ -296,12 +249,20 @@ def _check_name(obj: Obj, target: Target) -> None:
 # -- patches -------------------------------------------------------------------------------------------------
 
 
-def _patch(api: Api, target: Target, sent: Sent, how: Write) -> Written:
-    resource, media = target.resource, sent.media
-    kind = api.kind(resource)
+def _check_patch(resource: Resource, media: str) -> None:
+    """Make sure that a patch is of a type that the resource takes.
+
+    Raises:
+        StatusError: 415.
+    """
     supported = tuple(one for one in _PATCHES if not (resource.custom and one == _STRATEGIC))
     if media not in supported:
         raise unsupported(media, supported)
+
+
+def _patch(api: Api, target: Target, sent: Sent, how: Write) -> Written:
+    resource, media = target.resource, sent.media
+    kind = api.kind(resource)
     patch = decoded(sent.body, "")
     stored = api.store.collection(resource.collection).entries.get((target.namespace or "", target.name))
     if stored is None:
@@ -372,7 +333,7 @@ def _decoded_patch(api: Api, target: Target, new: Any) -> tuple[Obj, list[str]]:
 def _apply(api: Api, target: Target, sent: Sent, how: Write) -> Written:
     resource = target.resource
     kind = api.kind(resource)
-    config = _object(applying.checked_config(decoded(sent.body, _APPLY)), resource)
+    config = _object(applying.checked_config(decoded(sent.body, APPLY)), resource)
     config, strays = kind.decode(config, resource)
     if strays:
         where = f"{target.namespace}/{target.name}" if target.namespace else target.name
@@ -412,31 +373,6 @@ def _apply(api: Api, target: Target, sent: Sent, how: Write) -> Written:
     )
 
 
-#: What the bodies of subresources are: group, version, kind.
-_BODIES = {
-    "binding": ("", "v1", "Binding"),
-    "eviction": ("policy", "v1", "Eviction"),
-    "scale": ("autoscaling", "v1", "Scale"),
-}
-
-
-def _typed(obj: Any, kind: tuple[str, str, str]) -> Obj:
-    """A body whose fields have the types of its kind.
-
-    Raises:
-        StatusError: 400.
-    """
-    schema = fields.schema_of(*kind)
-    assert schema is not None
-    try:
-        taken: Obj = schema.taken(obj, [])
-    except MismatchError as error:
-        raise bad_request(
-            f"the body of the request cannot be handled as a {kind[2]}: json: {error}"
-        ) from error
-    return taken
-
-
 # -- subresources that do something of their own -------------------------------------------------------------
 
 
@@ -448,7 +384,7 @@ def _special(api: Api, target: Target, sent: Sent, how: Write, *, patch: bool, t
         obj = _patched(copied(shown), decoded(sent.body, ""), sent.media, schema)
     else:
         obj = decoded(sent.body, sent.media)
-    obj = _typed(obj, _BODIES.get(target.subresource) or (resource.group, resource.version, resource.kind))
+    obj = typed(obj, BODIES.get(target.subresource) or (resource.group, resource.version, resource.kind))
     if resource.key == "bindings" or target.subresource == "binding":
         name = target.name or (obj.get("metadata") or {}).get("name", "")
         subresources.bind(api, (namespace, name), obj, how, labelled=bool(target.subresource))
@@ -456,7 +392,7 @@ def _special(api: Api, target: Target, sent: Sent, how: Write, *, patch: bool, t
     if resource.ephemeral:
         return Written(review(resource, obj, token), 201)
     if target.subresource == "eviction":
-        options = _delete_options({}, obj.get("deleteOptions") or {})
+        options = delete_options({}, obj.get("deleteOptions") or {})
         how = dataclasses.replace(how, dry_run=how.dry_run or options.dry_run)
         subresources.evict(api, (namespace, target.name), obj, how, options)
         return Written(success(201), 201)
@@ -472,43 +408,8 @@ def _special(api: Api, target: Target, sent: Sent, how: Write, *, patch: bool, t
 # -- deletions -----------------------------------------------------------------------------------------------
 
 
-def _delete_options(query: Mapping[str, str], given: Any) -> DeleteOptions:
-    """Options of a deletion, from its body and its parameters.
-
-    Raises:
-        StatusError: 400, 422.
-    """
-    given = _typed(given, ("", "v1", "DeleteOptions"))
-    grace = given.get("gracePeriodSeconds")
-    if grace is None and query.get("gracePeriodSeconds"):
-        try:
-            grace = int(query["gracePeriodSeconds"])
-        except ValueError:
-            raise bad_request("gracePeriodSeconds must be a number") from None
-    preconditions = given.get("preconditions") or {}
-    propagation = given.get("propagationPolicy") or query.get("propagationPolicy") or ""
-    orphan = given.get("orphanDependents")
-    dry = given.get("dryRun") or ([query["dryRun"]] if query.get("dryRun") else [])
-    causes = []
-    if propagation not in ("", "Background", "Foreground", "Orphan"):
-        words = '"Background", "Foreground", "Orphan", "nil"'
-        told = f'Unsupported value: "{propagation}": supported values: {words}'
-        causes.append(Cause("propagationPolicy", told, "FieldValueNotSupported"))
-    if orphan is not None and propagation:
-        told = f'Invalid value: "{propagation}": orphanDependents and deletionPropagation cannot be both set'
-        causes.append(Cause("propagationPolicy", told))
-    if any(one != "All" for one in dry):
-        causes.append(Cause("dryRun", 'Unsupported value: supported values: "All"', "FieldValueNotSupported"))
-    if causes:
-        raise _bad_option("DeleteOptions", causes)
-    if orphan is not None:
-        propagation = "Orphan" if orphan else "Background"
-    uid, version = preconditions.get("uid") or "", preconditions.get("resourceVersion") or ""
-    return DeleteOptions(grace, propagation, uid, version, bool(dry))
-
-
 def _sent_options(sent: Sent) -> DeleteOptions:
-    return _delete_options(sent.query, decoded(sent.body, sent.media) if sent.body.strip() else {})
+    return delete_options(sent.query, decoded(sent.body, sent.media) if sent.body.strip() else None)
 
 
 def _delete(api: Api, target: Target, sent: Sent) -> Written:

@@ -183,6 +183,11 @@ class Services(StatusKind):
         spec.setdefault("ipFamilies", ["IPv4"])
         spec.setdefault("ipFamilyPolicy", "SingleStack")
 
+    def prepare_status(self, new: Obj, old: Obj) -> None:
+        """What a load balancer reports is always there, if only as nothing."""
+        super().prepare_status(new, old)
+        new.setdefault("status", {}).setdefault("loadBalancer", {})
+
     def prepare_update(self, new: Obj, old: Obj) -> None:
         """The address is kept."""
         super().prepare_update(new, old)
