@@ -249,7 +249,7 @@ class Api:
                 and term.field not in kind.field_labels()
             ):
                 raise bad_request(f"field label not supported: {term.field}")
-            if term.field == "metadata.namespace" and not resource.namespaced:
+            if term.field == "metadata.namespace" and not (resource.namespaced or resource.group):
                 raise bad_request(f"field label not supported: {term.field}")
         if not requirements and not terms:
             return None

@@ -137,6 +137,9 @@ def _verb(target: Target, method: str) -> str:
             if resource.custom:
                 raise StatusError(404, "NotFound", "the server could not find the requested resource")
             verb = ""
+    if target.subresource and verb not in verbs:
+        told = "the server does not allow this method on the requested resource"
+        raise StatusError(405, "MethodNotAllowed", told)
     if not verb or verb not in verbs:
         raise method_not_allowed(resource, method.lower())
     return verb
@@ -299,7 +302,10 @@ def _patched(obj: Obj, patch: Any, media: str, schema: Any) -> Any:
         return patching.json_patch(obj, patch)
     if not isinstance(patch, dict):
         raise bad_request("the patch must be an object")
-    return patching.strategic(obj, patch, schema) if media == _STRATEGIC else patching.merge(obj, patch)
+    if media == _STRATEGIC:  # what it says of the kind is not looked at
+        patch = {key: value for key, value in patch.items() if key not in ("apiVersion", "kind")}
+        return patching.strategic(obj, patch, schema)
+    return patching.merge(obj, patch)
 
 
 def _bad_patch(why: str) -> StatusError:

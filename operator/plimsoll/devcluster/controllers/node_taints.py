@@ -24,7 +24,7 @@ _BY_CONDITION = {
     ("Ready", "False"): "not-ready",
     ("Ready", "Unknown"): "unreachable",
 }
-LAG_S = 0.2
+LAG_S = 0.05
 """Who changes a node twice in a row sees its own second change first, as with a real controller."""
 _PREFIX = "node.kubernetes.io/"
 _OURS = {f"{_PREFIX}{name}" for name in (*_BY_CONDITION.values(), "unschedulable")}

@@ -86,17 +86,7 @@ class Pods(StatusKind):
     def admit_create(self, obj: Obj, api: Api) -> None:
         """Priority from its class; the usual tolerations."""
         _admit_priority(obj, api)
-        tolerations = obj["spec"].setdefault("tolerations", [])
-        for key in (_NOT_READY, _UNREACHABLE):
-            if not any(_tolerates(one, key) for one in tolerations):
-                tolerations.append(
-                    {
-                        "key": key,
-                        "operator": "Exists",
-                        "effect": "NoExecute",
-                        "tolerationSeconds": _TOLERATED_SECONDS,
-                    }
-                )
+        _admit_tolerations(obj["spec"])
 
     def validate_create(self, obj: Obj) -> list[Cause]:
         """What is wrong with a new pod."""
@@ -127,8 +117,12 @@ class Pods(StatusKind):
         return causes
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
-        """Status is kept, also what it says of gates."""
+        """Status is kept; what admission added at creation is added again where it was left out."""
         new["status"] = old.get("status", {})
+        for field in ("priority", "preemptionPolicy"):
+            if field in old["spec"]:
+                new["spec"].setdefault(field, old["spec"][field])
+        _admit_tolerations(new["spec"])
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
         """Of a pod's spec hardly anything may change."""
@@ -201,6 +195,15 @@ _FIELDS = frozenset(
         "status.nominatedNodeName",
     )
 )
+
+
+def _admit_tolerations(spec: Obj) -> None:
+    """Stay for a while on a node that is lost, unless something else is said."""
+    tolerations = spec.setdefault("tolerations", [])
+    for key in (_NOT_READY, _UNREACHABLE):
+        if not any(_tolerates(one, key) for one in tolerations):
+            seconds = {"tolerationSeconds": _TOLERATED_SECONDS}
+            tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", **seconds})
 
 
 def _tolerates(toleration: Obj, key: str) -> bool:
