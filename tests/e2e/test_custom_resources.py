@@ -13,7 +13,13 @@ from api.malformed_policies import MALFORMED, MalformedPolicy
 from e2e.conftest import documents
 from e2e.speaking import MERGE, TABLE, Speaker
 from plimsoll.api.v1alpha1 import Eviction, SchedulingPolicy
-from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus, PodReference, Replacement
+from plimsoll.api.v1alpha1.eviction import (
+    EvictionSpec,
+    EvictionStatus,
+    OwnerReference,
+    PodReference,
+    Replacement,
+)
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.resource import ObjectMeta
@@ -43,6 +49,7 @@ def a_record(name: str = "web-1-0123abcd") -> dict[str, Any]:
         metadata=ObjectMeta(name=name, labels={"plimsoll.dev/policy": "default"}),
         spec=EvictionSpec(
             pod=PodReference(namespace="shop", name="web-1", uid="u1"),
+            owner=OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web", uid="o1"),
             policy="default",
             strategy="RemoveDuplicates",
             mode=Mode.ENFORCE,
@@ -137,7 +144,7 @@ async def test_a_status_is_written_at_its_own_path(speaker: Speaker, records: st
 
 
 async def test_the_table_of_records_tells_the_story(speaker: Speaker, records: str) -> None:
-    """Pod, from, to, landed, strategy, phase, age: as `kubectl get evictions` prints it."""
+    """Pod, owner, from, to, landed, strategy, phase, age: as `kubectl get evictions` prints it."""
     (await speaker.request("POST", records, a_record())).accepted()
     told = EvictionStatus().entering(
         Phase.PLANNED, NOON, replacement=Replacement(name="web-2", uid="u2", node="n2")
@@ -148,10 +155,11 @@ async def test_the_table_of_records_tells_the_story(speaker: Speaker, records: s
     table = (await speaker.request("GET", records, takes=TABLE)).accepted()
 
     columns = [column["name"] for column in table["columnDefinitions"] if not column["priority"]]
-    assert columns == ["Name", "Pod", "From", "To", "Landed", "Strategy", "Phase", "Age"]
-    assert table["rows"][0]["cells"][:7] == [
+    assert columns == ["Name", "Pod", "Owner", "From", "To", "Landed", "Strategy", "Phase", "Age"]
+    assert table["rows"][0]["cells"][:8] == [
         "web-1-0123abcd",
         "web-1",
+        "web",
         "n1",
         "n2",
         "n2",
