@@ -282,6 +282,34 @@ def test_the_built_in_defaults_spread_the_pods_of_a_service():
     assert PLUGIN.pre_filter(CycleState(), info, snapshot) == SKIP
 
 
+def test_a_zone_without_a_name_is_the_zone_of_nodes_without_one():
+    """The built-in defaults count both together, and score only the node that has the label."""
+    nodes = [a_node("n1", labels={ZONE: ""}), *zoned(n2=None, n3=None, n4="a")]
+    cluster = a_cluster(nodes, placed(n2=2, n3=1, n4=1))
+    cluster.objects.services["default/s"] = a_service(app="web")
+    cluster.objects.version += 1
+
+    # hosts: count * ln 6 + 2; zones: 3 * ln 4 + 4 for "", 1 * ln 4 + 4 for a, nothing without the label
+    assert points(cluster, a_web_pod())[0] == [10, 6, 4, 9]
+
+
+def test_default_constraints_may_say_how_many_domains_there_are_to_be_and_what_makes_one():
+    """Their other fields mean what they mean in a pod."""
+
+    def judged(**more):
+        constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", **more}
+        args = {"defaultingType": "List", "defaultConstraints": [constraint]}
+        return codes(cluster, a_web_pod(), PodTopologySpread(PodTopologySpreadArgs.model_validate(args)))
+
+    tainted = a_node("n3", labels={ZONE: "c"}, taints=("dedicated:NoSchedule",))
+    cluster = a_cluster([*zoned(n1="a", n2="b"), tainted], placed(n1=1, n2=1))
+    cluster.objects.services["default/s"] = a_service(app="web")
+
+    assert judged() == [SKEW, SKEW, OPEN]
+    assert judged(nodeTaintsPolicy="Honor") == [OPEN, OPEN, OPEN]
+    assert judged(nodeTaintsPolicy="Honor", minDomains=3) == [SKEW, SKEW, OPEN]
+
+
 def test_a_list_of_defaults_may_refuse_nodes():
     """With defaultingType List the constraints are the administrator's, hard ones included."""
     plugin = PodTopologySpread(

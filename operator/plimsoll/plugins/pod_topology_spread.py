@@ -98,6 +98,15 @@ class DefaultConstraint(PluginArgs):
     when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"] = Field(
         description="Whether the constraint refuses nodes or only scores them."
     )
+    min_domains: PositiveInt | None = Field(
+        default=None, description="With fewer domains the least is taken to be 0; DoNotSchedule only."
+    )
+    node_affinity_policy: Literal["Honor", "Ignore"] = Field(
+        default="Honor", description="Whether only nodes that the pod selects make domains."
+    )
+    node_taints_policy: Literal["Honor", "Ignore"] = Field(
+        default="Ignore", description="Whether only nodes that the pod tolerates make domains."
+    )
 
     @model_validator(mode="after")
     def _key(self) -> "DefaultConstraint":
@@ -183,6 +192,15 @@ class Constraint:
         """Matching pods by domain."""
         return snapshot.index(PodCounts).of(self.pods).sums(self.topology_key, snapshot, self.nodes)
 
+    def without_key(self, snapshot: Snapshot) -> int:
+        """Matching pods on all nodes without the key: the defaults count them to a domain named ""."""
+        whole = snapshot.whole
+        lacking = whole.label_ids(self.topology_key) == ABSENT
+        if self.nodes is not None:
+            lacking &= self.nodes.among(whole)
+        counted: int = whole.cut(whole.index(PodCounts).of(self.pods).column)[lacking].sum()
+        return int(counted)
+
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
@@ -261,6 +279,9 @@ class PodTopologySpread(
                     max_skew=each.max_skew,
                     topology_key=each.topology_key,
                     when_unsatisfiable=each.when_unsatisfiable,
+                    min_domains=each.min_domains,
+                    node_affinity_policy=each.node_affinity_policy,
+                    node_taints_policy=each.node_taints_policy,
                 )
                 for each in args.default_constraints
             )
@@ -366,7 +387,12 @@ class PodTopologySpread(
                 if not soft.constraints.all_keys_required:
                     here[snapshot.label_ids(HOSTNAME) == ABSENT] = 0
             else:
-                worth = constraint.counts(snapshot).sums * weight + (constraint.max_skew - 1)
+                counts = constraint.counts(snapshot).sums
+                values = snapshot.label(constraint.topology_key).values
+                if not soft.constraints.all_keys_required and "" in values:
+                    counts = counts.copy()
+                    counts[values.index("")] += constraint.without_key(snapshot)
+                worth = counts * weight + (constraint.max_skew - 1)
                 worth[-1] = 0
                 here = worth[snapshot.label_ids(constraint.topology_key)]
             points += here
