@@ -132,6 +132,13 @@ def test_sets_merge_as_upstream(plugins, filters, weights):
             id="bad-args",
         ),
         pytest.param(
+            {},
+            {"Pool": {"pond": 1}},
+            "spec.scheduling.pluginConfig[Pool].args.pond",
+            "there is no such field",
+            id="bad-args-of-a-plugin-that-takes-no-part",
+        ),
+        pytest.param(
             {}, {"Nope": {}}, "spec.scheduling.pluginConfig[Nope]", "no plugin", id="args-of-nobody"
         ),
         pytest.param(

@@ -102,13 +102,17 @@ def test_a_pod_that_requests_nothing_is_skipped():
     [
         ([{"name": "cpu"}, {"name": "cpu"}], "named twice"),
         ([{"name": "cpu", "weight": 2}], "Input should be 1"),
-        ([], "at least 1 item"),
     ],
 )
 def test_bad_arguments_are_refused(resources, sentence):
     """The sentence says what is allowed."""
     with pytest.raises(ValidationError, match=sentence):
         NodeResourcesBalancedAllocationArgs.model_validate({"resources": resources})
+
+
+def test_without_resources_cpu_and_memory_are_compared():
+    """An empty list says no more than none."""
+    assert NodeResourcesBalancedAllocationArgs(resources=()) == NodeResourcesBalancedAllocationArgs()
 
 
 class TestConformance(ScorePluginConformance):

@@ -216,6 +216,8 @@ def test_absurd_amounts_score_as_they_do_upstream():
     [
         ({"ignoredResources": ["cpu"]}, "cpu is no extended resource"),
         ({"ignoredResourceGroups": ["a/b"]}, "write the part before the slash only"),
+        ({"ignoredResourceGroups": ["my group"]}, '"my group" is no group'),
+        ({"ignoredResourceGroups": [""]}, '"" is no group'),
         ({"scoringStrategy": {"type": "RequestedToCapacityRatio"}}, "which requires it"),
         (
             {"scoringStrategy": {"type": "LeastAllocated", "requestedToCapacityRatio": {"shape": RISING}}},

@@ -146,15 +146,17 @@ def build_profile(config: ProfileConfig, registry: Registry, defaults: Sequence[
     for point, chosen in config.plugins.items():
         _check_names(point, chosen, registry, f"{config.path}.plugins.{point}")
     multi = _merged(defaults, config.plugins.get(MULTI_POINT, PluginSet()))
-    names = {each.name for each in multi} | {
-        each.name for chosen in config.plugins.values() for each in chosen.enabled
-    }
     for name in config.args:
         if name not in registry:
             raise ConfigurationError(
                 config.args_path(name).removesuffix(".args"),
                 f'there is no plugin "{name}"; the plugins are {", ".join(sorted(registry))}',
             )
+    # Arguments are judged even of plugins that take no part.
+    names = {each.name for each in multi} | {
+        each.name for chosen in config.plugins.values() for each in chosen.enabled
+    }
+    names |= set(config.args)
     instances = {
         name: registry.build(name, config.args.get(name), config.args_path(name)) for name in sorted(names)
     }

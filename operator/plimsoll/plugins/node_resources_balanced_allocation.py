@@ -50,13 +50,14 @@ class BalancedResource(PluginArgs):
     weight: Literal[1] = Field(default=1, description="All resources weigh the same.")
 
 
+DEFAULT_RESOURCES = (BalancedResource(name="cpu"), BalancedResource(name="memory"))
+
+
 class NodeResourcesBalancedAllocationArgs(PluginArgs):
     """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
 
     resources: tuple[BalancedResource, ...] = Field(
-        default=(BalancedResource(name="cpu"), BalancedResource(name="memory")),
-        min_length=1,
-        description="The resources that are compared.",
+        default=DEFAULT_RESOURCES, description="The resources that are compared; cpu and memory if none."
     )
 
     @field_validator("resources")
@@ -64,7 +65,7 @@ class NodeResourcesBalancedAllocationArgs(PluginArgs):
     def _distinct(cls, resources: tuple[BalancedResource, ...]) -> tuple[BalancedResource, ...]:
         if len({each.name for each in resources}) < len(resources):
             raise ValueError("a resource is named twice; name each once")
-        return resources
+        return resources or DEFAULT_RESOURCES
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -56,6 +56,7 @@ from plimsoll.framework import (
     allocatable_of,
     columns_of,
     is_extended,
+    is_label_key,
     is_scalar,
 )
 from plimsoll.plugins.formulas.resource_points import (
@@ -137,7 +138,8 @@ class NodeResourcesFitArgs(PluginArgs):
     """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
 
     ignored_resources: frozenset[str] = Field(
-        default=frozenset(), description="Extended resources that the filter does not look at."
+        default=frozenset(),
+        description="Extended resources that the filter does not look at.",
     )
     ignored_resource_groups: frozenset[str] = Field(
         default=frozenset(), description="The same by the part of the name before the slash."
@@ -157,9 +159,9 @@ class NodeResourcesFitArgs(PluginArgs):
     @field_validator("ignored_resource_groups")
     @classmethod
     def _groups(cls, groups: frozenset[str]) -> frozenset[str]:
-        wrong = sorted(group for group in groups if "/" in group)
+        wrong = sorted(group for group in groups if "/" in group or not is_label_key(group))
         if wrong:
-            raise ValueError(f"{wrong[0]} is no group: write the part before the slash only")
+            raise ValueError(f'"{wrong[0]}" is no group: write the part before the slash only')
         return groups
 
 
