@@ -77,6 +77,39 @@ def test_an_equal_decision_has_no_mismatch():
     assert mismatches(a_case()) == []
 
 
+def test_without_nodes_nothing_is_evaluated():
+    """A pod that some PreFilter would reject is told that there are no nodes, and nothing else."""
+    given = copy.deepcopy(dict(a_case().given)) | {"nodes": []}
+    given["pod"]["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}]
+    expected = {
+        "result": "unschedulable",
+        "message": "no nodes available to schedule pods",
+        "nominating": "",
+    }
+    case = Case("small", "small-0", given, expected)
+
+    assert list(replay.compare(case, situation(case, Registry(IN_TREE), DEFAULT_PLUGINS))) == []
+
+
+def test_a_waiting_pod_is_nominated_unless_something_holds_it_back():
+    """Gates do, if the profile asks for them."""
+    given = copy.deepcopy(dict(a_case().given))
+    gated = {
+        "metadata": {"name": "gated", "namespace": "a", "uid": "u4"},
+        "spec": {"schedulingGates": [{"name": "g"}], "containers": [{}]},
+        "status": {"nominatedNodeName": "big"},
+    }
+    given["pods"].append(gated)
+    off = {"plugins": {"multiPoint": {"disabled": [{"name": "SchedulingGates"}]}}}
+
+    def nominated(**more):
+        made = situation(Case("small", "small-0", given | more, {}), REGISTRY, DEFAULT_PLUGINS)
+        return set(made.scheduler.nominations.by_node)
+
+    assert nominated() == set()
+    assert nominated(config={"profiles": [off]}) == {"big"}
+
+
 def test_every_candidate_for_preemption_is_tried():
     """A recording did, whatever share its profile asks for."""
     given = a_case().given

@@ -130,7 +130,9 @@ def situation(case: Case, registry: Registry, defaults: Mapping[str, int]) -> Si
         info = cluster.templates.info(pod)
         if pod.node_name:
             cluster.place(info, pod.node_name)
-        elif pod.nominated_node_name and not pod.spec.scheduling_gates:
+        elif pod.nominated_node_name and all(
+            plugin.pre_enqueue(info).is_success for plugin in profile.pre_enqueue
+        ):
             scheduler.nominations.add(info, pod.nominated_node_name)
     return Situation(scheduler, cluster.templates.info(convert(Pod, case.given["pod"])), absent)
 
