@@ -80,18 +80,18 @@ async def test_a_prediction_that_a_run_no_longer_makes_is_dropped():
 
 
 async def test_the_target_is_held_until_the_replacement_is_there():
-    """Between eviction and replacement nobody of the same priority takes the place."""
+    """Between eviction and replacement nobody takes the place, whatever their priority."""
     scene = Scene()
 
     async with scene.running(a_policy()):
         await scene.run()
-        held = [pod.name for pod in scene.nominations.by_node["good"].values()]
+        held = [(pod.name, pod.priority) for pod in scene.nominations.by_node["good"].values()]
         scene.gone(OLD)
         replaced(scene, "good")
         await settled()
         left = dict(scene.nominations.by_node)
 
-    assert held == ["web-1"]
+    assert held == [("web-1", 2**31 - 1)]
     assert left == {}
 
 
