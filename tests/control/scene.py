@@ -23,6 +23,7 @@ from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeClock,
+    FakeEvictionRequester,
     FakeEvictor,
     FakeMeter,
     FakeNodeCloser,
@@ -81,6 +82,7 @@ class Scene:
         self.clock = FakeClock()
         self.records = FakeRecords(*documents)
         self.evictor = FakeEvictor()
+        self.requester = FakeEvictionRequester()
         self.closer = FakeNodeCloser()
         self.rollouts = rollouts or FakeRollouts()
         self.recorder = FakeRecorder()
@@ -101,6 +103,7 @@ class Scene:
             forecast=profile,
             keeper=self.keeper,
             evictor=self.evictor,
+            requester=self.requester,
             closer=self.closer,
             rollouts=self.rollouts,
             recorder=self.recorder,

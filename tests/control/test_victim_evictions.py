@@ -202,6 +202,10 @@ async def nothing_to_surge(_record):
     raise AssertionError("victims are not surged")
 
 
+async def nothing_to_wait_for(_record, _pod):
+    raise AssertionError("victims are not asked to leave")
+
+
 @pytest.mark.parametrize("has_left", [False, True])
 async def test_the_next_process_completes_what_was_evicted(has_left):
     """Whether the victim left while nobody looked, or leaves later."""
@@ -219,6 +223,7 @@ async def test_the_next_process_completes_what_was_evicted(has_left):
             stage.clock,
             adopt=stage.evictions.adopt,
             surge=nothing_to_surge,
+            resume=nothing_to_wait_for,
         )
         if not has_left:
             stage.gone("a")

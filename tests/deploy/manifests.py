@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -75,6 +77,22 @@ def pod_template(objects: list[Obj]) -> Obj:
 def grants(overlay: str) -> set[tuple[str, str, str]]:
     """What the operator may do: (verb, group, resource) of every rule of its roles, wherever they hold."""
     return operators_grants(documents(overlay))
+
+
+@cache
+def grants_with(overlay: str, component: str) -> set[tuple[str, str, str]]:
+    """Likewise, with a component added to the overlay."""
+    with tempfile.TemporaryDirectory() as folder:
+        # kubectl takes no absolute paths.
+        deploy = os.path.relpath(DEPLOY, Path(folder).resolve())
+        kustomization = {
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
+            "resources": [f"{deploy}/{overlay}"],
+            "components": [f"{deploy}/components/{component}"],
+        }
+        (Path(folder) / "kustomization.yaml").write_text(yaml.safe_dump(kustomization), encoding="utf-8")
+        return operators_grants(parsed(run("kubectl", "kustomize", folder)))
 
 
 def operators_grants(objects: list[Obj]) -> set[tuple[str, str, str]]:

@@ -28,6 +28,7 @@ from plimsoll.adapters.preempting import PodPreemptor
 from plimsoll.adapters.reading import PodDocuments
 from plimsoll.adapters.recording import EventRecorder
 from plimsoll.adapters.records import EvictionRecords
+from plimsoll.adapters.requesting import PodEvictionRequester
 from plimsoll.adapters.resources import WATCHED
 from plimsoll.adapters.rollouts import DeploymentRollouts
 from plimsoll.adapters.session import Session, connected
@@ -189,6 +190,7 @@ class Operator:
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
             keeper=keeper,
             evictor=PodEvictor(session),
+            requester=PodEvictionRequester(session),
             closer=NodeTainter(session, self.clock),
             rollouts=DeploymentRollouts(session),
             recorder=self.recorder,

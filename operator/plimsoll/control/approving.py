@@ -30,9 +30,11 @@ class Approvals:
     def __init__(self, keeper: RecordKeeper) -> None:
         self._keeper = keeper
         self._said: dict[str, bool] = {}
+        self._heard: set[str] = set()
 
     def annotated(self, namespace: str, name: str, annotations: Mapping[str, str]) -> None:
         """A record was written by somebody, maybe with an answer."""
+        self._heard.add(f"{namespace}/{name}")
         answer = ANSWERS.get(annotations.get(APPROVED, ""))
         if answer is None:
             self._said.pop(f"{namespace}/{name}", None)
@@ -42,6 +44,11 @@ class Approvals:
     def forget(self, namespace: str, name: str) -> None:
         """A record is gone."""
         self._said.pop(f"{namespace}/{name}", None)
+        self._heard.discard(f"{namespace}/{name}")
+
+    def is_taken_back(self, record: Record) -> bool:
+        """Whether a move that was approved is so no longer; false as long as nothing was heard of it."""
+        return record.spec.mode is Mode.APPROVE and record.key in self._heard and not self.answer(record)
 
     def waiting(self) -> list[Record]:
         """Proposals that have not been carried out or called off."""

@@ -208,6 +208,8 @@ class Enforcement:
         """Make one move; whether the others of its bundle may follow."""
         totals, policy = work.totals, work.totals.policy
         self._holds.unreserve(move)
+        if move.pod.uid not in work.proposals and self._mover.is_asked(move.pod.uid):
+            return True  # an earlier run has asked it to leave
         if work.node and work.begun and self._mover.node_of(move.pod.uid) != move.source:
             return True  # it has left the node by itself meanwhile
         if not self._mover.rooms.keep_for(move, work.moves, self._clock.monotonic()):

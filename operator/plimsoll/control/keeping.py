@@ -229,6 +229,20 @@ class RecordKeeper:
         self._told(changed)
         return changed
 
+    async def explain(self, record: Record, reason: str, message: str) -> Record:
+        """Say anew why a record is in its phase; nothing is written when it says so already."""
+        known = self.known.get(record.key)
+        if known is None or known.is_finished:
+            return record
+        message = message[:MESSAGE_LENGTH]
+        if (known.status.reason, known.status.message) == (reason, message):
+            return known
+        status = known.status.model_copy(update={"reason": reason, "message": message})
+        changed = self.known[known.key] = replace(known, status=status)
+        if not (await self._write(changed, tries=1)).is_done:
+            self._unwritten.add(changed.key)
+        return changed
+
     async def cancel(self, record: Record, reason: str, message: str) -> Record:
         """Call a record off: what it announced does not happen."""
         return await self.advance(record, Phase.CANCELLED, reason=reason, message=message)

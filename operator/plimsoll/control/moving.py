@@ -12,7 +12,7 @@ from plimsoll.control.keeping import Record, RecordKeeper, surge_reference
 from plimsoll.control.ports import Clock
 from plimsoll.control.remembering import sent_since
 from plimsoll.control.rooms import Rooms
-from plimsoll.control.sending import MoveSender
+from plimsoll.control.sending import Sender
 from plimsoll.control.surging import Surges
 from plimsoll.control.verifying import Verification
 from plimsoll.engine.cycle import Nominations
@@ -52,7 +52,7 @@ class Mover:
         keeper: RecordKeeper,
         verification: Verification,
         holds: Holds,
-        sender: MoveSender,
+        sender: Sender,
         surges: Surges,
         clock: Clock,
         nominations: Nominations,
@@ -125,6 +125,10 @@ class Mover:
     def node_of(self, uid: str) -> str:
         """The node of a pod, "" when it has none."""
         return self._cache.node_of(uid)
+
+    def is_asked(self, pod: str) -> bool:
+        """Whether this pod (by uid) has been asked to leave, and is still there."""
+        return self._sender.is_asked(pod)
 
     async def make(
         self,

@@ -24,9 +24,11 @@ from plimsoll.control.holding import Holds
 from plimsoll.control.keeping import Record, RecordKeeper
 from plimsoll.control.measuring import Collector, wants_metrics_api
 from plimsoll.control.moving import Mover
+from plimsoll.control.offering import Offer
 from plimsoll.control.ports import (
     Clock,
     Computer,
+    EvictionRequester,
     Evictor,
     Meter,
     NodeCloser,
@@ -38,6 +40,7 @@ from plimsoll.control.predicting import Predictions
 from plimsoll.control.recovering import recover
 from plimsoll.control.remembering import memory_of
 from plimsoll.control.reporting import RunReports, RunTotals
+from plimsoll.control.requesting import Requests
 from plimsoll.control.restraining import StopButton, Troubles, rested, undisturbed
 from plimsoll.control.sending import MoveSender
 from plimsoll.control.surging import Surges
@@ -77,6 +80,7 @@ class Rebalancers:
         forecast: Profile,
         keeper: RecordKeeper,
         evictor: Evictor,
+        requester: EvictionRequester,
         closer: NodeCloser,
         rollouts: Rollouts,
         recorder: Recorder,
@@ -132,12 +136,25 @@ class Rebalancers:
             clock=clock,
             ended=self._ended,
         )
+        self._offer = Offer(self._policies, requester, clock, observer)
+        self._requests = Requests(
+            policies=self._policies,
+            sender=self._sender,
+            requester=requester,
+            offer=self._offer,
+            approvals=self.approvals,
+            stop=self._stop,
+            keeper=keeper,
+            cache=cache,
+            clock=clock,
+            observer=observer,
+        )
         self._mover = Mover(
             cache=cache,
             keeper=keeper,
             verification=self._verification,
             holds=self._holds,
-            sender=self._sender,
+            sender=self._requests,
             surges=self._surges,
             clock=clock,
             nominations=nominations,
@@ -193,7 +210,7 @@ class Rebalancers:
 
     @on_trouble.setter
     def on_trouble(self, told: Callable[[], Awaitable[None]]) -> None:
-        self._troubles.on_change = told
+        self._troubles.on_change = self._offer.on_change = told
 
     @property
     def profiles(self) -> Mapping[str, Profile]:
@@ -254,7 +271,8 @@ class Rebalancers:
             forecast=self.forecast,
             now=datetime.fromtimestamp(self._clock.now(), UTC),
         )
-        return self._stop.heeded(undisturbed(asked, self._displacements, policy.metadata.name))
+        asked = undisturbed(asked, self._displacements, policy.metadata.name)
+        return self._stop.heeded(self._offer.heeded(policy, asked))
 
     def _asked_for(self, policy: SchedulingPolicy) -> Rebalancing | None:
         """The policy's rebalancing; None when another spec has taken its place, or none has."""
@@ -291,7 +309,9 @@ class Rebalancers:
             self._clock,
             adopt=self.adopt,
             surge=self._surges.recover,
+            resume=self._requests.resume,
         )
+        await self._offer.refresh()
         self._running = True
         self._timetable.start()
         for name, policy in self._policies.items():
@@ -301,6 +321,7 @@ class Rebalancers:
                 group.create_task(self._aftercare.run())
                 group.create_task(self._heeding.run())
                 group.create_task(self._enforcement.run())
+                group.create_task(self._requests.run())
                 group.create_task(self._troubles.watch())
                 group.create_task(self._collector.run())
         finally:
@@ -324,6 +345,7 @@ class Rebalancers:
         if policy is None or policy.spec.rebalancing is None or self._troubles.hangs(policy):
             return
         spec = policy.spec.rebalancing
+        await self._offer.refresh(at_once=True)
         started = self._clock.now()
         cycle = f"{name}/{started:.6f}"
         self._mover.learn(name, await self._collector.measure(spec))
@@ -374,4 +396,4 @@ class Rebalancers:
 
     def troubles(self, name: str) -> Mapping[str, str]:
         """What keeps a policy from moving pods, in sentences by reason."""
-        return self._troubles.of(name)
+        return {**self._offer.troubles(name), **self._troubles.of(name)}

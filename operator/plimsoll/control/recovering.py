@@ -11,6 +11,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.control.keeping import Record, RecordKeeper
 from plimsoll.control.ports import Clock
 from plimsoll.control.verifying import Verification
+from plimsoll.framework import PodInfo
 from plimsoll.state.cache import Cache
 
 REASON = "Restarted"
@@ -24,6 +25,7 @@ async def recover(
     *,
     adopt: Callable[[Record], bool],
     surge: Callable[[Record], Awaitable[None]],
+    resume: Callable[[Record, PodInfo], Awaitable[bool]],
 ) -> None:
     """Read the records and carry each open one on.
 
@@ -34,6 +36,7 @@ async def recover(
         clock: Time.
         adopt: Asked first who sees to an evicted pod's record; true for one that expects no replacement.
         surge: Goes on with a surge that may have been started.
+        resume: Asked first who sees to the record of a pod that still stands; true for one that waits for it.
     """
     await keeper.load()
     for record in keeper.known.values():
@@ -47,6 +50,7 @@ async def recover(
             clock=clock,
             adopt=adopt,
             surge=surge,
+            resume=resume,
         )
     keeper.is_recovered = True
 
@@ -60,6 +64,7 @@ async def _carry_on(
     clock: Clock,
     adopt: Callable[[Record], bool],
     surge: Callable[[Record], Awaitable[None]],
+    resume: Callable[[Record, PodInfo], Awaitable[bool]],
 ) -> None:
     pod = cache.cluster.pods.get(record.spec.pod.uid)
     if record.phase is None:  # ended between a record and its status
@@ -76,6 +81,8 @@ async def _carry_on(
     elif record.phase is Phase.PLANNED:
         await keeper.cancel(record, REASON, "the operator ended before the eviction was sent")
     elif record.phase is Phase.EVICTING and pod is not None and not pod.is_terminating:
+        if await resume(record, pod):
+            return
         await keeper.cancel(record, REASON, "the operator ended before the eviction was accepted")
     else:
         if record.phase is Phase.EVICTING:

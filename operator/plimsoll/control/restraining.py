@@ -166,6 +166,11 @@ def undisturbed(rebalancing: Rebalancing, displacements: Displacements, name: st
     )
 
 
+def barred(rebalancing: Rebalancing, name: str) -> Rebalancing:
+    """The same, without any eviction; ``name`` is told as the budget that allows none."""
+    return _bounded(rebalancing, name, 0)
+
+
 def rested(rebalancing: Rebalancing, memory: Memory, name: str) -> Rebalancing:
     """The same for a policy whose moves keep coming to nothing: it moves none for a while, then one."""
     resting, may_try = memory.rest(name)

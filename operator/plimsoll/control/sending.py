@@ -5,6 +5,8 @@ before the answer to the eviction is, so what is learnt meanwhile waits until th
 """
 
 from collections.abc import Callable
+from datetime import datetime
+from typing import Protocol
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.control.holding import Holds
@@ -19,6 +21,16 @@ REPORTER = "plimsoll"
 
 #: Seconds before an eviction is asked for again that got no usable answer.
 ASK_AGAIN_S = (0.5, 2.0, 5.0)
+
+
+class Sender(Protocol):
+    """Carries moves out."""
+
+    async def send(self, record: Record, move: Move) -> Answer | None:
+        """Ask for one pod to leave; the server's answer, None when it was not asked."""
+
+    def is_asked(self, pod: str) -> bool:
+        """Whether this pod (by uid) has been asked to leave, and is still there."""
 
 
 class MoveSender:
@@ -63,33 +75,75 @@ class MoveSender:
 
     async def send(self, record: Record, move: Move) -> Answer | None:
         """Send one eviction; the server's answer, None when nothing was sent."""
-        pod = move.pod.pod
-        owner = pod.metadata.controller
-        record = await self._keeper.advance(record, Phase.EVICTING, reason="Sent")
+        begun = await self.begin(record, move, "Sent")
+        if begun is None:
+            return None
+        try:
+            answer = await ask(self._evictor, move.pod.pod, self._cache, self._clock)
+            if answer.is_done:
+                await self.leaves(begun, move, "Accepted")
+            else:
+                self.stays(begun)
+                await refused(self._keeper, begun, answer)
+            return answer
+        finally:
+            self.finish(begun)
+
+    async def begin(
+        self, record: Record, move: Move, reason: str, message: str = "", *, waits: bool = False
+    ) -> Record | None:
+        """Put on record that a pod is about to be asked to leave, and keep its replacement's room.
+
+        What becomes of it is to be told by ``leaves`` or ``stays``, and then ``finish``.
+
+        Args:
+            record: Of the move.
+            move: What is made.
+            reason: Why it is in its phase, in one word.
+            message: The same in a sentence.
+            waits: Whether the pod may take its time to leave.
+
+        Returns:
+            The record, None when it could not be written: nothing may be sent then.
+        """
+        record = await self._keeper.advance(record, Phase.EVICTING, reason=reason, message=message)
         if not self._keeper.is_written(record):
             # What is not on record is not done: the next process would not know of it.
             await self._keeper.cancel(
                 record, "NotRecorded", "the record could not be written, so nothing was sent"
             )
             return None
+        self.resume(record, move, waits=waits)
+        return record
+
+    def resume(
+        self, record: Record, move: Move, *, before: datetime | None = None, waits: bool = False
+    ) -> None:
+        """Keep the replacement's room and look out for it; ``before``: pods of that time replace nobody."""
+        pod = move.pod.pod
+        owner = pod.metadata.controller
         self._sending[record.key] = []
         self._holds.hold(record, move)
-        known = self._verification.siblings(owner.uid) if owner else frozenset[str]()
-        self._verification.expect(record, known, self._clock.monotonic(), is_replaced=not pod.is_terminal)
-        try:
-            answer = await ask(self._evictor, pod, self._cache, self._clock)
-            if answer.is_done:
-                await self._keeper.advance(record, Phase.EVICTED, reason="Accepted")
-                self._note(pod, record, move)
-                return answer
-            self._verification.withdraw(record)
-            self._holds.release(record)
-            self._sending[record.key].clear()
-            await refused(self._keeper, record, answer)
-            return answer
-        finally:
-            for outcome in self._sending.pop(record.key):
-                self._passed_on(outcome)
+        known = self._verification.siblings(owner.uid, before) if owner else frozenset[str]()
+        now = self._clock.monotonic()
+        self._verification.expect(record, known, now, is_replaced=not pod.is_terminal, waits=waits)
+
+    async def leaves(self, record: Record, move: Move, reason: str, message: str = "") -> None:
+        """The pod is on its way out: its replacement is due."""
+        await self._keeper.advance(record, Phase.EVICTED, reason=reason, message=message)
+        self._verification.due(record, self._clock.monotonic())
+        self._note(move.pod.pod, record, move)
+
+    def stays(self, record: Record) -> None:
+        """The pod does not leave: nothing replaces it, and its room is anybody's again."""
+        self._verification.withdraw(record)
+        self._holds.release(record)
+        self._sending[record.key].clear()
+
+    def finish(self, record: Record) -> None:
+        """The record says what became of the eviction: what was learnt meanwhile may follow."""
+        for outcome in self._sending.pop(record.key, ()):
+            self._passed_on(outcome)
 
     def _note(self, pod: Pod, record: Record, move: Move) -> None:
         """Events on the pod and on its owner: the story where people look for it."""

@@ -5,9 +5,11 @@ credited to one move only, the one that waits longest. Until it is Ready the mov
 next one of the workload waits, wherever the replacement runs.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 
 from plimsoll.api.v1alpha1.eviction import Replacement
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -70,7 +72,15 @@ class Verification:
             or pod.metadata.creation_timestamp < before
         )
 
-    def expect(self, record: Record, known: frozenset[str], now: float, *, is_replaced: bool = True) -> None:
+    def expect(
+        self,
+        record: Record,
+        known: frozenset[str],
+        now: float,
+        *,
+        is_replaced: bool = True,
+        waits: bool = False,
+    ) -> None:
         """An eviction was accepted: wait for a pod of the owner that is not in ``known``.
 
         Args:
@@ -78,6 +88,7 @@ class Verification:
             known: Uids of pods that replace nobody.
             now: Seconds of the monotonic clock.
             is_replaced: Whether a replacement is expected; pods that had ended get none.
+            waits: Whether the pod itself may take its time to leave; ``due`` ends that.
         """
         owner = record.spec.owner
         if owner is None or not is_replaced:
@@ -92,7 +103,7 @@ class Verification:
                 )
             )
             return
-        awaited = _Awaited(record, now, now + PATIENCE_S)
+        awaited = _Awaited(record, now, math.inf if waits else now + PATIENCE_S)
         self._awaited.setdefault(owner.uid, []).append(awaited)
         for uid, pod in list(self._siblings.get(owner.uid, {}).items()):
             if (
@@ -107,6 +118,12 @@ class Verification:
                 self.credited(record, pod)
                 self._see(pod)
                 break
+
+    def due(self, record: Record, now: float) -> None:
+        """The pod leaves: its replacement is to run in time from now on."""
+        for awaited in chain.from_iterable(self._awaited.values()):
+            if awaited.record.key == record.key:
+                awaited.deadline = now + PATIENCE_S
 
     def remember(self, record: Record) -> None:
         """A move that ended in an earlier process: its replacement replaces nobody else."""

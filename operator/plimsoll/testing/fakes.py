@@ -7,12 +7,22 @@ import asyncio
 import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
 
 from plimsoll.control.electing import Lease
-from plimsoll.control.ports import Answer, Endpoint, Note, PodCondition, Reading, Reply, Verdict
+from plimsoll.control.ports import (
+    Answer,
+    Endpoint,
+    EvictionRequest,
+    Note,
+    PodCondition,
+    Reading,
+    Reply,
+    Verdict,
+)
 from plimsoll.framework.observer import Observer
 from plimsoll.framework.strategy_context import Sample
 from plimsoll.model.deployment import SURGED, Deployment
@@ -296,6 +306,57 @@ class FakeEvictor:
             self.evicted.append(pod.name)
             self.when_done(pod)
         return answer
+
+
+class FakeEvictionRequester:
+    """Keeps EvictionRequests; a test says what becomes of them.
+
+    Attributes:
+        requests: Ours, by ``namespace/name``.
+        offer: What is said of the API.
+        answers: What the next creations are told, one each; DONE when there is none left.
+        dropped: Names of requests that were deleted, in order.
+    """
+
+    def __init__(self) -> None:
+        self.requests: dict[str, EvictionRequest] = {}
+        self.offer = DONE
+        self.answers: list[Answer] = []
+        self.dropped: list[str] = []
+
+    async def offered(self) -> Answer:
+        """As told."""
+        return self.offer
+
+    async def request(self, pod: Pod, name: str) -> Answer:
+        """Keep a request."""
+        answer = self.answers.pop(0) if self.answers else self.offer
+        if answer.is_done:
+            made = EvictionRequest(pod.namespace, name, pod.uid)
+            self.requests.setdefault(made.key, made)
+        return answer
+
+    async def withdraw(self, request: EvictionRequest) -> Answer:
+        """The request asks for nothing any more."""
+        if request.key not in self.requests:
+            return Answer(Verdict.GONE, "not found")
+        self.become(request.key, is_withdrawn=True)
+        return DONE
+
+    async def drop(self, request: EvictionRequest) -> Answer:
+        """Delete a request."""
+        if self.requests.pop(request.key, None) is None:
+            return Answer(Verdict.GONE, "not found")
+        self.dropped.append(request.name)
+        return DONE
+
+    async def list(self) -> tuple[Answer, Sequence[EvictionRequest]]:
+        """All of them."""
+        return self.offer, list(self.requests.values()) if self.offer.is_done else ()
+
+    def become(self, key: str, **changes: Any) -> None:
+        """A request stands otherwise now, such as ``is_observed=True``."""
+        self.requests[key] = replace(self.requests[key], **changes)
 
 
 class FakeMeter:

@@ -31,6 +31,13 @@ class PlannerName(StrEnum):
     OPTIMAL = "Optimal"
 
 
+class EvictBy(StrEnum):
+    """How pods are made to leave."""
+
+    EVICTION = "Eviction"
+    EVICTION_REQUEST = "EvictionRequest"
+
+
 class ObjectiveName(StrEnum):
     """What the Optimal planner brings about."""
 
@@ -88,6 +95,20 @@ class RebalancingSpec(Resource):
     )
     optimizer: OptimizerSpec = Field(
         default=OptimizerSpec(), description="What the planner Optimal is asked."
+    )
+    evict_by: EvictBy = Field(
+        default=EvictBy.EVICTION,
+        description="Eviction asks the Eviction API, which takes the pod away at once or not at all. "
+        "EvictionRequest creates an EvictionRequest (lifecycle.k8s.io/v1alpha1, alpha in Kubernetes 1.37) "
+        "and waits until those who respond for the pod have made it leave; where the server does not offer "
+        "that API the policy evicts nothing, and says so in its condition Degraded.",
+    )
+    eviction_request_timeout_seconds: int = Field(
+        default=3600,
+        ge=60,
+        le=86400,
+        description="Seconds after which an EvictionRequest is withdrawn whose pod has not left; the target "
+        "is held for that long. Only used when evictBy is EvictionRequest.",
     )
     schedule: Schedule = Field(
         default=Schedule(interval_seconds=300), description="When it runs; every five minutes when left out."
