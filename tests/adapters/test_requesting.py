@@ -103,6 +103,19 @@ async def test_a_request_of_the_name_that_is_not_ours_is_a_conflict(cluster, req
     assert cluster.api.get(REQUESTS, "default", "vm-1")["spec"] == before["spec"]
 
 
+async def test_a_request_that_bears_our_label_and_is_somebody_elses_is_not_listed(cluster, requester):
+    """It would be withdrawn and deleted as a leftover."""
+    cluster.offer_eviction_requests()
+    pod = await made(cluster)
+    labels = {"app.kubernetes.io/managed-by": "plimsoll"}
+    target = {"pod": {"name": "vm", "uid": pod.uid}}
+    spec = {"target": target, "requester": "acme.io/drain", "intent": "Eviction"}
+    metadata = {"name": "theirs", "namespace": "default", "labels": labels}
+    cluster.api.create(REQUESTS, {"metadata": metadata, "spec": spec})
+
+    assert (await requester.list())[1] == []
+
+
 async def test_progress_is_read_from_the_eviction_that_it_is_part_of(cluster, requester):
     """Whose turn it is, what is told, when it is expected to end."""
     cluster.offer_eviction_requests()

@@ -488,8 +488,7 @@ class TestRestart:
         async with scene.running(by_request()):
             await look(scene)
             withdrawn = the_request(scene).is_withdrawn
-            await look(scene, SWEEP_S)
-            await look(scene, SWEEP_S)
+            await look(scene, WITHDRAWN_S + 2 * SWEEP_S)
 
         assert withdrawn
         assert len(scene.requester.dropped) == 1

@@ -20,6 +20,8 @@ from deploy.manifests import (
     VALUES,
     Obj,
     documents,
+    grants,
+    grants_with,
     of_kind,
     operators_grants,
     parsed,
@@ -315,6 +317,19 @@ def test_the_chart_grants_and_runs_what_the_overlays_do(overlay: str, values: st
 
     assert rules(ours) == rules(charts)
     assert comparable(ours) == comparable(charts)
+
+
+def test_the_rights_to_evict_by_request_are_given_to_those_who_ask() -> None:
+    """By the component and by the chart alike: own requests, and a look at evictions; none in a dry run."""
+    asked = {
+        *((verb, "lifecycle.k8s.io", "evictionrequests") for verb in ("create", "list", "patch", "delete")),
+        ("list", "lifecycle.k8s.io", "evictions"),
+    }
+    option = ("--set", "evictionRequests=true")
+
+    assert grants_with("enforce", "eviction-requests") - grants("enforce") == asked
+    assert operators_grants(parsed(templated("enforce-values.yaml", *option))) - grants("enforce") == asked
+    assert operators_grants(parsed(templated("", *option))) == grants("dry-run")
 
 
 def test_the_control_plane_component_changes_the_place_and_nothing_else() -> None:

@@ -87,7 +87,12 @@ class PodEvictionRequester:
         taken_part = quote(REQUESTER, safe="")
         try:
             requests = await self._session.object("GET", f"{GROUP}/evictionrequests?labelSelector={ours}")
-            items = requests.get("items") or ()
+            # A label is anybody's to set; who asks is what the request says.
+            items = [
+                each
+                for each in requests.get("items") or ()
+                if (each.get("spec") or {}).get("requester") == REQUESTER
+            ]
             evictions = (
                 await self._session.object("GET", f"{GROUP}/evictions?labelSelector={taken_part}")
                 if items

@@ -191,7 +191,7 @@ class Requests:
 
     async def _judge(self, asked: _Asked, request: EvictionRequest | None, answer: Answer) -> None:
         record = asked.record
-        if self._has_left(record) or (request is not None and request.is_evicted):
+        if self._has_left(record):  # as the watch tells; a status could be anybody's
             del self._asked[record.key]
             self._has_leftovers = True
             said = request.said if request is not None else ""
