@@ -40,8 +40,8 @@ from plimsoll.framework.strategy_context import StrategyContext
 #: Nodes of a neighbourhood on which room is sought, and as many at most to which pods may go from there.
 FOCUS = 16
 
-#: Seconds for one program, and what looking at a neighbourhood counts for at least.
-MOST_S, LEAST_S = 3.0, 0.1
+#: Seconds for one program at most; what looking at a neighbourhood counts for beside it, and for each node.
+MOST_S, LOOK_S, NODE_S = 3.0, 0.1, 0.0004
 
 #: Steps in which pods of a neighbourhood change places.
 PHASES = 3
@@ -120,11 +120,12 @@ class Search:
 
     def _solve(self, nodes: Sequence[str], waiting: Sequence[PodInfo]) -> int:
         """How many pods get a place."""
+        self.seconds -= LOOK_S + NODE_S * len(self.book.context.nodes)
         setting = Setting.around(self.rebalancing, self.book, nodes, waiting)
         for phases in (0, PHASES):
             problem = replace(setting.problem, phases=phases)
-            found = solve(problem, min(self.seconds, MOST_S))
-            self.seconds -= max(found.seconds, LEAST_S)
+            found = solve(problem, max(min(self.seconds, MOST_S), LOOK_S))
+            self.seconds -= found.seconds
             served = 0
             for bundle in _Unfolding(setting, self.book, self.rebalancing, found).bundles():
                 if len(bundle.candidates) > self.strategy.most_moves:
