@@ -76,15 +76,14 @@ def sizes_by(cluster, key):
 
 
 def test_issue_1535_takes_sixteen_moves_and_no_plan_takes_fewer():
-    """Descheduler evicts 28 here; the bound proves that 16 are the fewest."""
+    """The bound proves that 16 are the fewest; descheduler evicts as many or more, as its ties fall."""
     cluster = a_rack_that_came_back()
     policy = optimal(SPREAD)
 
     upstream = make_plan(replace(policy, planner=Planner.UPSTREAM), cluster, AROUND)
     made = make_plan(policy, cluster, AROUND)
 
-    assert len(upstream.moves) == 28
-    assert len(made.moves) == 16
+    assert len(upstream.moves) >= len(made.moves) == 16
     assert made.optimisation.gap == pytest.approx(0, abs=1e-6)
     after = walked(cluster, policy, made)
     assert sizes_by(after, RACK) == {"a": 16, "b": 16, "c": 16, "d": 16}
