@@ -47,7 +47,7 @@ MOST_S, LOOK_S, NODE_S = 3.0, 0.1, 0.0004
 PHASES = 3
 
 #: Moves that wait for each other in a row, at most; questions to the filters about one solution.
-DEPTH, QUESTIONS = 6, 2000
+DEPTH, QUESTIONS = 6, 500
 
 
 @dataclass(slots=True)
