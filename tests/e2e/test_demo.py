@@ -45,7 +45,7 @@ async def demo(*args: str, folder: Path = ROOT) -> tuple[int, str, str]:
 @pytest.mark.timeout(130)
 async def test_the_demo_mends_a_small_cluster() -> None:
     """It ends by itself, with every check passed and numbers that come from the cluster."""
-    status, said, complained = await demo("--nodes", "10")
+    status, said, complained = await demo("--nodes", "20")
 
     assert status == 0, said + complained
     assert said.count("✓") == 4
