@@ -69,6 +69,21 @@ def test_of_two_delays_the_earlier_counts(queue, clock):
     assert seen == ["a"]
 
 
+def test_a_delay_that_begins_anew_puts_an_earlier_one_off(queue, clock):
+    """Who changes an object twice in a row is not overtaken between the two."""
+    seen = []
+    queue.add(seen.append, "a", 0.05, anew=True)
+    clock.now += 0.04
+    queue.add(seen.append, "a", 0.05, anew=True)
+    clock.now += 0.04
+    queue.run_due()
+    assert seen == []
+
+    clock.now += 0.04
+    queue.run_due()
+    assert seen == ["a"]
+
+
 def test_a_key_that_adds_itself_runs_again(queue):
     """What is added while it runs is not lost."""
     seen = []

@@ -49,11 +49,16 @@ class Context:
             return obj
         return self.api.update_status(resource, {**obj, "status": status})
 
-    def enqueue_all(self, resource: str, reconcile: Reconcile, after_s: float = 0.0) -> None:
-        """Reconcile the objects of a resource: those that are there, and each some time after it changes."""
+    def enqueue_all(
+        self, resource: str, reconcile: Reconcile, after_s: float = 0.0, *, anew: bool = False
+    ) -> None:
+        """Reconcile the objects of a resource: those that are there, and each some time after it changes.
+
+        With ``anew`` the time begins again with each change.
+        """
 
         def changed(_kind: EventType, new: Obj, _old: Obj | None) -> None:
-            self.queue.add(reconcile, key_of(new), after_s)
+            self.queue.add(reconcile, key_of(new), after_s, anew=anew)
 
         self.api.subscribe(resource, changed)
         for obj in self.api.list(resource):
