@@ -1,5 +1,7 @@
 """Bundles at work: pods of one owner leave one after the other, and proposals are approved together."""
 
+import asyncio
+
 import pytest
 
 from control.scene import POLICY, a_policy
@@ -208,6 +210,28 @@ async def test_a_bundle_waits_until_all_of_it_is_approved_and_goes_as_without_as
     assert all("of 3 that are made all or none" in message for message in messages)
     assert ends(scene) == ["Settled"] * 3
     assert scene.closer.done == [("close", "idle")]
+
+
+async def test_a_bundle_whose_records_are_still_being_written_has_lost_none():
+    """Answers are looked at every two seconds, and writing a record may take longer."""
+    scene = Siblings()
+    create = scene.records.create
+
+    async def slowly(document):
+        answer = await create(document)
+        await scene.clock.sleep(5)
+        return answer
+
+    scene.records.create = slowly
+
+    async with scene.running(a_policy("Approve", **EMPTYING)):
+        run = asyncio.create_task(scene.run())
+        await scene.clock.advance(7)
+        assert len(scene.records.documents) == 2
+        await scene.clock.advance(20)
+        await run
+
+    assert ends(scene) == ["Planned"] * 3
 
 
 async def test_a_no_to_one_is_a_no_to_all():

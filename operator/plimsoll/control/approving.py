@@ -31,6 +31,7 @@ class Approvals:
         self._keeper = keeper
         self._said: dict[str, bool] = {}
         self._heard: set[str] = set()
+        self._being_proposed: set[str] = set()  #: bundles of which not all records are written yet
 
     def annotated(self, namespace: str, name: str, annotations: Mapping[str, str]) -> None:
         """A record was written by somebody, maybe with an answer."""
@@ -59,10 +60,12 @@ class Approvals:
         ]
 
     def groups(self) -> list[list[Record]]:
-        """The same, those of a bundle together in the order of their moves."""
+        """The same, those of a bundle together in the order of their moves, once all are on record."""
         found: defaultdict[tuple[str, str], list[Record]] = defaultdict(list)
         for record in self.waiting():
             bundle = record.spec.bundle
+            if bundle is not None and bundle.name in self._being_proposed:
+                continue
             found[record.spec.policy, bundle.name if bundle else record.key].append(record)
         return [sorted(group, key=_position) for group in found.values()]
 
@@ -116,8 +119,13 @@ class Approvals:
             if not self._keeper.has_room(policy, retention, len(group)):
                 dropped += len(group)
                 continue
-            for move in group:
-                await self._keeper.open(move, policy, Mode.APPROVE, cycle)
+            # Whoever looks between two of the writes must not take the bundle for one that has lost a move.
+            self._being_proposed = {move.bundle for move in group}
+            try:
+                for move in group:
+                    await self._keeper.open(move, policy, Mode.APPROVE, cycle)
+            finally:
+                self._being_proposed = set()
         return dropped
 
 
