@@ -168,81 +168,61 @@ def run(
         raise typer.Exit(1) from exc
 
 
-Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[RECORD]...", help="Records, as kubectl get plev lists them.")
-]
-Namespace = Annotated[
-    str, typer.Option("--namespace", "-n", help="Theirs; left out: that of the kubeconfig's context.")
-]
-Everywhere = Annotated[bool, typer.Option("--all-namespaces", "-A", help="With --all: in all namespaces.")]
-Everything = Annotated[bool, typer.Option("--all", help="Whatever waits for an answer.")]
-OfPolicy = Annotated[str, typer.Option("--policy", help="Only what this policy proposes.")]
-Cluster = Annotated[
-    Path | None, typer.Option("--kubeconfig", envvar="KUBECONFIG", help="The cluster.", dir_okay=False)
-]
+def _answering(command: str, word: str) -> None:
+    """Add a command that answers proposals with ``word``."""
+
+    def run(
+        names: Annotated[
+            list[str] | None,
+            typer.Argument(metavar="[RECORD]...", help="Records, as kubectl get plev lists them."),
+        ] = None,
+        *,
+        namespace: Annotated[
+            str, typer.Option("--namespace", "-n", help="Theirs; left out: that of the kubeconfig's context.")
+        ] = "",
+        everywhere: Annotated[
+            bool, typer.Option("--all-namespaces", "-A", help="With --all: in all namespaces.")
+        ] = False,
+        everything: Annotated[bool, typer.Option("--all", help="Whatever waits for an answer.")] = False,
+        policy: Annotated[str, typer.Option("--policy", help="Only what this policy proposes.")] = "",
+        kubeconfig: Annotated[
+            Path | None,
+            typer.Option("--kubeconfig", envvar="KUBECONFIG", help="The cluster.", dir_okay=False),
+        ] = None,
+    ) -> None:
+        import asyncio  # noqa: PLC0415 - each command loads what it needs
+
+        from plimsoll.adapters.errors import APIError  # noqa: PLC0415 - likewise
+        from plimsoll.adapters.session import connected  # noqa: PLC0415 - likewise
+        from plimsoll.app import proposals  # noqa: PLC0415 - likewise
+
+        if bool(names) == everything:
+            raise typer.BadParameter("name records, or say --all; kubectl get plev -A lists them")
+        if everywhere and (names or namespace):
+            raise typer.BadParameter("--all-namespaces goes with --all, and with no --namespace")
+        where = "" if everywhere else namespace or proposals.present_namespace(kubeconfig)
+
+        async def say() -> None:
+            async with connected(kubeconfig) as session:
+                question = proposals.Question(where, tuple(names or ()), policy)
+                lines = await proposals.answer(session, question, approved=word == "true")
+            typer.echo("\n".join(lines or [f"nothing waits for an answer in {where or 'any namespace'}"]))
+
+        try:
+            asyncio.run(say())
+        except (APIError, proposals.ProposalError) as exc:
+            typer.echo(f"plimsoll {command}: {exc}", err=True)
+            raise typer.Exit(1) from exc
+
+    verb = "Carry out" if word == "true" else "Call off"
+    app.command(
+        command,
+        help=f"{verb} moves that wait for an answer, as plimsoll.dev/approved={word} on their records does.",
+    )(run)
 
 
-@app.command()
-def approve(
-    names: Names = None,
-    *,
-    namespace: Namespace = "",
-    everywhere: Everywhere = False,
-    everything: Everything = False,
-    policy: OfPolicy = "",
-    kubeconfig: Cluster = None,
-) -> None:
-    """Carry out moves that wait for an answer, as ``plimsoll.dev/approved=true`` on their records does."""
-    where = _namespace(names, namespace, kubeconfig, everywhere=everywhere, everything=everything)
-    _answer("approve", where, names, policy, kubeconfig)
-
-
-@app.command()
-def reject(
-    names: Names = None,
-    *,
-    namespace: Namespace = "",
-    everywhere: Everywhere = False,
-    everything: Everything = False,
-    policy: OfPolicy = "",
-    kubeconfig: Cluster = None,
-) -> None:
-    """Call off moves that wait for an answer, as ``plimsoll.dev/approved=false`` on their records does."""
-    where = _namespace(names, namespace, kubeconfig, everywhere=everywhere, everything=everything)
-    _answer("reject", where, names, policy, kubeconfig)
-
-
-def _namespace(
-    names: list[str] | None, given: str, kubeconfig: Path | None, *, everywhere: bool, everything: bool
-) -> str:
-    """Where the records are, "" for everywhere; whoever names none must say that all are meant."""
-    from plimsoll.app import proposals  # noqa: PLC0415 - each command loads what it needs
-
-    if bool(names) == everything:
-        raise typer.BadParameter("name records, or say --all; kubectl get plev -A lists them")
-    if everywhere and (names or given):
-        raise typer.BadParameter("--all-namespaces goes with --all, and with no --namespace")
-    return "" if everywhere else given or proposals.present_namespace(kubeconfig)
-
-
-def _answer(command: str, where: str, names: list[str] | None, policy: str, kubeconfig: Path | None) -> None:
-    import asyncio  # noqa: PLC0415 - each command loads what it needs
-
-    from plimsoll.adapters.errors import APIError  # noqa: PLC0415 - likewise
-    from plimsoll.adapters.session import connected  # noqa: PLC0415 - likewise
-    from plimsoll.app import proposals  # noqa: PLC0415 - likewise
-
-    async def say() -> None:
-        async with connected(kubeconfig) as session:
-            question = proposals.Question(where, tuple(names or ()), policy)
-            lines = await proposals.answer(session, question, approved=command == "approve")
-        typer.echo("\n".join(lines or [f"nothing waits for an answer in {where or 'any namespace'}"]))
-
-    try:
-        asyncio.run(say())
-    except (APIError, proposals.ProposalError) as exc:
-        typer.echo(f"plimsoll {command}: {exc}", err=True)
-        raise typer.Exit(1) from exc
+_answering("approve", "true")
+_answering("reject", "false")
 
 
 @app.command()

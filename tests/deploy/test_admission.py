@@ -7,16 +7,11 @@ library that it judges custom resources with, on requests as an API server makes
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 import yaml
 
 from deploy.admitting import ORDINARY, Admission
 from deploy.manifests import DEPLOY, Obj, of_kind
-from e2e.speaking import speaking
-from plimsoll.devcluster.fields import struct
 from plimsoll.model.priority import PREFER_NO_EVICTION
 from plimsoll.strategies.default_evictor import EVICT, OPT_OUTS
 
@@ -90,41 +85,3 @@ def test_it_guards_every_annotation_that_the_operator_heeds() -> None:
         assert name in Admission(POLICY).refusal({"metadata": {"annotations": {name: "x"}}})
     told = Admission(POLICY).refusal({"metadata": {"annotations": dict.fromkeys(GUARDED, "x")}})
     assert all(name in told for name in GUARDED)
-
-
-@pytest.mark.parametrize(
-    ("obj", "model"),
-    [(POLICY, "V1ValidatingAdmissionPolicy"), (BINDING, "V1ValidatingAdmissionPolicyBinding")],
-    ids=["policy", "binding"],
-)
-def test_its_fields_exist(obj: Obj, model: str) -> None:
-    """As Kubernetes' own description of the kinds has them."""
-    strays: list[str] = []
-
-    struct(model).taken(obj, strays)
-
-    assert strays == []
-
-
-@pytest.mark.e2e
-@pytest.mark.skipif(
-    "PLIMSOLL_E2E_KUBECONFIG" not in os.environ, reason="the development cluster has no admission policies"
-)
-async def test_a_real_api_server_takes_it_and_finds_no_fault() -> None:
-    """Types of all kinds that are matched are checked; what it finds is in the status."""
-    from e2e.polling import eventually  # noqa: PLC0415 - for this one only
-
-    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-    name = f"{path}/{POLICY['metadata']['name']}"
-    async with speaking(Path(os.environ["PLIMSOLL_E2E_KUBECONFIG"])) as speaker:
-        (await speaker.request("POST", path, POLICY, fieldValidation="Strict")).accepted()
-        try:
-
-            async def checked() -> Obj:
-                found: Obj = (await speaker.request("GET", name)).accepted().get("status", {})
-                return found
-
-            status = await eventually(checked, lambda found: "typeChecking" in found)
-            assert not status["typeChecking"].get("expressionWarnings")
-        finally:
-            await speaker.request("DELETE", name)

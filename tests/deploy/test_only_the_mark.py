@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import copy
-import os
-from pathlib import Path
 
 import pytest
 import yaml
 
 from deploy.admitting import Admission
 from deploy.manifests import DEPLOY, Obj, of_kind
-from e2e.polling import eventually
-from e2e.speaking import speaking
-from plimsoll.devcluster.fields import struct
 from plimsoll.model.deployment import SURGED
 
 FILE = DEPLOY / "components/surge/only_the_mark.yaml"
@@ -100,39 +95,3 @@ def test_nothing_else_may_be_changed(new: Obj) -> None:
         "the operator may change plimsoll.dev/surged in the template of a Deployment, and nothing else"
     )
     assert Admission(POLICY).refusal(new, MARKED) == ""
-
-
-@pytest.mark.parametrize(
-    ("obj", "model"),
-    [(POLICY, "V1ValidatingAdmissionPolicy"), (BINDING, "V1ValidatingAdmissionPolicyBinding")],
-    ids=["policy", "binding"],
-)
-def test_its_fields_exist(obj: Obj, model: str) -> None:
-    """As Kubernetes' own description of the kinds has them."""
-    strays: list[str] = []
-
-    struct(model).taken(obj, strays)
-
-    assert strays == []
-
-
-@pytest.mark.e2e
-@pytest.mark.skipif(
-    "PLIMSOLL_E2E_KUBECONFIG" not in os.environ, reason="the development cluster has no admission policies"
-)
-async def test_a_real_api_server_takes_it_and_finds_no_fault() -> None:
-    """What its check of types finds is in the status."""
-    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-    name = f"{path}/{POLICY['metadata']['name']}"
-    async with speaking(Path(os.environ["PLIMSOLL_E2E_KUBECONFIG"])) as speaker:
-        (await speaker.request("POST", path, POLICY, fieldValidation="Strict")).accepted()
-        try:
-
-            async def checked() -> Obj:
-                found: Obj = (await speaker.request("GET", name)).accepted().get("status", {})
-                return found
-
-            status = await eventually(checked, lambda found: "typeChecking" in found)
-            assert not status["typeChecking"].get("expressionWarnings")
-        finally:
-            await speaker.request("DELETE", name)

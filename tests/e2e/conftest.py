@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
+from deploy.manifests import grants
+from e2e.granting import Door, door, kubeconfig_for
 from e2e.operating import Operator
 from e2e.polling import eventually
 from e2e.scene import Scene
@@ -17,7 +21,10 @@ from e2e.speaking import Speaker, speaking
 from plimsoll.api.v1alpha1 import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import Iterator
+
+    from conftest import StartDevCluster
+    from e2e.granting import Call
 
 ROOT = Path(__file__).parents[2]
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -98,3 +105,32 @@ def start_operator(tmp_path: Path) -> Iterator[Callable[..., Operator]]:
     yield start
     for one in started:
         one.kill()
+
+
+Guarded = tuple[Scene, Door, Operator]
+
+#: Starts an operator behind a door, by a role of deploy/ and the trouble that the door makes, if any.
+StartGuarded = Callable[..., AbstractAsyncContextManager[Guarded]]
+
+
+@pytest.fixture
+def guarded(
+    start_devcluster: StartDevCluster, start_operator: Callable[..., Operator], tmp_path: Path
+) -> StartGuarded:
+    """Start an operator on a cluster of its own, behind a door that lets through what a role grants."""
+
+    @asynccontextmanager
+    async def start(role: str, trouble: Callable[[Call], str] | None = None) -> AsyncIterator[Guarded]:
+        cluster = start_devcluster()
+        async with (
+            speaking(cluster.kubeconfig) as speaker,
+            door(cluster.plain_url, grants(role)) as entrance,
+        ):
+            await define(speaker)
+            scene = await Scene(speaker).begin()
+            if trouble is not None:
+                entrance.trouble = trouble
+            operator = start_operator(kubeconfig_for(tmp_path / "door", entrance.url, cluster.token))
+            yield scene, entrance, operator
+
+    return start

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deploy.manifests import grants
-from e2e.conftest import define
 from e2e.ganging import (
     GROUP_LABEL,
     a_gang,
@@ -22,18 +20,12 @@ from e2e.ganging import (
     status_of,
     until_phase,
 )
-from e2e.granting import door, kubeconfig_for
 from e2e.polling import eventually, throughout
 from e2e.scene import Scene
-from e2e.speaking import speaking
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from conftest import StartDevCluster
+    from e2e.conftest import StartGuarded
     from e2e.granting import Call
-    from e2e.operating import Operator
 
 pytestmark = pytest.mark.e2e
 
@@ -96,12 +88,9 @@ async def test_a_gang_of_a_hundred_starts_on_fifty_nodes_though_one_goes(scene: 
 
 
 @pytest.mark.timeout(240)
-async def test_bindings_fail_in_the_middle_and_all_get_bound(
-    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator], tmp_path: Path
-) -> None:
+async def test_bindings_fail_in_the_middle_and_all_get_bound(guarded: StartGuarded) -> None:
     """A quarter of the bindings is answered 409, 429, 500, or not at all; every member is bound once."""
     dice = random.Random(3)
-    cluster = start_devcluster()
     troubled: Counter[str] = Counter()
 
     def trouble(call: Call) -> str:
@@ -111,14 +100,7 @@ async def test_bindings_fail_in_the_middle_and_all_get_bound(
         troubled[how] += 1
         return how
 
-    async with (
-        speaking(cluster.kubeconfig) as speaker,
-        door(cluster.plain_url, grants("enforce")) as entrance,
-    ):
-        await define(speaker)
-        scene = await Scene(speaker).begin()
-        entrance.trouble = trouble
-        operator = start_operator(kubeconfig_for(tmp_path / "door", entrance.url, cluster.token))
+    async with guarded("enforce", trouble) as (scene, _, operator):
         await fifty_nodes(scene)
         await scene.scheduling()
         await a_gang(scene, "train", 100, cpu="900m")
@@ -178,11 +160,8 @@ async def test_a_gang_that_cannot_fit_says_what_is_missing(scene: Scene) -> None
 
 
 @pytest.mark.timeout(120)
-async def test_a_start_that_takes_too_long_is_told_and_mended(
-    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator], tmp_path: Path
-) -> None:
+async def test_a_start_that_takes_too_long_is_told_and_mended(guarded: StartGuarded) -> None:
     """Two members are bound, the API server refuses the third: Unknown after two seconds, then Running."""
-    cluster = start_devcluster()
     healed = False
     asked = 0
 
@@ -191,14 +170,7 @@ async def test_a_start_that_takes_too_long_is_told_and_mended(
         asked += call == BINDING
         return "broken" if call == BINDING and asked > 2 and not healed else ""
 
-    async with (
-        speaking(cluster.kubeconfig) as speaker,
-        door(cluster.plain_url, grants("enforce")) as entrance,
-    ):
-        await define(speaker)
-        scene = await Scene(speaker).begin()
-        entrance.trouble = trouble
-        operator = start_operator(kubeconfig_for(tmp_path / "door", entrance.url, cluster.token))
+    async with guarded("enforce", trouble) as (scene, _, operator):
         await scene.node("a", cpu="4")
         await scene.scheduling()
         await a_group(scene, "train", 3, scheduleTimeoutSeconds=2)

@@ -9,21 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deploy.manifests import grants
-from e2e.conftest import define
-from e2e.granting import door, kubeconfig_for
 from e2e.polling import eventually
-from e2e.scene import Scene
-from e2e.speaking import speaking
 from plimsoll.control.explaining import BURST, PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from conftest import StartDevCluster
+    from e2e.conftest import StartGuarded
     from e2e.granting import Call
-    from e2e.operating import Operator
 
 pytestmark = pytest.mark.e2e
 
@@ -37,25 +28,15 @@ SOON_S = 10.0
 
 
 @pytest.mark.timeout(240)
-async def test_a_storm_of_unschedulable_pods_is_no_storm_of_writes(
-    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator], tmp_path: Path
-) -> None:
+async def test_a_storm_of_unschedulable_pods_is_no_storm_of_writes(guarded: StartGuarded) -> None:
     """One condition and one event a pod; tried again for the same reason, hardly anything."""
-    cluster = start_devcluster()
     written: Counter[Call] = Counter()
 
     def count(call: Call) -> str:
         written[call] += 1
         return ""
 
-    async with (
-        speaking(cluster.kubeconfig) as speaker,
-        door(cluster.plain_url, grants("enforce")) as entrance,
-    ):
-        await define(speaker)
-        scene = await Scene(speaker).begin()
-        entrance.trouble = count
-        operator = start_operator(kubeconfig_for(tmp_path / "door", entrance.url, cluster.token))
+    async with guarded("enforce", count) as (scene, _, operator):
         await scene.node("small", cpu="1")
         await scene.scheduling()
         await scene.pod("seated", cpu="100m")

@@ -9,45 +9,28 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deploy.manifests import grants
-from e2e.conftest import define
-from e2e.granting import door, kubeconfig_for
 from e2e.polling import eventually, throughout
-from e2e.scene import FINISHED, POLICIES, Scene
-from e2e.speaking import speaking
+from e2e.scene import FINISHED, POLICIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from conftest import StartDevCluster
+    from e2e.conftest import StartGuarded
     from e2e.granting import Call
-    from e2e.operating import Operator
 
 pytestmark = pytest.mark.e2e
 
 WRITES = {"create", "patch", "delete"}
 
 
-async def test_an_outage_is_survived_and_caught_up_with(
-    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator], tmp_path: Path
-) -> None:
+async def test_an_outage_is_survived_and_caught_up_with(guarded: StartGuarded) -> None:
     """What happened meanwhile is seen afterwards: a pod, a node, a policy that came and one that went."""
-    cluster = start_devcluster()
-    async with (
-        speaking(cluster.kubeconfig) as speaker,
-        door(cluster.plain_url, grants("enforce")) as entrance,
-    ):
-        await define(speaker)
-        scene = await Scene(speaker).begin()
-        operator = start_operator(kubeconfig_for(tmp_path / "door", entrance.url, cluster.token))
+    async with guarded("enforce") as (scene, entrance, operator):
         await scene.node("a")
         gone = await scene.scheduling()
         await scene.pod("before")
         await scene.until_bound("before")
 
         entrance.close()
-        await speaker.request("DELETE", f"{POLICIES}/{gone}")
+        await scene.speaker.request("DELETE", f"{POLICIES}/{gone}")
         other = f"{scene.scheduler}-other"
         new = await scene.policy({"scheduling": {"schedulerName": other}}, "new")
         node = await scene.node("b", labels={"new": "yes"})
@@ -63,12 +46,9 @@ async def test_an_outage_is_survived_and_caught_up_with(
         assert operator.terminate() == 0
 
 
-async def test_one_request_in_five_fails_and_all_gets_done(
-    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator], tmp_path: Path
-) -> None:
+async def test_one_request_in_five_fails_and_all_gets_done(guarded: StartGuarded) -> None:
     """Refused, broken, cut before and after: pods are placed, moved once, and every record is finished."""
     dice = random.Random(1)
-    cluster = start_devcluster()
     troubled: Counter[str] = Counter()
 
     def trouble(call: Call) -> str:
@@ -78,14 +58,7 @@ async def test_one_request_in_five_fails_and_all_gets_done(
         troubled[how] += 1
         return how
 
-    async with (
-        speaking(cluster.kubeconfig) as speaker,
-        door(cluster.plain_url, grants("enforce")) as entrance,
-    ):
-        await define(speaker)
-        scene = await Scene(speaker).begin()
-        entrance.trouble = trouble
-        operator = start_operator(kubeconfig_for(tmp_path / "door", entrance.url, cluster.token))
+    async with guarded("enforce", trouble) as (scene, _, operator):
         old = await scene.node("old")
         await scene.policy({"scheduling": {"schedulerName": scene.scheduler}}, "scheduler")
         await scene.deployment("web", 6)

@@ -15,13 +15,12 @@ import yaml
 from kubernetes_asyncio import config
 
 from plimsoll.adapters.errors import Conflict, NotFound
+from plimsoll.adapters.records import GROUP
 from plimsoll.adapters.session import MERGE_PATCH, Session
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.control.approving import ANSWERS, APPROVED
 from plimsoll.framework import PlimsollError
-
-GROUP = "/apis/plimsoll.dev/v1alpha1"
 
 
 class ProposalError(PlimsollError):

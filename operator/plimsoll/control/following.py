@@ -166,7 +166,7 @@ class Following:
         if pod.node_name and pod.status.phase == "Running" and not followed.was_running:
             followed.was_running = True
             followed.deadline = max(followed.deadline, now + followed.patience_s)
-        if not pod.node_name or not _is_ready(pod) or not self._is_proved(pod, followed):
+        if not pod.node_name or not pod.is_ready or not self._is_proved(pod, followed):
             return
         if pod.node_name == followed.record.spec.from_node:
             self._end(
@@ -217,11 +217,6 @@ class Following:
     def _end(self, followed: _Followed, phase: Phase, reason: str, message: str) -> None:
         self._followed.pop(followed.record.key, None)
         self.ended(Outcome(followed.record, phase, reason, message, _landed(followed.replacement)))
-
-
-def _is_ready(pod: Pod) -> bool:
-    ready = pod.condition("Ready")
-    return ready is not None and ready.status == "True"
 
 
 def _landed(pod: Pod | None) -> Replacement | None:

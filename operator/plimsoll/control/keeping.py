@@ -247,9 +247,16 @@ class RecordKeeper:
         """Call a record off: what it announced does not happen."""
         return await self.advance(record, Phase.CANCELLED, reason=reason, message=message)
 
-    def is_written(self, record: Record) -> bool:
-        """Whether the server has the latest that we know of a record."""
-        return record.key in self.known and record.key not in self._unwritten
+    async def begin(self, record: Record, phase: Phase, *, reason: str, message: str = "") -> Record | None:
+        """Put on record that something is about to be done; None when it could not be, and is called off.
+
+        What is not on record is not done: the next process would not know of it.
+        """
+        record = await self.advance(record, phase, reason=reason, message=message)
+        if record.key in self.known and record.key not in self._unwritten:
+            return record
+        await self.cancel(record, "NotRecorded", "the record could not be written, so nothing was sent")
+        return None
 
     async def catch_up(self) -> None:
         """Write again what could not be written."""

@@ -106,15 +106,10 @@ class MoveSender:
         Returns:
             The record, None when it could not be written: nothing may be sent then.
         """
-        record = await self._keeper.advance(record, Phase.EVICTING, reason=reason, message=message)
-        if not self._keeper.is_written(record):
-            # What is not on record is not done: the next process would not know of it.
-            await self._keeper.cancel(
-                record, "NotRecorded", "the record could not be written, so nothing was sent"
-            )
-            return None
-        self.resume(record, move, waits=waits)
-        return record
+        begun = await self._keeper.begin(record, Phase.EVICTING, reason=reason, message=message)
+        if begun is not None:
+            self.resume(begun, move, waits=waits)
+        return begun
 
     def resume(
         self, record: Record, move: Move, *, before: datetime | None = None, waits: bool = False

@@ -118,13 +118,10 @@ class Surges:
         if surge is None:
             return False
         expected = f"Deployment {surge.deployment} brings the replacement up first, on {move.target}"
-        record = await self._keeper.advance(record, Phase.SURGING, reason="Sent", message=expected)
-        if not self._keeper.is_written(record):
-            # What is not on record is not done: the next process would not know of it.
-            await self._keeper.cancel(
-                record, "NotRecorded", "the record could not be written, so nothing was sent"
-            )
+        begun = await self._keeper.begin(record, Phase.SURGING, reason="Sent", message=expected)
+        if begun is None:
             return False
+        record = begun
         self._holds.hold(record, move)
         self.following.expect(record, stands=True)
         sight = await self._start(record)

@@ -259,8 +259,5 @@ def _runs(pod: Pod) -> bool:
 
 def _is_there(pod: Pod) -> bool:
     """Whether a replacement does its work, or has done it."""
-    ready = pod.condition("Ready")
-    is_ready = ready is not None and ready.status == "True" and not pod.is_terminating
-    return bool(pod.node_name) and (
-        pod.status.phase == "Succeeded" or (pod.status.phase == "Running" and is_ready)
-    )
+    serves = pod.status.phase == "Running" and pod.is_ready and not pod.is_terminating
+    return bool(pod.node_name) and (serves or pod.status.phase == "Succeeded")

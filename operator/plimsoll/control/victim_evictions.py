@@ -116,9 +116,8 @@ class VictimEvictions:
         )
         if record is None:
             return False  # what is not on record is not done
-        record = await keeper.advance(record, Phase.EVICTING, reason="Sent")
-        if not keeper.is_written(record):
-            await keeper.cancel(record, "NotRecorded", "the record could not be written, so nothing was sent")
+        record = await keeper.begin(record, Phase.EVICTING, reason="Sent")
+        if record is None:
             return False
         if not is_wanted():
             await keeper.cancel(record, "NotNeeded", f"pod {pod.key} waits for a node no longer")

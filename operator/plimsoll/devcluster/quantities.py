@@ -6,10 +6,13 @@ Source: apimachinery v1.36 ``api/resource/quantity.go``; component-helpers v1.36
 
 import functools
 import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 Obj = dict[str, Any]
+Number = TypeVar("Number", int, Decimal)
 Amounts = dict[str, int]
 """Resource name to amount, in thousandths of its unit (milli-cores, milli-bytes, milli-pods)."""
 
@@ -51,24 +54,35 @@ def pod_requests(pod: Obj) -> Amounts:
     Requests at pod level, where they are set, replace the sum.
     """
     spec: Obj = pod["spec"]
-    running: Amounts = {}
-    for container in spec["containers"]:
-        _add(running, _container_requests(container))
-    sidecars: Amounts = {}
-    starting: Amounts = {}
+    running = at_once(spec, _container_requests)
+    running.update(amounts((spec.get("resources") or {}).get("requests")))
+    _add(running, amounts(spec.get("overhead")))
+    running["pods"] = 1000
+    return running
+
+
+def at_once(spec: Obj, amounts_of: Callable[[Obj], dict[str, Number]]) -> dict[str, Number]:
+    """What a pod's containers need together, with its init containers in their turn.
+
+    Args:
+        spec: Of the pod, or of a template.
+        amounts_of: What one container needs, in a dict of its own.
+    """
+    running: dict[str, Number] = {}
+    for container in spec.get("containers") or ():
+        _add(running, amounts_of(container))
+    sidecars: dict[str, Number] = {}
+    starting: dict[str, Number] = {}
     for container in spec.get("initContainers") or ():
-        wanted = _container_requests(container)
+        wanted = amounts_of(container)
         if container.get("restartPolicy") == "Always":
             _add(running, wanted)
             _add(sidecars, wanted)
-            wanted = dict(sidecars)
+            wanted = sidecars
         else:
             _add(wanted, sidecars)
         _raise_to(starting, wanted)
     _raise_to(running, starting)
-    running.update(amounts((spec.get("resources") or {}).get("requests")))
-    _add(running, amounts(spec.get("overhead")))
-    running["pods"] = 1000
     return running
 
 
@@ -76,11 +90,11 @@ def _container_requests(container: Obj) -> Amounts:
     return amounts((container.get("resources") or {}).get("requests"))
 
 
-def _add(total: Amounts, more: Amounts) -> None:
+def _add(total: dict[str, Number], more: Mapping[str, Number]) -> None:
     for name, amount in more.items():
-        total[name] = total.get(name, 0) + amount
+        total[name] = total[name] + amount if name in total else amount
 
 
-def _raise_to(total: Amounts, least: Amounts) -> None:
+def _raise_to(total: dict[str, Number], least: Mapping[str, Number]) -> None:
     for name, amount in least.items():
-        total[name] = max(total.get(name, 0), amount)
+        total[name] = max(total.get(name, amount), amount)

@@ -105,8 +105,7 @@ class BudgetLedger:
 
     def _takes(self, budget: PodDisruptionBudget, pod: PodInfo) -> bool:
         """Whether the pod's eviction counts against the budget."""
-        ready = pod.pod.condition("Ready")
-        if ready is not None and ready.status == "True":
+        if pod.pod.is_ready:
             return True
         if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
             return False

@@ -7,7 +7,7 @@ nominated pod was placed.
 Axis letters: C nodes that are claimed, R resources.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,11 +89,9 @@ class _Level:
             else:
                 pods.pop(row, None)
             self._is_claimed[row] = bool(there)
-            self._amounts[row] = 0
-            for pod in there:
-                wanted = self._cluster.requests_row(pod.requests)
-                if len(wanted) == self._amounts.shape[1]:  # else everything is looked at again
-                    self._amounts[row] += wanted
+            wanted = _requested(self._cluster, there)
+            if len(wanted) == self._amounts.shape[1]:  # else everything is looked at again
+                self._amounts[row] = wanted
         self._pods = pods
         self._claims = None
 
@@ -134,13 +132,18 @@ class KeptClaims:
     def on(self, row: int, pod: PodInfo) -> Claims:
         """On one node."""
         others = ahead_on(self._cluster, self._nominations, row, pod.priority, but=pod.uid)
-        wanted = [self._cluster.requests_row(each.requests) for each in others]
-        amounts = np.zeros((1 if others else 0, len(self._cluster.resources)), dtype=np.int64)
-        for each in wanted:
-            amounts[0, : len(each)] += each
-        return Claims(
-            {row: others} if others else {}, np.array([row] if others else [], dtype=np.intp), amounts
-        )
+        rows = [row] if others else []
+        amounts = _requested(self._cluster, others)
+        return Claims(dict.fromkeys(rows, others), np.array(rows, dtype=np.intp), amounts[None][: len(rows)])
+
+
+def _requested(cluster: Cluster, pods: Sequence[PodInfo]) -> IntArray:
+    """What pods request together, shape (R,)."""
+    rows = [cluster.requests_row(pod.requests) for pod in pods]  # all of them first: R may grow
+    total = np.zeros(len(cluster.resources), dtype=np.int64)
+    for row in rows:
+        total[: len(row)] += row
+    return total
 
 
 def ahead_on(

@@ -130,8 +130,7 @@ class ReadyCounts(OwnerCounts):
 
 def is_serving(pod: PodInfo) -> bool:
     """Whether the pod is ready and not on its way out."""
-    ready = pod.pod.condition("Ready")
-    return ready is not None and ready.status == "True" and not pod.is_terminating
+    return pod.pod.is_ready and not pod.is_terminating
 
 
 class PodsByTemplate:

@@ -357,6 +357,12 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
         """Whether its deletion has been asked for; until it is gone it still holds its place."""
         return self.metadata.deletion_timestamp is not None
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether its kubelet says that it serves."""
+        ready = self.condition("Ready")
+        return ready is not None and ready.status == "True"
+
     def condition(self, kind: str) -> PodCondition | None:
         """The condition of that type, if there is one."""
         for condition in self.status.conditions:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _GROUP = "rbac.authorization.k8s.io"
 
 
-class Roles(Kind):
-    """Roles of a namespace, or of the cluster."""
+class _Granting(Kind):
+    """Kinds that are of a namespace, or of the cluster."""
 
     def __init__(self, *, namespaced: bool) -> None:
         self._namespaced = namespaced
@@ -34,6 +34,10 @@ class Roles(Kind):
     def name_faults(self, name: str) -> list[str]:
         """Anything that can be in a path, such as "system:node"."""
         return path_segment_faults(name)
+
+
+class Roles(_Granting):
+    """What is allowed, in a namespace or in the cluster."""
 
     def default(self, obj: Obj) -> None:
         """Rules are always there, if only as none."""
@@ -82,15 +86,8 @@ class Roles(Kind):
         return causes
 
 
-class RoleBindings(Kind):
+class RoleBindings(_Granting):
     """Who has a role, in a namespace or in the cluster."""
-
-    def __init__(self, *, namespaced: bool) -> None:
-        self._namespaced = namespaced
-
-    def name_faults(self, name: str) -> list[str]:
-        """Anything that can be in a path."""
-        return path_segment_faults(name)
 
     def default(self, obj: Obj) -> None:
         """Roles, users and groups are of the group of this API."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from plimsoll.devcluster import quantity_forms
+from plimsoll.devcluster import quantities, quantity_forms
 from plimsoll.devcluster.kinds.podspec.resources import may_be_overcommitted, on_pod_level
 
 if TYPE_CHECKING:
@@ -171,9 +171,6 @@ def together(spec: Obj, kind: str) -> dict[str, str]:
 
     Source: component-helpers v1.36 ``resource/helpers.go``.
     """
-    running: dict[str, Decimal] = {}
-    sidecars: dict[str, Decimal] = {}
-    starting: dict[str, Decimal] = {}
     texts: dict[str, str] = {}
 
     def amounts(container: Obj) -> dict[str, Decimal]:
@@ -181,22 +178,5 @@ def together(spec: Obj, kind: str) -> dict[str, str]:
         texts.update({name: text for name, text in given.items() if name not in texts})
         return {name: quantity_forms.value(text) for name, text in given.items()}
 
-    def add(total: dict[str, Decimal], more: dict[str, Decimal]) -> None:
-        for name, amount in more.items():
-            total[name] = total[name] + amount if name in total else amount
-
-    for container in spec.get("containers") or ():
-        add(running, amounts(container))
-    for container in spec.get("initContainers") or ():
-        wanted = amounts(container)
-        if container.get("restartPolicy") == "Always":
-            add(running, wanted)
-            add(sidecars, wanted)
-            wanted = dict(sidecars)
-        else:
-            add(wanted, sidecars)
-        for name, amount in wanted.items():
-            starting[name] = max(starting.get(name, amount), amount)
-    for name, amount in starting.items():
-        running[name] = max(running.get(name, amount), amount)
+    running = quantities.at_once(spec, amounts)
     return {name: quantity_forms.written(amount, texts[name]) for name, amount in running.items()}
