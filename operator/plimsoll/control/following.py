@@ -209,9 +209,7 @@ class Following:
 
     def _is_proved(self, pod: Pod, followed: _Followed) -> bool:
         """Whether the pod's ReplicaSet is the Deployment's."""
-        owner = pod.metadata.controller
-        found = self.objects.replica_sets.get(f"{pod.namespace}/{owner.name}") if owner else None
-        above = found.metadata.controller if found and owner and found.metadata.uid == owner.uid else None
+        above = self.objects.above(pod)
         return above is not None and above.uid == followed.uid
 
     def _end(self, followed: _Followed, phase: Phase, reason: str, message: str) -> None:

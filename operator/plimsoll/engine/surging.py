@@ -104,8 +104,7 @@ class Surging:
             return "it has no controller"
         if owner.kind != "ReplicaSet":
             return f"its owner is a {owner.kind}, only the pod of a Deployment can be surged"
-        found = self._objects.replica_sets.get(f"{pod.namespace}/{owner.name}")
-        above = found.metadata.controller if found and found.metadata.uid == owner.uid else None
+        above = self._objects.above(pod.pod)
         if above is None or above.kind != "Deployment":
             return f"ReplicaSet {owner.name} belongs to no Deployment"
         deployment = self._deployments.by_uid.get(above.uid)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
+from plimsoll.model.meta import OwnerReference
+from plimsoll.model.pod import Pod
 from plimsoll.model.storage import (
     CSIDriver,
     CSINode,
@@ -55,6 +57,14 @@ class ClusterObjects:
     budget_version: int = 0
     _derived: dict[Hashable, object] = field(default_factory=dict, repr=False, compare=False)
     _derived_version: int = field(default=0, repr=False, compare=False)
+
+    def above(self, pod: Pod) -> OwnerReference | None:
+        """The controller of the pod's ReplicaSet; None as long as there is none in sight."""
+        owner = pod.metadata.controller
+        found = self.replica_sets.get(f"{pod.namespace}/{owner.name}") if owner is not None else None
+        if owner is None or found is None or found.metadata.uid != owner.uid:
+            return None
+        return found.metadata.controller
 
     def derived(self, key: Hashable, build: Callable[[], T]) -> T:
         """What was computed from these objects under ``key``, built again after any change of them."""
