@@ -8,7 +8,7 @@ from plimsoll.engine.moves import Circumstances, Rebalancing
 from plimsoll.engine.plan import plan
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import NoArgs, Registry
-from plimsoll.framework.strategy import Candidate, Refusal, StrategyKind, Verdict
+from plimsoll.framework.strategy import Candidate, Refusal, StrategyKind, Verdict, is_replacement
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SURROUNDINGS = Circumstances(now=NOW)
@@ -28,7 +28,7 @@ class Named:
     def candidates(self, context):
         for node in context.nodes:
             for pod in context.all_pods(node):
-                if self.names and pod.name not in self.names:
+                if is_replacement(pod) or (self.names and pod.name not in self.names):
                     continue
                 verdict = yield Candidate(pod, node, "it was named")
                 self.verdicts.append((pod.name, verdict))

@@ -143,6 +143,8 @@ def test_right_before_the_eviction_the_target_is_asked_for_again():
 class MakesRoom(Sends):
     """The same, for a pending pod on a node."""
 
+    name: ClassVar = "MakesRoom"
+
     def __init__(self, pending, node, **sent):
         super().__init__(**sent)
         self.pending, self.node = pending, node

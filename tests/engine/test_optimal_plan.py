@@ -228,7 +228,8 @@ def test_another_strategy_does_not_wait_for_a_node_to_be_over_used_for_long():
     cluster.set_node(a_node("n1", cpu="10", taints=["broken=yes:NoSchedule"]))
     tolerant = a_pod("t", node="n1", cpu="1", owner="ReplicaSet/t", tolerations=[{"operator": "Exists"}])
     cluster.place(cluster.templates.info(tolerant), "n1")
-    policy = replace(optimal(LOW, ("RemovePodsViolatingNodeTaints", {}), evictor={}), anomaly_rounds=3)
+    low = ("LowNodeUtilization", {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 85}})
+    policy = replace(optimal(low, ("RemovePodsViolatingNodeTaints", {}), evictor={}), anomaly_rounds=3)
 
     made = make_plan(policy, cluster, AROUND)
 

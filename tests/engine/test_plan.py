@@ -166,11 +166,11 @@ def test_evictions_in_flight_count_for_their_workload():
 
 def test_a_total_limit_ends_the_strategy_and_a_node_limit_the_node():
     """What is not asked any more is not refused either."""
-    strategy = Named()
+    found = plan(
+        a_rebalancing(Named(), limits=replace(FREE, total=Ceiling(count=1))), crowded(3), SURROUNDINGS
+    )
 
-    plan(a_rebalancing(strategy, limits=replace(FREE, total=Ceiling(count=1))), crowded(3), SURROUNDINGS)
-
-    assert [name for name, _ in strategy.verdicts] == ["p0"]
+    assert (targets(found), reasons(found)) == ({"p0": "half"}, {"p1": "TotalLimit"})
 
 
 def test_a_budget_is_counted_within_the_plan_and_named():
@@ -227,9 +227,9 @@ def test_targets_may_be_restricted():
 
 
 def test_a_small_gain_is_not_worth_an_eviction():
-    """The policy's margin is in points of the total."""
-    assert reasons(planned(crowded(), "p0", margin=51)) == {"p0": "SmallGain"}
-    assert len(planned(crowded(), "p0", margin=50).moves) == 1
+    """The policy's minimum is a share of what a node can score at most, here 100 points."""
+    assert reasons(planned(crowded(), "p0", minimum_gain=0.51)) == {"p0": "SmallGain"}
+    assert len(planned(crowded(), "p0", minimum_gain=0.50).moves) == 1
 
 
 def test_a_pod_that_ended_needs_no_place():

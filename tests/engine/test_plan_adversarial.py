@@ -25,7 +25,7 @@ ODD = {
         [a_pod(f"p{n}", node="n1", cpu="1", owner="ReplicaSet/x") for n in range(3)],
     ),
     "more than there is of everything": lambda: a_cluster(
-        [a_node("n1", cpu="9E", memory="9E"), a_node("n2", cpu="9E", memory="9E")],
+        [a_node("n1", cpu="9E", memory="9E"), a_node("n2", cpu="9E", memory="9E", taints=["x:NoSchedule"])],
         [a_pod(f"p{n}", node="n1", cpu="8E", memory="1e30", owner="ReplicaSet/x") for n in range(3)],
     ),
     "all nodes alike": lambda: a_cluster(

@@ -68,7 +68,7 @@ def test_the_margin_is_asked_again_before_the_eviction():
 
     assert isinstance(answer, Refusal)
     assert answer.reason == "SmallGain"
-    assert "the strategy asks for 196" in answer.message
+    assert "196 are required" in answer.message
 
 
 def test_a_pod_whose_own_node_is_closed_to_it_is_left_to_others():

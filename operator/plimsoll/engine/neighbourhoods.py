@@ -28,13 +28,20 @@ import numpy as np
 
 from plimsoll.engine.book import Book
 from plimsoll.engine.cycle import Scheduler
-from plimsoll.engine.moves import REPLACEMENT, Rebalancing, replacement_of
+from plimsoll.engine.moves import Rebalancing, replacement_of
 from plimsoll.engine.optimal_problem import Setting
 from plimsoll.engine.optimum import solve
 from plimsoll.engine.program import Solution
 from plimsoll.engine.runtime import calling
 from plimsoll.framework import PodInfo, PodTemplate
-from plimsoll.framework.strategy import Beneficiary, Bundle, Candidate, ServesPending, Verdict
+from plimsoll.framework.strategy import (
+    REPLACEMENT,
+    Beneficiary,
+    Bundle,
+    Candidate,
+    ServesPending,
+    Verdict,
+)
 from plimsoll.framework.strategy_context import StrategyContext
 
 #: Nodes of a neighbourhood on which room is sought, and as many at most to which pods may go from there.

@@ -22,10 +22,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from plimsoll.engine.aftermath import aftermath
-from plimsoll.engine.book import Book
-from plimsoll.engine.limits import NO_CEILING, Limits
+from plimsoll.engine.book import UNLIMITED, Book
 from plimsoll.engine.moves import (
-    REPLACEMENT,
     Circumstances,
     EvictionPlan,
     Move,
@@ -34,16 +32,16 @@ from plimsoll.engine.moves import (
 )
 from plimsoll.engine.neighbourhoods import Search
 from plimsoll.engine.optimal_problem import Setting, Wish, wishes_of
+from plimsoll.engine.optimal_walk import walk_to
 from plimsoll.engine.optimum import solve
 from plimsoll.engine.plan import plan
 from plimsoll.engine.program import VIOLATION, Solution, value_of
-from plimsoll.framework import Cluster, PluginError, PodInfo, PodTemplate
-from plimsoll.framework.strategy import Candidate, ServesPending, Verdict
+from plimsoll.framework import Cluster, PluginError, PodTemplate
+from plimsoll.framework.strategy import REPLACEMENT, Candidate, ServesPending
+from plimsoll.framework.strategy_context import Planner
 
 #: Solve again that often when the filters refuse what the program allowed.
 ROUNDS = 4
-
-UNLIMITED = Limits(per_workload=NO_CEILING)
 
 #: By how much the moves of one cycle must lower the objective, their price included.
 LEAST_GAIN = 1e-6
@@ -55,7 +53,7 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
     serving = [each for each in rebalancing.strategies if isinstance(each, ServesPending)]
     strategies = tuple(each for each in rebalancing.strategies if each not in serving)
     free = replace(rebalancing, strategies=strategies, limits=UNLIMITED, forecast=None)
-    proven = plan(free, cluster, circumstances)
+    proven = plan(replace(free, planner=Planner.PROVEN), cluster, circumstances)
     ended = tuple(move for move in proven.moves if not move.target)
     seeds = tuple(move for move in proven.moves if move.target)
     circumstances = replace(circumstances, too_early=_too_early(rebalancing, proven, circumstances))
@@ -74,7 +72,7 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
         spent += found.seconds
         if bound == float("-inf"):
             bound = found.bound  # of the program without what later rounds forbid: it holds for all of them
-        walk = _walk(found, setting, Book(free, cluster, circumstances), wishes)
+        walk = walk_to(found, setting, Book(free, cluster, circumstances), wishes)
         moves = tuple(walk.moves)
         plans.append((judge.value(moves), moves))
         forbidden = walk.impossible | judge.unwelcome(moves)
@@ -231,53 +229,6 @@ def _first_steps(
             del steps[len(steps) // 2 :]
             book = _limited((*ended, *steps), rebalancing, judge)
     return _limited(ended, rebalancing, judge)
-
-
-@dataclass(slots=True)
-class _Walk:
-    """Moves that lead to a solution, in order, and arrivals that no order makes possible."""
-
-    moves: list[Move]
-    impossible: Counter[tuple[PodTemplate, str]]
-
-
-def _walk(found: Solution, setting: Setting, book: Book, wishes: dict[str, Wish]) -> _Walk:
-    """Find single moves, each feasible when those before it are made."""
-    leaving, arrivals = setting.unfolded(found)
-    impossible: Counter[tuple[PodTemplate, str]] = Counter()
-    progress = True
-    while progress:
-        progress = False
-        for template, pods in leaving.items():
-            for pod in list(pods):
-                if _step(pod, arrivals[template], setting, book, wishes):
-                    pods.remove(pod)
-                    progress = True
-    for template, open_targets in arrivals.items():
-        for target, count in open_targets.items():
-            if count:
-                impossible[template, target] += count
-    return _Walk(book.moves, impossible)
-
-
-def _step(
-    pod: PodInfo, open_targets: Counter[str], setting: Setting, book: Book, wishes: dict[str, Wish]
-) -> bool:
-    """Send a pod to the best target that takes it now; whether there is one."""
-    source = setting.source_of(pod)
-    ranking = book.ranked(pod, source)
-    if ranking is None:
-        return False
-    totals = dict(zip(ranking.nodes, ranking.totals.tolist(), strict=True))
-    possible = [name for name, count in open_targets.items() if count and name != source and name in totals]
-    if not possible:
-        return False
-    target = max(possible, key=lambda name: (totals[name], name))
-    wish = wishes.get(pod.uid) or setting.default_wish
-    if book.judge(Candidate(pod, source, wish.reason, target), wish.strategy) is not Verdict.ACCEPTED:
-        return False
-    open_targets[target] -= 1
-    return True
 
 
 def _limited(moves: Sequence[Move], rebalancing: Rebalancing, judge: _Judge) -> Book:

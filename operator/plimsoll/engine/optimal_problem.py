@@ -19,7 +19,7 @@ from plimsoll.engine.strategy_run import run_strategy
 from plimsoll.framework import Cluster, PluginError, PodInfo, PodTemplate, Snapshot
 from plimsoll.framework.eviction_cost import eviction_cost
 from plimsoll.framework.spread_constraints import SpreadConstraint, spread_constraints_of
-from plimsoll.framework.strategy import Bundle, Proposal, Verdict
+from plimsoll.framework.strategy import Bundle, MendsSpread, Proposal, Verdict
 
 #: Filters whose verdict the program works out itself.
 ARITHMETIC = frozenset({"NodeResourcesFit", "PodTopologySpread"})
@@ -48,7 +48,7 @@ def wishes_of(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circums
     """
     wishes: dict[str, Wish] = {}
     for strategy in rebalancing.strategies:
-        if getattr(strategy, "mends_spread", None):
+        if isinstance(strategy, MendsSpread):
             continue
         book = Book(rebalancing, cluster, circumstances)
         evenly = bool(getattr(strategy, "spreads_evenly", False))
@@ -270,7 +270,10 @@ def _spreads(rebalancing: Rebalancing, book: Book) -> list[_Spread]:
     """The topology constraints that some strategy mends."""
     wanted = tuple(
         dict.fromkeys(
-            kind for each in rebalancing.strategies for kind in getattr(each, "mends_spread", None) or ()
+            kind
+            for each in rebalancing.strategies
+            if isinstance(each, MendsSpread)
+            for kind in each.mends_spread
         )
     )
     context = book.context

@@ -18,6 +18,7 @@ cluster, right before the eviction.
 from dataclasses import replace
 
 from plimsoll.engine.book import Book
+from plimsoll.engine.exact_spread import mend_exactly
 from plimsoll.engine.limits import NO_CEILING, Limits
 from plimsoll.engine.moves import (
     Circumstances,
@@ -26,10 +27,9 @@ from plimsoll.engine.moves import (
     Rebalancing,
 )
 from plimsoll.framework import Cluster, PluginError
-from plimsoll.framework.strategy import Candidate, Refusal, StrategyKind, Verdict
-from plimsoll.framework.strategy_context import (
-    NodeClasses,
-)
+from plimsoll.framework.complaints import Destinations
+from plimsoll.framework.strategy import Candidate, MendsSpread, Refusal, StrategyKind, Verdict
+from plimsoll.framework.strategy_context import NodeClasses, Planner
 
 
 def plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
@@ -45,6 +45,9 @@ def plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstance
             name = strategy.name
             try:
                 book.hear(strategy)
+                if book.has_conscience and isinstance(strategy, MendsSpread):
+                    said = mend_exactly(book, strategy, rebalancing, circumstances)
+                    book.context.remarks += [said] if said else []
             except PluginError as exc:
                 failures.append(exc)
             book.collect_protected(name)
@@ -76,12 +79,22 @@ def revalidate(
     """
     standing = cluster.pods.get(move.pod.uid)
     row = cluster.row_of_pod(move.pod.uid)
-    book = Book(replace(rebalancing, limits=Limits(per_workload=NO_CEILING)), cluster, circumstances)
+    free = replace(rebalancing, limits=Limits(per_workload=NO_CEILING), minimum_gain=None)
+    book = Book(free, cluster, replace(circumstances, moved=frozenset()))
+    # What stands and falls with others was judged with them.
+    book.has_conscience = book.has_conscience and not move.bundle
     if move.target:
         if standing is None or row is None or cluster.nodes[row].name != move.source:
             return Refusal("Gone", f"pod {move.pod.key} is not on node {move.source} any more")
     elif move.pod.uid not in book.context.unplaced:
         return Refusal("Gone", f"pod {move.pod.key} is gone already")
-    target = move.target if move.is_directed else ""
-    verdict = book.judge(Candidate(standing or move.pod, move.source, move.reason, target), move.strategy)
+    pod = standing or move.pod
+    decides = move.planner is not Planner.OPTIMAL and not move.bundle and book.decides(move.strategy)
+    if move.is_directed and not decides:
+        again = Candidate(pod, move.source, move.reason, move.target)
+    elif move.target and decides and not move.is_forecast:
+        again = Candidate(pod, move.source, move.reason, destinations=Destinations(move.target.__eq__))
+    else:
+        again = Candidate(pod, move.source, move.reason)
+    verdict = book.judge(again, move.strategy)
     return book.moves[0] if verdict is Verdict.ACCEPTED else book.refused[0].refusal

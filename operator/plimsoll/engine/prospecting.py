@@ -8,7 +8,7 @@ import numpy as np
 from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.decision import Ranking
 from plimsoll.engine.extender import interested
-from plimsoll.engine.moves import REPLACEMENT, Rebalancing, replacement_of
+from plimsoll.engine.moves import Rebalancing, replacement_of
 from plimsoll.framework import (
     MAX_SCORE,
     BoolArray,
@@ -20,6 +20,7 @@ from plimsoll.framework import (
     WhatIf,
 )
 from plimsoll.framework.prospects import Outlook
+from plimsoll.framework.strategy import REPLACEMENT, is_replacement
 
 
 class ForkAttempt:
@@ -93,7 +94,7 @@ class ForkProspects:
 
     def feasible(self, pod: PodInfo) -> RowArray | None:
         """Rows of the nodes that would take a pod like this one, kept until something changes."""
-        if pod.uid.startswith(REPLACEMENT):
+        if is_replacement(pod):
             return None
         tick, rows = self._known.get(pod.template, (-1, None))
         if tick != self._fork.tick:

@@ -83,6 +83,13 @@ class UsageSource(Protocol):
             UsageError: The source is not there, or lacks a node and exactness is wanted.
         """
 
+    def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
+        """Those of the named nodes that the source knows.
+
+        Raises:
+            UsageError: The source is not there.
+        """
+
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
         """What a pod uses, in billionths; None when the source cannot tell of any pod.
 
@@ -100,15 +107,19 @@ class RequestedUsage:
 
     def nodes(self, context: StrategyContext) -> list[NodeUsage]:
         """As the pods ask for it."""
-        found = [
-            NodeUsage(node, requested(node.name, self.resources, context), capacity_of(node, self.resources))
-            for node in map(context.node, context.nodes)
-        ]
+        found = self.some(context.nodes, context)
         known = {name for each in found for name in each.capacity} - {METRIC_RESOURCE}
         unknown = ", ".join(name for name in self._asked if name not in known)
         if unknown and found and not context.is_exact:
             raise UsageError(f"no node has {unknown}; correct or remove it in the thresholds")
         return found
+
+    def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
+        """As their pods ask for it."""
+        return [
+            NodeUsage(node, requested(node.name, self.resources, context), capacity_of(node, self.resources))
+            for node in map(context.node, names)
+        ]
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
         """Its requests."""
@@ -130,11 +141,19 @@ class MeasuredUsage:
                 f"the metrics API measures {', '.join(BASIC)} only;"
                 f" remove {self._unknown} from the thresholds"
             )
+        found = self.some(context.nodes, context)
+        if not found and context.nodes:
+            raise UsageError(_because("the metrics API has a recent measurement of no node", context))
+        _tell_left_out("the metrics API has no recent measurement", found, context)
+        return found
+
+    def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
+        """As measured."""
         measured = context.measurements.nodes
         if measured is None:
             raise UsageError(_because("there are no measurements of the metrics API", context))
         found = []
-        for name in context.nodes:
+        for name in names:
             sample = measured.get(name)
             if sample is None or not {"cpu", "memory"} <= sample.keys():
                 if context.is_exact:
@@ -145,9 +164,6 @@ class MeasuredUsage:
             used = {"cpu": sample["cpu"], "memory": sample["memory"], "pods": pods}
             used = {name: used[name] for name in self.resources}
             found.append(NodeUsage(node, used, capacity_of(node, self.resources)))
-        if not found and context.nodes:
-            raise UsageError(_because("the metrics API has a recent measurement of no node", context))
-        _tell_left_out("the metrics API has no recent measurement", found, context)
         return found
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
@@ -165,9 +181,17 @@ class QueriedUsage:
 
     def nodes(self, context: StrategyContext) -> list[NodeUsage]:
         """In whole percent, cut off."""
+        found = self.some(context.nodes, context)
+        if not found and context.nodes:
+            raise UsageError(_of_no_node(context.measurements.samples or ()))
+        _tell_left_out("the Prometheus query returned no single value from 0 to 1", found, context)
+        return found
+
+    def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
+        """In whole percent, cut off."""
         shares = _shares(context.measurements, exact=context.is_exact)
         found = []
-        for name in context.nodes:
+        for name in names:
             if name not in shares:
                 if context.is_exact:
                     raise UsageError(f"the Prometheus query returned no sample for node {name}")
@@ -175,9 +199,6 @@ class QueriedUsage:
             used = {METRIC_RESOURCE: int(shares[name] * 100) * BILLION}
             node = context.node(name)
             found.append(NodeUsage(node, used, capacity_of(node, self.resources)))
-        if not found and context.nodes:
-            raise UsageError(_of_no_node(context.measurements.samples or ()))
-        _tell_left_out("the Prometheus query returned no single value from 0 to 1", found, context)
         return found
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
@@ -199,6 +220,10 @@ class NoUsage:
         if not self._source:
             raise UsageError(f"metricsUtilization names no source; {known}")
         raise UsageError(f'there is no metrics source "{self._source}"; {known}')
+
+    def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
+        """Never."""
+        return self.nodes(context)
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
         """Never asked."""

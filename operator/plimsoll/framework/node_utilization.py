@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pydantic import Field, StrictFloat, StrictInt, StrictStr
 
 from plimsoll.framework.args import PluginArgs
+from plimsoll.framework.complaints import Destinations
 from plimsoll.framework.node_usage import NodeUsage, UsageError, UsageSource
 from plimsoll.framework.strategy import Candidate, Candidates, Verdict
 from plimsoll.framework.strategy_context import StrategyContext
@@ -88,6 +89,7 @@ class Draining:
         may_go_on: Whether a source is still to be taken from, the room apart.
         removable: Whether a pod of a source is worth taking.
         reason: Why a pod of that source should go.
+        targets: Where pods should go, for planners that choose their places.
         excluded: Namespaces whose pods stay.
         node_limit: Pods to take from one node at most.
     """
@@ -99,6 +101,7 @@ class Draining:
     may_go_on: Callable[[NodeUsage], bool]
     removable: Callable[[PodInfo], bool]
     reason: Callable[[NodeUsage], str]
+    targets: Destinations
     excluded: Iterable[str] = ()
     node_limit: int | None = None
 
@@ -125,7 +128,7 @@ class Draining:
                     used = self.usage.pod(pod, context)
                 except UsageError:
                     continue
-                verdict = yield Candidate(pod, source.name, reason)
+                verdict = yield Candidate(pod, source.name, reason, destinations=self.targets)
                 if verdict is Verdict.NODE_CLOSED:
                     break
                 if verdict is Verdict.REFUSED:

@@ -17,10 +17,15 @@ from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from plimsoll.framework.args import NoArgs, PluginArgs
+from plimsoll.framework.complaints import Destinations
 from plimsoll.model.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from plimsoll.framework.strategy_context import StrategyContext
+
+
+REPLACEMENT = "replacement-of-"
+"""What the uids of pods begin with that are expected and not there yet."""
 
 
 class StrategyKind(StrEnum):
@@ -64,13 +69,16 @@ class Candidate:
         reason: Why it should go, in one sentence without its name; becomes the record's reason.
         target: The node that it should go to, for pods of our own schedulers only: the target is held, and
             the replacement is sent there if it is feasible, whatever its score. "" leaves the choice to
-            the scheduler, whose best node must then be another one.
+            the planner.
+        destinations: Which nodes serve the strategy's purpose; None means any. A candidate with a target
+            needs none.
     """
 
     pod: PodInfo
     node: str
     reason: str
     target: str = ""
+    destinations: Destinations | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +138,22 @@ class AsksForGain(Protocol):
 
 
 @runtime_checkable
+class Renewing(Protocol):
+    """A strategy whose point is a fresh pod, not another node: its replacements may return to their node."""
+
+    renews: ClassVar[bool]
+
+
+@runtime_checkable
+class MendsSpread(Strategy, Protocol):
+    """A strategy whose complaints are topology spread constraints, which a planner can solve as a program."""
+
+    @property
+    def mends_spread(self) -> tuple[str, ...]:
+        """The kinds of constraints that it mends, such as ``DoNotSchedule``."""
+
+
+@runtime_checkable
 class ServesPending(Strategy, Protocol):
     """A strategy that makes room for pending pods: what it proposes is no wish of the pods that move.
 
@@ -156,3 +180,8 @@ class Evictor(Protocol):
 
     def pre_eviction_filter(self, pod: PodInfo, context: "StrategyContext") -> Refusal | None:
         """Likewise, asked for pods about to be proposed: checks that look at the rest of the cluster."""
+
+
+def is_replacement(pod: PodInfo) -> bool:
+    """Whether it stands for the replacement of a pod that moves, and is not there yet."""
+    return pod.uid.startswith(REPLACEMENT)

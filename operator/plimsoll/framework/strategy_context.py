@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
 from plimsoll.framework.prospects import Nowhere, Prospects
 from plimsoll.framework.strategy import Evictor, Refusal
@@ -169,6 +169,35 @@ class PodsByTemplate:
         return twin
 
 
+class PodsByOwner:
+    """Placed pods by owner, by uid: a pod index (see ``Cluster.index``)."""
+
+    def __init__(self, cluster: Cluster | None = None) -> None:
+        self.groups: dict[tuple[str, str, str], dict[str, PodInfo]] = {}
+
+    def add(self, pod: PodInfo, row: int) -> None:
+        """A pod was placed."""
+        for owner in pod.pod.metadata.owner_references:
+            self.groups.setdefault((pod.namespace, owner.kind, owner.name), {})[pod.uid] = pod
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        """A pod left."""
+        for owner in pod.pod.metadata.owner_references:
+            self.groups[pod.namespace, owner.kind, owner.name].pop(pod.uid, None)
+
+    def move_row(self, source: int, target: int) -> None:
+        """Rows do not matter."""
+
+    def grow(self, capacity: int) -> None:
+        """Rows do not matter."""
+
+    def fork(self) -> Self:
+        """An independent copy."""
+        twin = type(self)()
+        twin.groups = {owner: dict(pods) for owner, pods in self.groups.items()}
+        return twin
+
+
 class UnplacedPods:
     """Pods that hold no place: pending ones, and those that ended (with the node they ran on)."""
 
@@ -181,6 +210,9 @@ class UnplacedPods:
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._pods
+
+    def __iter__(self) -> Iterator[PodInfo]:
+        return iter(self._pods.values())
 
     def set(self, pod: PodInfo) -> None:
         """Add a pod or replace its object."""
@@ -235,6 +267,7 @@ class StrategyContext:
         classes: What utilisation strategies found; the planner collects them.
         remarks: What a strategy has to say of the run as a whole, such as why it proposes nothing; the
             planner collects them, and the policy's status shows them.
+        kept: What strategies keep for the length of the run, by keys of their own.
     """
 
     cluster: Cluster
@@ -249,6 +282,15 @@ class StrategyContext:
     protected: list[Protected] = field(default_factory=list)
     classes: list[NodeClasses] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    kept: dict[object, Any] = field(default_factory=dict)
+    _considered: tuple[tuple[str, ...], frozenset[str]] = ((), frozenset())
+
+    @property
+    def considered(self) -> frozenset[str]:
+        """The nodes under consideration as a set."""
+        if self._considered[0] is not self.nodes:
+            self._considered = self.nodes, frozenset(self.nodes)
+        return self._considered[1]
 
     @property
     def snapshot(self) -> Snapshot:
@@ -283,7 +325,7 @@ class StrategyContext:
         """
         groups = self.cluster.index(PodsByTemplate).groups
         chosen = groups if namespace is None else [namespace]
-        considered = set(self.nodes)
+        considered = self.considered
         found = []
         for each in chosen:
             for template, pods in groups.get(each, {}).items():
@@ -297,6 +339,28 @@ class StrategyContext:
                     found.append((counted[0][:2], template, [pod for _, _, pod in counted]))
         found.sort(key=lambda item: item[0])
         return ((template, pods) for _, template, pods in found)
+
+    def templates_of(self, namespace: str | None) -> Iterator[tuple[PodTemplate, Mapping[str, PodInfo]]]:
+        """Placed pods by uid, template by template, in no particular order: for taking stock only.
+
+        Pods of nodes that are not under consideration, and pods that ended, are among them.
+
+        Args:
+            namespace: Only pods of this one; None means all.
+        """
+        groups = self.cluster.index(PodsByTemplate).groups
+        for each in groups if namespace is None else (namespace,):
+            for template, pods in groups.get(each, {}).items():
+                if pods:
+                    yield template, pods
+
+    def pods_of(self, namespace: str, template: PodTemplate) -> Mapping[str, PodInfo]:
+        """Placed pods of one template by uid; likewise."""
+        return self.cluster.index(PodsByTemplate).groups.get(namespace, {}).get(template, {})
+
+    def owned_by(self, namespace: str, kind: str, name: str) -> Mapping[str, PodInfo]:
+        """Placed pods that name this owner, by uid; likewise."""
+        return self.cluster.index(PodsByOwner).groups.get((namespace, kind, name), {})
 
     def node_of(self, pod: PodInfo) -> str:
         """The name of the node that the pod holds a place on, "" when it holds none."""

@@ -41,6 +41,7 @@ from plimsoll.framework import (
     low_to_high,
 )
 from plimsoll.framework.closing import is_closed
+from plimsoll.framework.complaints import Complaints, Vicinity, nodes_near
 from plimsoll.framework.node_usage import NodeUsage, RequestedUsage
 from plimsoll.framework.node_utilization import Percentages, check_thresholds
 from plimsoll.framework.strategy import Candidate, Candidates
@@ -109,6 +110,14 @@ class ConsolidateNodes(Strategy):
                 emptied += 1
                 targets.discard(source.name)
                 filled |= {each.target for each in bundle.candidates}
+
+    def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
+        """Nodes of little use that have pods which could leave, 1 each."""
+        return {
+            f"node {each.name} is little used and not empty": 1.0
+            for each in self._usage.some(nodes_near(context, near), context)
+            if self._is_source(each) and any(map(_may_leave, context.placed(each.name)))
+        }
 
     def _is_source(self, usage: NodeUsage) -> bool:
         annotations = usage.node.metadata.annotations

@@ -35,6 +35,7 @@ from plimsoll.framework import (
     units,
 )
 from plimsoll.framework.best_fit import BestFit
+from plimsoll.framework.complaints import Complaints, Vicinity, nodes_near
 from plimsoll.framework.room_search import moves_off, promising
 from plimsoll.framework.strategy import Bundle, Candidates
 
@@ -79,6 +80,17 @@ class DefragmentResource(Strategy):
         self._reason = "frees a block of " + ", ".join(
             f"{amount} {resource}" for resource, amount in args.block.items()
         )
+
+    def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
+        """Blocks that are in use, whole or in part, over all nodes concerned."""
+        block = context.snapshot.requests_row(self._amounts)
+        block[PODS] = self._amounts.get("pods", 0)
+        rows = [context.cluster.rows[name] for name in nodes_near(context, near)]
+        snapshot = context.snapshot
+        room = snapshot.allocatable[rows]
+        broken = _blocks(room, block) - np.maximum(_blocks(room - snapshot.requested[rows], block), 0)
+        total = float(broken.sum())
+        return {"blocks are in use that could be whole": total} if total else {}
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """Node by node, those that need the fewest moves first, until no node gains a block."""

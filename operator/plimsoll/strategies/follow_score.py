@@ -19,6 +19,7 @@ from typing import ClassVar
 from pydantic import Field, StrictInt
 
 from plimsoll.framework import Planner, PodInfo, ScopedArgs, Strategy, StrategyContext, StrategyKind, Verdict
+from plimsoll.framework.complaints import Complaints, Vicinity, pods_near
 from plimsoll.framework.eviction_cost import eviction_cost
 from plimsoll.framework.strategy import Candidate, Candidates
 
@@ -66,6 +67,18 @@ class FollowScore(Strategy):
             verdict = yield Candidate(pod, node, reason)
             if verdict is not Verdict.ACCEPTED:
                 settled.add(place)  # what is said of one holds for its siblings on the node
+
+    def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
+        """Pods that another node would suit better by the margin, with the points that it is better by."""
+        found = {}
+        for pod, name in pods_near(context, near):
+            outlook = context.prospects.outlook(pod) if self.args.covers(pod) else None
+            if outlook is None or name not in outlook.totals:
+                continue
+            gain = max(outlook.totals.values()) - outlook.totals[name]
+            if gain >= self.least_gain(outlook.highest):
+                found[f"pod {pod.key} would score higher on another node"] = float(gain)
+        return found
 
     def _promising(self, context: StrategyContext) -> list[tuple[PodInfo, object]]:
         """Pods whose node lags behind in what the scheduler says of the first of their siblings."""

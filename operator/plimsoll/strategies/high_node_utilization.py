@@ -13,14 +13,17 @@ Edges: nothing happens when no node,
 when all nodes, or when at most ``numberOfNodes`` are under-used; sources are taken by the plain sum of
 their amounts, the fewest bytes first; nodes may be emptied in part.
 Source: descheduler v0.36, ``nodeutilization/highnodeutilization.go``.
-Differs: under the Proven planner taints of the destinations are left to the proof.
+Differs: under the Proven planner taints of the destinations are left to the proof; a pod goes to the fullest
+destination that takes it, never to an under-used or empty node, and stays where there is none.
 """
 
 from typing import ClassVar, Literal, Self
 
+import numpy as np
 from pydantic import Field, StrictInt, model_validator
 
 from plimsoll.framework import NodeClasses, PluginArgs, PodInfo, Strategy, StrategyContext, StrategyKind
+from plimsoll.framework.complaints import Complaints, Destinations, Vicinity, nodes_near
 from plimsoll.framework.node_usage import NodeUsage, RequestedUsage, rounded, unit_of
 from plimsoll.framework.node_utilization import (
     Draining,
@@ -93,8 +96,36 @@ class HighNodeUtilization(Strategy):
             may_go_on=lambda _: True,
             removable=self._is_removable,
             reason=self._reason,
+            targets=self._targets(destinations, context),
             excluded=args.evictable_namespaces.exclude if args.evictable_namespaces else (),
         ).candidates(context)
+
+    def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
+        """Pods on under-used nodes that could leave, by node."""
+        excluded = self.args.evictable_namespaces.exclude if self.args.evictable_namespaces else ()
+        found = {}
+        for each in self._usage.some(nodes_near(context, near), context):
+            if self._is_under(each):
+                pods = sum(
+                    pod.namespace not in excluded and self._is_removable(pod) and context.is_evictable(pod)
+                    for pod in context.pods(each.name)
+                )
+                if pods:
+                    found[f"node {each.name} is under-used and not empty"] = float(pods)
+        return found
+
+    def _targets(self, destinations: list[NodeUsage], context: StrategyContext) -> Destinations:
+        """The fullest destination first; the scheduler's score may prefer the emptiest."""
+        admitted = frozenset(each.name for each in destinations)
+        cluster = context.cluster
+        axes = [axis for name in self.args.thresholds if (axis := cluster.axis_of(name)) is not None]
+
+        def fullness(name: str) -> float:
+            row = cluster.rows[name]
+            used, room = cluster.requested[row, axes], cluster.allocatable[row, axes]
+            return float((used / np.maximum(room, 1)).max(initial=0.0))
+
+        return Destinations(admitted.__contains__, fullness)
 
     def _cap(self, usage: NodeUsage, resource: str) -> int:
         """The room of a destination, in whole units for the thresholds' resources."""

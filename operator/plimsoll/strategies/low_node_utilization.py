@@ -16,7 +16,9 @@ Edges: nothing happens when no node, when all nodes,
 or when at most ``numberOfNodes`` are under-used; over-used nodes are taken by the plain sum of their
 amounts, the most bytes first.
 Source: descheduler v0.36, ``nodeutilization/lownodeutilization.go``.
-Differs: the Proven planner skips nodes without measurements, and takes nodes by how far they are over.
+Differs: the Proven planner skips nodes without measurements, and takes nodes by how far they are over; a pod
+goes to an under-used node, or stays. A node that a pod was moved off or to is skipped until it was measured
+again.
 """
 
 from collections.abc import Mapping
@@ -25,6 +27,7 @@ from typing import ClassVar, Self
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from plimsoll.framework import NodeClasses, PluginArgs, Strategy, StrategyContext, StrategyKind
+from plimsoll.framework.complaints import Complaints, Destinations, Vicinity, nodes_near
 from plimsoll.framework.node_usage import (
     METRIC_RESOURCE,
     MeasuredUsage,
@@ -182,9 +185,26 @@ class LowNodeUtilization(Strategy):
             may_go_on=above,
             removable=lambda _: True,
             reason=reason,
+            targets=Destinations(known.__contains__),
             excluded=args.evictable_namespaces.exclude if args.evictable_namespaces else (),
             node_limit=None if limits is None else limits.node,
         ).candidates(context)
+
+    def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
+        """Percentage points above the target, by node and resource, whether other nodes have room or not."""
+        if near is None or self.args.use_deviation_thresholds:
+            key = (self.name, "lines")
+            if key not in context.kept:
+                context.kept[key] = self._lines(self._usage.some(context.nodes, context))
+            _, high = context.kept[key]
+        else:
+            high = self.args.target_thresholds
+        return {
+            f"node {each.name} is above its target in {name}": each.percent[name] - line
+            for each in self._usage.some(nodes_near(context, near), context)
+            for name, line in high.items()
+            if each.percent.get(name, 0.0) > line
+        }
 
     def _lines(self, nodes: list[NodeUsage]) -> tuple[Mapping[str, float], Mapping[str, float]]:
         low, high = self.args.thresholds, self.args.target_thresholds

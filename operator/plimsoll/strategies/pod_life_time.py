@@ -9,7 +9,8 @@ Units: whole seconds, cut off.
 Edges: the age must exceed ``maxPodLifeTimeSeconds``, a condition's time
 must reach its minimum; both must hold of the same condition; the future matches nothing.
 Source: descheduler v0.36, ``podlifetime``.
-Differs: in nothing.
+Differs: under the Proven planner the replacement may go to any node, the pod's own included; where none has
+room the pod stays.
 """
 
 from typing import Annotated, ClassVar, Self
@@ -136,6 +137,7 @@ class PodLifeTime(Strategy):
     name: ClassVar = "PodLifeTime"
     kind: ClassVar = StrategyKind.DESCHEDULE
     args_model: ClassVar = PodLifeTimeArgs
+    renews: ClassVar = True
 
     def __init__(self, args: PodLifeTimeArgs) -> None:
         self.args = args

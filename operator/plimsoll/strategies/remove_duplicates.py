@@ -12,7 +12,8 @@ twice; fewer than two possible nodes and nothing happens; cordoned nodes are pos
 looked at.
 Source: descheduler v0.36, ``removeduplicates``.
 Differs: under the Proven planner a node selector term that cannot be read matches no node; upstream
-takes the error for a match. Of equal pods of a node those stay that cost most to move; upstream keeps the
+takes the error for a match; a pod goes to a node with fewer than its share, or stays. Of equal
+pods of a node those stay that cost most to move; upstream keeps the
 first that it sees.
 """
 
@@ -34,6 +35,7 @@ from plimsoll.framework import (
     Verdict,
     untolerated,
 )
+from plimsoll.framework.complaints import Complaints, Destinations, Vicinity
 from plimsoll.framework.eviction_cost import eviction_cost
 from plimsoll.framework.node_fit import required_nodes
 from plimsoll.framework.strategy import Candidate, Candidates
@@ -94,9 +96,53 @@ class RemoveDuplicates(Strategy):
                     f" all {occurrences[kind]} at {upper} each"
                 )
                 for pod in pods[upper - 1 :]:
-                    verdict = yield Candidate(pod, name, reason)
+                    destinations = self._destinations(kind, upper, context)
+                    verdict = yield Candidate(pod, name, reason, destinations=destinations)
                     if verdict is Verdict.NODE_CLOSED:
                         break
+
+    def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
+        """Pods of an owner beyond its even share on their node, counted by owner."""
+        by_kind: dict[Kind, list[PodInfo]] = {}
+        for pod in self._concerned(context, near):
+            if context.node_of(pod) in context.considered and self._counts(pod, context):
+                for kind in _identity(pod)[1]:
+                    by_kind.setdefault(kind, []).append(pod)
+        found = {}
+        targets = context.kept.setdefault((self.name, "targets"), _Targets(context))
+        for kind, members in by_kind.items():
+            on = Counter(context.node_of(pod) for pod in members)
+            if len(on) == len(members):
+                continue
+            crowded = [pod for pod in members if on[context.node_of(pod)] > 1]
+            count = len(targets.of(crowded))
+            if count < 2:
+                continue
+            upper = -(-len(members) // count)
+            beyond = sum(max(each - upper, 0) for each in on.values())
+            if beyond:
+                owner = f"{kind[1]} {kind[0]}/{kind[2]}"
+                found[f"a node has more than its share of the pods of {owner}"] = float(beyond)
+        return found
+
+    def _concerned(self, context: StrategyContext, near: Vicinity | None) -> Iterable[PodInfo]:
+        """All placed pods, or those of the kinds that move."""
+        if near is None:
+            return list(context.cluster.pods.values())
+        kinds = {kind for pod in near.pods for kind in _identity(pod)[1]}
+        return {
+            pod.uid: pod
+            for namespace, owner, name, _ in kinds
+            for pod in context.owned_by(namespace, owner, name).values()
+            if not kinds.isdisjoint(_identity(pod)[1])
+        }.values()
+
+    def _destinations(self, kind: Kind, upper: int, context: StrategyContext) -> Destinations:
+        """Nodes with fewer pods of the kind than an even share."""
+        on = Counter(
+            context.node_of(pod) for pod in context.owned_by(*kind[:3]).values() if kind in _identity(pod)[1]
+        )
+        return Destinations(lambda name: on[name] < upper)
 
     def _in_order(self, name: str, suspects: set[Kind], context: StrategyContext) -> Iterable[PodInfo]:
         """The node's pods; of equal ones the first stay, so those that cost more to move come first."""

@@ -55,6 +55,7 @@ class RemoveFailedPods(Strategy):
     name: ClassVar = "RemoveFailedPods"
     kind: ClassVar = StrategyKind.DESCHEDULE
     args_model: ClassVar = RemoveFailedPodsArgs
+    renews: ClassVar = True
 
     def __init__(self, args: RemoveFailedPodsArgs) -> None:
         self.args = args

@@ -8,7 +8,8 @@ Formula::
 Units: restarts since the pod was created.
 Edges: restarts are counted over the pod's life, not within a time; init containers count on request.
 Source: descheduler v0.36, ``removepodshavingtoomanyrestarts``.
-Differs: in nothing.
+Differs: under the Proven planner the replacement may go to any node, the pod's own included; where none has
+room the pod stays.
 """
 
 from typing import ClassVar, Self
@@ -51,6 +52,7 @@ class RemovePodsHavingTooManyRestarts(Strategy):
     name: ClassVar = "RemovePodsHavingTooManyRestarts"
     kind: ClassVar = StrategyKind.DESCHEDULE
     args_model: ClassVar = RemovePodsHavingTooManyRestartsArgs
+    renews: ClassVar = True
 
     def __init__(self, args: RemovePodsHavingTooManyRestartsArgs) -> None:
         self.args = args

@@ -14,7 +14,7 @@ Differs: of equal pods the Proven planner proposes the one first that costs leas
 serving, restarts, age).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
 from plimsoll.framework import (
@@ -27,6 +27,7 @@ from plimsoll.framework import (
     StrategyKind,
     Verdict,
 )
+from plimsoll.framework.complaints import Complaints, Vicinity, nodes_near, pods_near
 from plimsoll.framework.node_fit import AntiAffinityTerm, anti_affinity_terms
 from plimsoll.framework.strategy import Candidate, Candidates
 from plimsoll.framework.turns import least_important_first
@@ -100,6 +101,93 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
                         each.remove(pod, node)
                 if verdict is Verdict.NODE_CLOSED:
                     break
+
+    def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
+        """Pods near a pod that their own required anti-affinity forbids, 1 each."""
+        census = context.kept.get(self.name)
+        if census is None:
+            census = context.kept[self.name] = _Census(context, self.args)
+        concerned = list(pods_near(context, near))
+        found = {
+            _sentence(pod): 1.0
+            for pod, name in concerned
+            if self.args.covers(pod)
+            and any(census.forbids(term, pod, name) for term in anti_affinity_terms(pod))
+        }
+        if near is None:
+            return found
+        # Pods that stay may object to those that come, and have reason no more to object to those that left.
+        moving, nodes = {pod.uid for pod in near.pods}, nodes_near(context, near)
+        for term, group in census.objecting(near.pods):
+            domains = {context.node(name).labels.get(term.topology_key) for name in nodes} - {None}
+            for pod in group.values():
+                name = context.node_of(pod)
+                if (
+                    pod.uid not in moving
+                    and name in context.considered
+                    and (name in nodes or context.node(name).labels.get(term.topology_key) in domains)
+                    and census.forbids(term, pod, name)
+                ):
+                    found[_sentence(pod)] = 1.0
+        return found
+
+
+class _Census:
+    """Which templates have required anti-affinity, and which templates each term is about.
+
+    Moves bring no new templates, so this holds for a run; the pods of a template are looked up live.
+    """
+
+    def __init__(self, context: StrategyContext, args: ScopedArgs) -> None:
+        self._context = context
+        self._args = args
+        self._terms = [
+            (term, namespace, template)
+            for namespace in context.namespaces()
+            for template, pods in context.templates_of(namespace)
+            if template.sample.spec.affinity is not None and args.covers(next(iter(pods.values())))
+            for term in anti_affinity_terms(next(iter(pods.values())))
+        ]
+        self._about: dict[AntiAffinityTerm, list[tuple[str, PodTemplate]]] = {}
+
+    def objecting(self, pods: Iterable[PodInfo]) -> Iterator[tuple[AntiAffinityTerm, Mapping[str, PodInfo]]]:
+        """The terms that are about one of the pods, each with the pods that declare it."""
+        for term, namespace, template in self._terms:
+            if any(term.matches(pod) for pod in pods):
+                yield term, self._context.pods_of(namespace, template)
+
+    def forbids(self, term: AntiAffinityTerm, pod: PodInfo, name: str) -> bool:
+        """Whether a pod that the term is about is on the node or in its domain; namesakes never count."""
+        context = self._context
+        domain = context.node(name).labels.get(term.topology_key)
+        for other in self._others(term):
+            if other.name == pod.name:
+                continue
+            place = context.node_of(other)
+            if place == name or (
+                domain is not None
+                and place in context.considered
+                and context.node(place).labels.get(term.topology_key) == domain
+            ):
+                return True
+        return False
+
+    def _others(self, term: AntiAffinityTerm) -> Iterator[PodInfo]:
+        about = self._about.get(term)
+        if about is None:
+            about = self._about[term] = [
+                (namespace, template)
+                for namespace in self._context.namespaces()
+                if namespace in term.namespaces
+                for template, pods in self._context.templates_of(namespace)
+                if term.matches(pod := next(iter(pods.values()))) and self._args.covers(pod)
+            ]
+        for namespace, template in about:
+            yield from self._context.pods_of(namespace, template).values()
+
+
+def _sentence(pod: PodInfo) -> str:
+    return f"pod {pod.key} is near a pod that its required anti-affinity forbids"
 
 
 def _rivals_of(

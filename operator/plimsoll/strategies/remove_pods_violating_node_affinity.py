@@ -34,7 +34,9 @@ from plimsoll.framework import (
     StrategyKind,
     Verdict,
     compile_node_term,
+    untolerated,
 )
+from plimsoll.framework.complaints import Complaints, Destinations, Vicinity, pods_near
 from plimsoll.framework.node_fit import fits_any_node, refusal_of, required_nodes
 from plimsoll.framework.strategy import Candidate, Candidates
 
@@ -91,11 +93,49 @@ class RemovePodsViolatingNodeAffinity(Strategy):
                 else _improvable(pod, affinity, node, context)
             )
             if reason and context.is_evictable(pod, reason) and context.is_movable(pod, reason):
-                yield Candidate(pod, name, reason)
+                yield Candidate(pod, name, reason, destinations=_destinations(kind, pod, node, context))
+
+    def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
+        """Pods whose required affinity is broken, 1 each; of preferred terms, the weight that is missed.
+
+        What a node could offer at best counts, whether the pod fits there at present or not: otherwise a
+        pod would complain of its place again as soon as room appears elsewhere.
+        """
+        found: dict[str, float] = {}
+        for pod, name in pods_near(context, near):
+            affinity = _node_affinity(pod)
+            if affinity is None or not self.args.covers(pod):
+                continue
+            node = context.node(name)
+            if REQUIRED in self.args.node_affinity_type and not _is_met(pod, affinity, node):
+                found[f"pod {pod.key} is on a node that its required node affinity does not match"] = 1.0
+            if PREFERRED in self.args.node_affinity_type and affinity.preferred:
+                missed = self._highest(pod, affinity, context) - _weight(_preferences(pod, affinity), node)
+                if missed > 0:
+                    found[f"pod {pod.key} could be on a node that it prefers"] = float(missed)
+        return found
+
+    def _highest(self, pod: PodInfo, affinity: NodeAffinity, context: StrategyContext) -> int:
+        """The highest weight among the nodes that the pod's hard rules about nodes admit."""
+        key = (self.name, pod.template)
+        if key not in context.kept:
+            preferences = _preferences(pod, affinity)
+            context.kept[key] = max(
+                (
+                    _weight(preferences, node)
+                    for node in map(context.node, context.nodes)
+                    if not node.spec.unschedulable
+                    and required_nodes(pod).matches(node.labels, node.name)
+                    and untolerated(node.spec.taints, pod.pod.spec.tolerations, numeric=True) is None
+                ),
+                default=0,
+            )
+        highest: int = context.kept[key]
+        return highest
 
 
 def _broken(pod: PodInfo, affinity: NodeAffinity, node: Node, context: StrategyContext) -> str:
-    if affinity.required is None or required_nodes(pod).matches(node.labels, node.name):
+    if _is_met(pod, affinity, node):
         return ""
     if not fits_any_node(pod, context.nodes, context):
         return ""
@@ -105,7 +145,7 @@ def _broken(pod: PodInfo, affinity: NodeAffinity, node: Node, context: StrategyC
 def _improvable(pod: PodInfo, affinity: NodeAffinity, node: Node, context: StrategyContext) -> str:
     if not affinity.preferred:
         return ""
-    preferences = pod.template.memo("preferred nodes", lambda: _compiled(affinity))
+    preferences = _preferences(pod, affinity)
     present = _weight(preferences, node)
     better = {
         other.name: weight
@@ -127,6 +167,27 @@ def _improvable(pod: PodInfo, affinity: NodeAffinity, node: Node, context: Strat
     return (
         f"node {best} matches the pod's preferred node affinity better:"
         f" weight {better[best]}, its own node {present}"
+    )
+
+
+def _is_met(pod: PodInfo, affinity: NodeAffinity, node: Node) -> bool:
+    return affinity.required is None or required_nodes(pod).matches(node.labels, node.name)
+
+
+def _preferences(pod: PodInfo, affinity: NodeAffinity) -> Preferences:
+    return pod.template.memo("preferred nodes", lambda: _compiled(affinity))
+
+
+def _destinations(kind: str, pod: PodInfo, node: Node, context: StrategyContext) -> Destinations | None:
+    """Nodes that match what is required are all that the filters leave; of the others, the better ones."""
+    affinity = _node_affinity(pod)
+    if kind == REQUIRED or affinity is None:
+        return None
+    preferences = _preferences(pod, affinity)
+    present = _weight(preferences, node)
+    return Destinations(
+        lambda name: _weight(preferences, context.node(name)) > present,
+        lambda name: float(_weight(preferences, context.node(name))),
     )
 
 

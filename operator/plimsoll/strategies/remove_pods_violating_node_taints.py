@@ -22,6 +22,7 @@ from plimsoll.framework import (
     PREFER_NO_SCHEDULE,
     UNSCHEDULABLE_TAINT,
     Node,
+    PodInfo,
     ScopedArgs,
     Strategy,
     StrategyContext,
@@ -30,6 +31,7 @@ from plimsoll.framework import (
     Verdict,
     untolerated,
 )
+from plimsoll.framework.complaints import Complaints, Destinations, Vicinity, pods_near
 from plimsoll.framework.strategy import Candidate, Candidates
 
 
@@ -74,16 +76,32 @@ class RemovePodsViolatingNodeTaints(Strategy):
                 continue
             found = []
             for pod in context.pods(name):
-                taint = untolerated(taints, pod.pod.spec.tolerations, self._effects, numeric=True)
+                taint = self._untolerated(pod, taints)
                 if taint is None or not self.args.covers(pod):
                     continue
                 reason = f"the pod does not tolerate taint {written(taint)} of its node"
                 if context.is_evictable(pod, reason) and context.is_movable(pod, reason):
-                    found.append(Candidate(pod, name, reason))
+                    found.append(Candidate(pod, name, reason, destinations=self._destinations(pod, context)))
             for candidate in found:
                 verdict = yield candidate
                 if verdict is Verdict.NODE_CLOSED:
                     break
+
+    def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
+        """Pods that do not tolerate a taint of their node, 1 each."""
+        return {
+            f"pod {pod.key} does not tolerate a taint of its node": 1.0
+            for pod, name in pods_near(context, near)
+            if self.args.covers(pod) and self._untolerated(pod, self._relevant(context.node(name), context))
+        }
+
+    def _untolerated(self, pod: PodInfo, taints: list[Taint]) -> Taint | None:
+        return untolerated(taints, pod.pod.spec.tolerations, self._effects, numeric=True)
+
+    def _destinations(self, pod: PodInfo, context: StrategyContext) -> Destinations:
+        return Destinations(
+            lambda name: self._untolerated(pod, self._relevant(context.node(name), context)) is None
+        )
 
     def _relevant(self, node: Node, context: StrategyContext) -> list[Taint]:
         included, excluded = self.args.included_taints, self.args.excluded_taints

@@ -16,13 +16,16 @@ Edges: only evictable pods count; terminating ones do not; ``minDomains`` is not
 solved one by one against the original placement and their victims add up; pods that fit nowhere count
 as moved.
 Source: descheduler v0.36, ``removepodsviolatingtopologyspreadconstraint``.
-Differs: under the Proven planner all pods count and only evictable ones are proposed, those that cost least
-to move first (priority, deletion cost, not serving, restarts, age), and each constraint is solved with the
-moves for the constraints before it made.
+Differs: under the Proven planner all pods count and only evictable ones are proposed. Constraints that share
+pods are planned together: one pod at a time goes from the fullest domains to nodes that lower the excess of
+all constraints and raise that of none; of equal pods the one goes that costs least (priority, deletion cost,
+not serving, restarts, age). Where no single move helps any more, a mixed-integer program is solved for these
+pods.
 """
 
 import math
-from collections.abc import Generator, Iterable, Iterator
+from collections import Counter
+from collections.abc import Generator, Iterator
 from typing import ClassVar, Literal
 
 from pydantic import Field, StrictBool
@@ -36,10 +39,13 @@ from plimsoll.framework import (
     StrategyKind,
     Verdict,
 )
+from plimsoll.framework.complaints import Complaints, Destinations, Vicinity
 from plimsoll.framework.eviction_cost import eviction_cost
 from plimsoll.framework.node_fit import fits_any_other_node
 from plimsoll.framework.spread_constraints import SpreadConstraint, spread_constraints_of
-from plimsoll.framework.strategy import Candidate, Candidates
+from plimsoll.framework.spread_populations import Population as SpreadPopulation
+from plimsoll.framework.spread_populations import populations, sizes_of
+from plimsoll.framework.strategy import Candidate, Candidates, is_replacement
 from plimsoll.framework.turns import in_turn
 
 Population = list[tuple[PodTemplate, list[PodInfo]]]
@@ -73,42 +79,139 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
         return self.args.constraints or ("DoNotSchedule",)
 
     def candidates(self, context: StrategyContext) -> Candidates:
-        """Exactly: all victims of all constraints; else constraint by constraint."""
-        closed: set[str] = set()
+        """Exactly: all victims of all constraints; else population by population."""
+        if not context.is_exact:
+            yield from self._mending(context)
+            return
         marked: dict[str, Candidate] = {}
         for namespace in context.namespaces():
             population = self._population(namespace, context)
             for constraint in self._constraints(population):
-                if context.is_exact:
-                    victims = self._victims(constraint, population, context)
-                    marked |= {each.pod.uid: each for each in victims if each.pod.uid not in marked}
-                    continue
                 victims = self._victims(constraint, population, context)
-                if (yield from self._proposed(victims, closed, context)):
-                    population = self._population(namespace, context)
-        yield from self._proposed(marked.values(), closed, context)
-
-    def _proposed(
-        self, victims: Iterable[Candidate], closed: set[str], context: StrategyContext
-    ) -> Generator[Candidate, Verdict, bool]:
-        """Propose them; whether one was accepted."""
-        accepted = False
-        for each in victims:
-            if each.node in closed:
-                continue
-            if context.is_evictable(each.pod, each.reason) and context.is_movable(each.pod, each.reason):
+                marked |= {each.pod.uid: each for each in victims if each.pod.uid not in marked}
+        closed: set[str] = set()
+        for each in marked.values():
+            if (
+                each.node not in closed
+                and context.is_evictable(each.pod, each.reason)
+                and context.is_movable(each.pod, each.reason)
+            ):
                 verdict = yield each
-                accepted = accepted or verdict is Verdict.ACCEPTED
                 if verdict is Verdict.NODE_CLOSED:
                     closed.add(each.node)
-        return accepted
+
+    def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
+        """Pods beyond what the smallest domain and maxSkew allow, by constraint."""
+        found: Counter[str] = Counter()
+        seen: set[tuple[str, SpreadConstraint]] = set()
+        concerned = (
+            [(namespace, None) for namespace in context.namespaces()]
+            if near is None
+            else [(pod.namespace, pod) for pod in near.pods]
+        )
+        for namespace, pod in concerned:
+            for each in sizes_of(namespace, self.mends_spread, self.args.covers, context, pod):
+                if (namespace, each.constraint) not in seen:
+                    seen.add((namespace, each.constraint))
+                    if each.excess:
+                        found[f"in namespace {namespace} {each.sentence}"] += each.excess
+        return {sentence: float(amount) for sentence, amount in found.items()}
+
+    def _mending(self, context: StrategyContext) -> Candidates:
+        """Pods from the fullest domains to the emptiest, all constraints of a population at a time."""
+        closed: set[str] = set()
+        for namespace in context.namespaces():
+            refused: set[tuple[PodTemplate, str]] = set()
+            again = True
+            while again:
+                again = False
+                for population in populations(namespace, self.mends_spread, self.args.covers, context):
+                    verdict = yield from self._one_move(population, refused, closed, context)
+                    again = again or verdict is Verdict.ACCEPTED
+                if again:
+                    refused.clear()
+
+    def _one_move(
+        self,
+        population: SpreadPopulation,
+        refused: set[tuple[PodTemplate, str]],
+        closed: set[str],
+        context: StrategyContext,
+    ) -> Generator[Candidate, Verdict, Verdict]:
+        """Propose pods until one is accepted; its siblings on the same node share a refusal."""
+        for pod, node in self._by_gain(population, refused, closed, context):
+            if (pod.template, node) in refused or node in closed:
+                continue
+            reason = _unevenness(pod, node, population)
+            if not (context.is_evictable(pod, reason) and context.is_movable(pod, reason)):
+                continue
+            verdict = yield Candidate(
+                pod, node, reason, destinations=self._destinations(pod, node, population, context)
+            )
+            if verdict is Verdict.ACCEPTED:
+                return verdict
+            if verdict is Verdict.NODE_CLOSED:
+                closed.add(node)
+            refused.add((pod.template, node))
+        return Verdict.REFUSED
+
+    def _by_gain(
+        self,
+        population: SpreadPopulation,
+        refused: set[tuple[PodTemplate, str]],
+        closed: set[str],
+        context: StrategyContext,
+    ) -> list[tuple[PodInfo, str]]:
+        """Pods in excess of some constraint, those first that are in the largest domains.
+
+        The sum of the squared sizes falls most when a pod goes from the largest to the smallest domains, and
+        it tells apart what the excess does not: which of several crowded nodes a pod is taken from.
+        """
+        found = []
+        for pod in population.pods.values():
+            node = context.node_of(pod)
+            if node not in context.considered or node in closed or (pod.template, node) in refused:
+                continue
+            if pod.is_terminating or pod.pod.is_terminal or is_replacement(pod):
+                continue
+            sizes = [
+                (size, each.line)
+                for each in population.counting(pod.template)
+                if (size := each.size_at(node)) is not None
+            ]
+            if any(size > line for size, line in sizes):
+                found.append(((-sum(size for size, _ in sizes), eviction_cost(pod), pod.key), pod, node))
+        found.sort(key=lambda each: each[0])
+        return [(pod, node) for _, pod, node in found]
+
+    def _destinations(
+        self, pod: PodInfo, source: str, population: SpreadPopulation, context: StrategyContext
+    ) -> Destinations:
+        """Nodes that lower the excess and raise that of no constraint, the emptiest domains first."""
+        counting = population.counting(pod.template)
+        before = [each.excess for each in counting]
+        known: dict[tuple[str | None, ...], bool] = {}
+
+        def admits(name: str) -> bool:
+            place = tuple(each.domain_of.get(name) for each in counting)
+            if place not in known:
+                after = [each.excess_after(source, name) for each in counting]
+                known[place] = sum(after) < sum(before) and all(
+                    new <= old for new, old in zip(after, before, strict=True)
+                )
+            return known[place] and name in context.considered
+
+        def emptiness(name: str) -> float:
+            return -float(sum(each.size_at(name) or 0 for each in counting))
+
+        return Destinations(admits, emptiness)
 
     def _population(self, namespace: str, context: StrategyContext) -> Population:
         """The pods that count, template by template."""
         found = []
         for template, pods in context.siblings(namespace):
             if self.args.covers(pods[0]):
-                counted = [pod for pod in pods if not context.is_exact or context.is_evictable(pod)]
+                counted = [pod for pod in pods if context.is_evictable(pod)]
                 if counted:
                     found.append((template, counted))
         return found
@@ -193,6 +296,17 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
         bound = bool(spec.node_selector) or (
             spec.affinity is not None and spec.affinity.node_affinity is not None
         )
-        if context.is_exact:
-            return context.is_evictable(pod), not bound, spec.priority is not None, pod.priority
-        return context.is_evictable(pod), not bound, *(-part for part in eviction_cost(pod))
+        return context.is_evictable(pod), not bound, spec.priority is not None, pod.priority
+
+
+def _unevenness(pod: PodInfo, node: str, population: SpreadPopulation) -> str:
+    """Why the pod should go, in a sentence."""
+    worst = max(
+        (each for each in population.counting(pod.template) if (each.size_at(node) or 0) > each.line),
+        key=lambda each: (each.size_at(node) or 0) - each.line,
+    )
+    sizes = worst.sizes.values()
+    return (
+        f"its {worst.constraint.topology_key} holds more than its share of the pods: sizes {min(sizes)} to"
+        f" {max(sizes)}, maxSkew {worst.constraint.max_skew}"
+    )
