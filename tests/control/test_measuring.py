@@ -8,7 +8,7 @@ from plimsoll.control.ports import Answer, Reading, Verdict
 from plimsoll.framework import ConfigurationError
 from plimsoll.framework.strategy_context import Sample
 from plimsoll.model.event import PodAdded
-from plimsoll.testing.fakes import FakeClock, FakeMeter
+from plimsoll.testing.fakes import FakeClock, FakeMeter, settled
 
 METRICS = [{"source": "KubernetesMetrics"}]
 PROMETHEUS = [{"source": "Prometheus", "prometheus": {"url": "http://prometheus:9090"}}]
@@ -144,3 +144,59 @@ def test_a_source_that_no_provider_offers_is_refused(strategy, source):
     """The sentence says where to add it."""
     with pytest.raises(ConfigurationError, match=rf"metricsUtilization.source: {source} is not among"):
         Scene().rebalancers.check(a_policy(strategies=[strategy]))
+
+
+async def test_a_node_is_not_judged_by_a_reading_from_before_a_move():
+    """The reading was taken while the pod still ran there; the next one counts by itself, unsmoothed."""
+    clock, meter = FakeClock(), FakeMeter()
+    collector = Collector(meter, clock)
+    meter.node_readings = [reading("n1", 8.0, clock.now()), reading("n2", 1.0, clock.now())]
+    await collector.measure(a_spec())
+    touched = {"n1": clock.now() + 1}
+
+    before = await collector.measure(a_spec(), touched)
+    await clock.advance(30)
+    meter.node_readings = [reading("n1", 2.0, clock.now()), reading("n2", 1.0, clock.now())]
+    after = await collector.measure(a_spec(), touched)
+
+    assert list(before.nodes) == ["n2"]
+    assert after.nodes["n1"]["cpu"] == 2 * CORE
+
+
+async def test_a_query_says_nothing_of_a_node_shortly_after_a_move():
+    """Over what time it averages is not known."""
+    clock, meter = FakeClock(), FakeMeter()
+    collector = Collector(meter, clock)
+    meter.samples = [Sample({"instance": "n1"}, 0.9), Sample({"instance": "n2"}, 0.1)]
+    touched = {"n1": clock.now()}
+
+    before = await collector.measure(a_spec(BY_QUERY, PROMETHEUS), touched)
+    await clock.advance(STALE_S)
+    after = await collector.measure(a_spec(BY_QUERY, PROMETHEUS), touched)
+
+    assert [each.labels["instance"] for each in before.samples] == ["n2"]
+    assert [each.labels["instance"] for each in after.samples] == ["n1", "n2"]
+
+
+async def test_a_move_is_not_repeated_for_the_load_that_it_took_away():
+    """The next run comes before the next reading: the node that was hot is left out of it."""
+    scene = Scene()
+    now = scene.clock.now()
+    for number in (5, 6, 7):
+        scene.tell(PodAdded(web(number, "bad")))
+    scene.meter.node_readings = [reading("bad", 3.6, now), reading("good", 0.2, now)]
+    scene.meter.pod_readings = [reading(f"default/web-{n}", 0.9, now) for n in (1, 2, 5, 6, 7)]
+
+    limits = {"perWorkload": 5}
+    policy = a_policy(strategies=[BY_METRICS], metricsProviders=METRICS, limits=limits)
+    async with scene.running(policy):
+        await scene.run()
+        evicted = list(scene.evictor.evicted)
+        for number, name in enumerate(evicted):
+            scene.gone(scene.cache.cluster.pods[f"uid-default-{name}"].pod)
+            scene.tell(PodAdded(web(20 + number, "good", created="2026-06-01T00:00:00Z")))
+        await settled()
+        await scene.run()
+
+    assert {"Settled"} == {phases[-1] for phases in scene.phases}
+    assert scene.evictor.evicted == evicted

@@ -9,6 +9,7 @@ out when all of them are approved.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.rebalancing import Mode
@@ -158,6 +159,8 @@ def move_of(record: Record, pod: PodInfo, beneficiary: Beneficiary | None = None
         workload=workload_of(pod) if surge is None else surge.workload(pod.namespace),
         planner=Planner(spec.planner),
         is_directed=spec.directed,
+        maximum=spec.gain_maximum,
+        renews=spec.purpose is Purpose.RESTART,
         bundle=spec.bundle.name if spec.bundle else "",
         part=(spec.bundle.position, spec.bundle.moves) if spec.bundle else (1, 1),
         beneficiary=beneficiary,

@@ -82,6 +82,7 @@ def rebalancing_of(
         planner=planner,
         anomaly_rounds=spec.anomaly_rounds,
         surge=spec.surge and planner is not Planner.UPSTREAM,
+        minimum_gain=None if spec.minimum_gain_percent is None else spec.minimum_gain_percent / 100,
         goal=Goal(
             Objective(spec.optimizer.objective),
             float(spec.optimizer.time_limit_seconds),

@@ -11,9 +11,10 @@ import msgspec
 
 from plimsoll.control.keeping import Record
 from plimsoll.engine.cycle import Nominations
-from plimsoll.engine.moves import REPLACEMENT, Move, replacement_of
+from plimsoll.engine.moves import Move, replacement_of
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import Cluster, Pod, PodInfo
+from plimsoll.framework.strategy import REPLACEMENT
 from plimsoll.model.quantity import QuantityError
 from plimsoll.state.cache import Cache
 

@@ -18,6 +18,7 @@ from plimsoll.api.v1alpha1.eviction import (
     EvictionStatus,
     OwnerReference,
     PodReference,
+    Purpose,
     Replacement,
     SurgeReference,
 )
@@ -326,6 +327,8 @@ class RecordKeeper:
             from_node=move.source,
             target_node=move.target or None,
             directed=move.is_directed,
+            gain_maximum=move.maximum if move.gain is not None else None,
+            purpose=Purpose.RESTART if move.renews else Purpose.MOVE,
             bundle=_bundle_of(move),
             gain=move.gain,
             surge=surge_reference(move.surge),

@@ -3,14 +3,14 @@
 Beside it, what surrounds the placed pods when a plan is made: pods without a place, moves under way.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.control.holding import Holds
 from plimsoll.control.keeping import Record, RecordKeeper, surge_reference
 from plimsoll.control.ports import Clock
-from plimsoll.control.remembering import sent_since
+from plimsoll.control.remembering import recently_moved, sent_since
 from plimsoll.control.rooms import Rooms
 from plimsoll.control.sending import Sender
 from plimsoll.control.surging import Surges
@@ -41,6 +41,9 @@ OTHERWISE = (
 class Mover:
     """Makes moves, one at a time.
 
+    Args:
+        others: The live policies besides the one of this name, by name; their strategies have a say, too.
+
     Attributes:
         rooms: What is kept for pending pods meanwhile.
     """
@@ -56,6 +59,7 @@ class Mover:
         surges: Surges,
         clock: Clock,
         nominations: Nominations,
+        others: Callable[[str], Mapping[str, Rebalancing]] = lambda _: {},
     ) -> None:
         self.rooms = Rooms(cache, nominations, self.find)
         self._cache = cache
@@ -65,6 +69,7 @@ class Mover:
         self._sender = sender
         self._surges = surges
         self._clock = clock
+        self._others = others
         self._unplaced: dict[str, Pod] = {}
         self._measurements: dict[str, Measurements] = {}
 
@@ -109,6 +114,8 @@ class Mover:
             measurements=self._measurements.get(name, Measurements()),
             recent=sent_since(self._keeper.known.values(), name, self._clock.now() - 60.0),
             deployments=deployments or Deployments(),
+            others=self._others(name),
+            moved=recently_moved(self._keeper.known.values(), self._clock.now()),
         )
 
     def find(self, uid: str) -> PodInfo | None:

@@ -38,7 +38,7 @@ from plimsoll.control.ports import (
 )
 from plimsoll.control.predicting import Predictions
 from plimsoll.control.recovering import recover
-from plimsoll.control.remembering import memory_of
+from plimsoll.control.remembering import memory_of, touched_nodes
 from plimsoll.control.reporting import RunReports, RunTotals
 from plimsoll.control.requesting import Requests
 from plimsoll.control.restraining import StopButton, Troubles, rested, undisturbed
@@ -158,6 +158,7 @@ class Rebalancers:
             surges=self._surges,
             clock=clock,
             nominations=nominations,
+            others=self._others,
         )
         closed = ClosedNodes(
             cache=cache, keeper=keeper, closer=closer, strategies=strategies, clock=clock, observer=observer
@@ -274,6 +275,16 @@ class Rebalancers:
         asked = undisturbed(asked, self._displacements, policy.metadata.name)
         return self._stop.heeded(self._offer.heeded(policy, asked))
 
+    def _others(self, name: str) -> dict[str, Rebalancing]:
+        """What the other policies want that carry moves out, by name."""
+        return {
+            other: self._configured(policy)
+            for other, policy in self._policies.items()
+            if other != name
+            and policy.spec.rebalancing is not None
+            and policy.spec.rebalancing.mode is not Mode.DRY_RUN
+        }
+
     def _asked_for(self, policy: SchedulingPolicy) -> Rebalancing | None:
         """The policy's rebalancing; None when another spec has taken its place, or none has."""
         return self._configured(policy) if self._policies.get(policy.metadata.name) is policy else None
@@ -348,7 +359,8 @@ class Rebalancers:
         await self._offer.refresh(at_once=True)
         started = self._clock.now()
         cycle = f"{name}/{started:.6f}"
-        self._mover.learn(name, await self._collector.measure(spec))
+        touched = touched_nodes(self.keeper.known.values(), started)
+        self._mover.learn(name, await self._collector.measure(spec, touched))
         memory = memory_of(self.keeper.known.values(), started)
         self._displacements.look(name)
         rebalancing = rested(self._configured(policy), memory, name)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.control.keeping import Record
@@ -12,6 +13,10 @@ STRANDED = ("NoReplacement", "ReplacementNotRunning", "ReplacementNotReady")
 
 #: The reason of a Blocked record that a PodDisruptionBudget stopped; the policy's own budgets have another.
 DISRUPTION_BUDGET = "PodDisruptionBudget"
+
+
+#: Seconds for which the replacement of a moved pod stays where it is.
+SETTLING_S = 3600.0
 
 
 def memory_of(records: Iterable[Record], now: float) -> Memory:
@@ -56,6 +61,35 @@ def sent_since(records: Iterable[Record], policy: str, moment: float) -> int:
             for each in record.status.transitions
         )
     )
+
+
+def recently_moved(records: Iterable[Record], now: float) -> frozenset[str]:
+    """Uids of pods that replace one that was moved within the last hour; restarts do not count."""
+    return frozenset(
+        record.status.replacement.uid
+        for record in records
+        if record.phase is Phase.SETTLED
+        and record.status.replacement is not None
+        and record.spec.purpose is Purpose.MOVE
+        and now - ended_at(record) < SETTLING_S
+    )
+
+
+def touched_nodes(records: Iterable[Record], now: float) -> dict[str, float]:
+    """When a pod was last moved off or to a node, by node; ``now`` while a move is under way."""
+    found: dict[str, float] = {}
+    for record in records:
+        landed = record.status.replacement
+        if record.phase in (Phase.EVICTING, Phase.EVICTED, Phase.SURGING):
+            moment = now
+        elif landed is not None:
+            moment = ended_at(record)
+        else:
+            continue
+        for node in (record.spec.from_node, record.spec.target_node, landed.node if landed else None):
+            if node is not None:
+                found[node] = max(found.get(node, 0.0), moment)
+    return found
 
 
 def _fate(record: Record) -> Fate | None:

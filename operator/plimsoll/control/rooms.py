@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import msgspec
 
 from plimsoll.engine.cycle import Nominations
-from plimsoll.engine.moves import REPLACEMENT, Move
+from plimsoll.engine.moves import Move
 from plimsoll.framework import PodInfo
+from plimsoll.framework.strategy import REPLACEMENT
 from plimsoll.model.event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.state.cache import Cache
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 
-from plimsoll.api.v1alpha1.eviction import Replacement
+from plimsoll.api.v1alpha1.eviction import Purpose, Replacement
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.control.keeping import Record
 from plimsoll.framework import Pod
@@ -168,7 +168,7 @@ class Verification:
         elif not _runs(pod):
             story = f"no replacement ran {within}; pod {pod.name} is {pod.status.phase or 'Pending'}"
             self._end(awaited, Phase.FAILED, "ReplacementNotRunning", story)
-        elif pod.node_name == awaited.record.spec.from_node:
+        elif pod.node_name == awaited.record.spec.from_node and not _is_restart(awaited.record):
             story = f"the replacement runs on {pod.node_name} again, and was not Ready {within}"
             self._end(awaited, Phase.RETURNED, "SameNode", story, pod)
         else:
@@ -202,7 +202,7 @@ class Verification:
             self._take_back(pod)
         elif not _is_there(pod):
             return
-        elif pod.node_name == source:
+        elif pod.node_name == source and not _is_restart(credited.record):
             self._end(
                 credited, Phase.RETURNED, "SameNode", f"the replacement is ready on {source} again", pod
             )
@@ -251,6 +251,11 @@ class Verification:
                 if not self._siblings.get(owner.uid, True):
                     del self._siblings[owner.uid]
         self._credited.pop(awaited.replacement, None)
+
+
+def _is_restart(record: Record) -> bool:
+    """Whether a fresh pod was the point, so that it may be on the node that was left."""
+    return record.spec.purpose is Purpose.RESTART
 
 
 def _runs(pod: Pod) -> bool:

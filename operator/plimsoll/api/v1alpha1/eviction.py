@@ -4,6 +4,7 @@ Not to be confused with the eviction that is posted to ``pods/eviction`` (policy
 ``evictions.lifecycle.k8s.io`` of Kubernetes 1.37: scripts say ``evictions.plimsoll.dev`` or ``plev``.
 """
 
+from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
@@ -15,6 +16,13 @@ from plimsoll.api.v1alpha1.resource import Column, CustomResource, Definition, R
 from plimsoll.api.v1alpha1.rules import TransitionRule
 from plimsoll.api.v1alpha1.timestamps import Timestamp
 from plimsoll.api.v1alpha1.uniqueness import UniqueItems
+
+
+class Purpose(StrEnum):
+    """What a move is for."""
+
+    MOVE = "Move"
+    RESTART = "Restart"
 
 
 class PodReference(Resource):
@@ -108,7 +116,16 @@ class EvictionSpec(Resource):
     )
     gain: int | None = Field(
         default=None,
-        description="Points by which the target's total score beats that of the present node.",
+        description="Points by which the target's total score beats that of the present node; below 0 where "
+        "the move mends what its strategy complains of and the score alone would not make it.",
+    )
+    gain_maximum: int | None = Field(
+        default=None,
+        description="Points that a node can score at most, to compare the gain with.",
+    )
+    purpose: Purpose = Field(
+        default=Purpose.MOVE,
+        description="Move wants the replacement on another node; Restart wants a fresh pod, on any node.",
     )
     surge: SurgeReference | None = Field(
         default=None,

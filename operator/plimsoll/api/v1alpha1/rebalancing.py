@@ -133,6 +133,16 @@ class RebalancingSpec(Resource):
         description="Runs in a row in which a utilisation strategy must find a node over-used before pods "
         "are moved off it; 1 acts at once. A restart of the operator counts anew; Upstream does not wait.",
     )
+    minimum_gain_percent: int | None = Field(
+        default=None,
+        ge=0,
+        le=100,
+        description="The smallest gain worth a restart: how much higher the scheduler must score the target "
+        "than the pod's present node, in percent of the highest possible score, while that node would still "
+        "take the pod. Left out: 1 where only the score speaks for a move; nothing where the move mends what "
+        "its strategy complains of. Strategies that want a restart, or have an order of targets of their "
+        "own, are exempt.",
+    )
     limits: EvictionLimits = Field(
         default=EvictionLimits(), description="Ceilings on the evictions of one run."
     )
