@@ -16,8 +16,11 @@ import gzip
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from plimsoll.engine.limits import Ceiling, Limits
 from plimsoll.engine.moves import Circumstances, Goal, Rebalancing
@@ -25,6 +28,7 @@ from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Cluster, Planner, Registry
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.decoding import convert
+from plimsoll.model.pod import ContainerStatus
 from plimsoll.model.workload import PodDisruptionBudget
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
@@ -117,6 +121,65 @@ def openb(folder: Path, nodes: int, pods: int, seed: int) -> Cluster:
     )
 
 
+#: Strategies that the usual policy leaves out, with what each is told here.
+FURTHER: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("HighNodeUtilization", {"thresholds": {"cpu": 20}}),
+    ("PodLifeTime", {"maxPodLifeTimeSeconds": 86_400}),
+    ("RemovePodsHavingTooManyRestarts", {"podRestartThreshold": 10}),
+)
+
+
+def drifted(seed: int) -> Cluster:
+    """The same, and some of the pods are old or have been restarted often."""
+    cluster, dice = budgeted(seed), random.Random(-seed - 1)
+    for pod, row in sorted(cluster.placed(), key=lambda each: each[0].key):
+        metadata, status = pod.pod.metadata, pod.pod.status
+        age = timedelta(hours=dice.choice([1, 12, 48]))
+        restarts = dice.choice([0, 0, 0, 20])
+        counted = (ContainerStatus(name="c", restart_count=restarts),)
+        cluster.displace(pod.uid)
+        cluster.place(
+            cluster.templates.info(
+                msgspec.structs.replace(
+                    pod.pod,
+                    metadata=msgspec.structs.replace(metadata, creation_timestamp=AROUND.now - age),
+                    status=msgspec.structs.replace(status, container_statuses=counted),
+                )
+            ),
+            cluster.nodes[row].name,
+        )
+    return cluster
+
+
+def by_strategy(given: argparse.Namespace) -> None:
+    """Print Proven beside Upstream for each strategy alone and for the usual ones together."""
+    print(f"\n{given.starts} drifted clusters, at most {given.cycles} cycles each\n")
+    print(
+        "| Strategy | Planner | evictions | violations left | pods left without a node | returned"
+        " | moved again | at rest |"
+    )
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    cases = [(name, [(name, args)]) for name, args in (*USUAL, *FURTHER)]
+    for title, strategies in [*cases, ("the usual six together", list(USUAL))]:
+        for planner in (Planner.UPSTREAM, Planner.PROVEN):
+            registry = StrategyRegistry(IN_TREE)
+            built = [registry.build(name, args, name) for name, args in strategies]
+            policy = replace(a_policy(planner, given.seconds), strategies=built)
+            stories, left = [], 0
+            for seed in range(given.starts):
+                cluster = drifted(seed)
+                stories.append(rounds(cluster, policy, SCHEDULER, AROUND, cycles=given.cycles, seed=seed))
+                left += measured(cluster, replace(policy, planner=Planner.UPSTREAM), AROUND).violations
+            print(
+                f"| {title} | {planner} | {sum(each.evicted for each in stories)} | {left}"
+                f" | {sum(len(each.homeless) for each in stories)}"
+                f" | {sum(len(each.returned) for each in stories)}"
+                f" | {sum(len(each.again) for each in stories)}"
+                f" | {sum(each.rested for each in stories)} of {given.starts} |",
+                flush=True,
+            )
+
+
 def _rows(path: Path) -> list[dict[str, str]]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return list(csv.DictReader(lines))
@@ -171,7 +234,11 @@ def main() -> None:
     parser.add_argument("--trace", type=Path, help="folder with the OpenB trace")
     parser.add_argument("--nodes", type=int, default=60, help="of the trace cluster")
     parser.add_argument("--pods", type=int, default=400, help="of the trace cluster")
+    parser.add_argument("--by-strategy", action="store_true", help="each strategy alone, Proven and Upstream")
     given = parser.parse_args()
+    if given.by_strategy:
+        by_strategy(given)
+        return
     compare(
         f"{given.starts} random clusters, at most {given.cycles} cycles each",
         [lambda seed=seed: budgeted(seed) for seed in range(given.starts)],

@@ -7,15 +7,17 @@ refused. Between two cycles everybody becomes ready, and pods that found no node
 import random
 import statistics
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from plimsoll.engine.aftermath import settled
 from plimsoll.engine.budgets import BudgetLedger
 from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.limits import NO_CEILING, Limits
-from plimsoll.engine.moves import Circumstances, Move, Optimisation, Rebalancing, replacement_of
+from plimsoll.engine.moves import Circumstances, Move, Optimisation, Rebalancing
 from plimsoll.engine.planners import ask_again, make_plan
 from plimsoll.engine.upstream_cycle import StrategyProfile, UpstreamPolicy, upstream_cycle
 from plimsoll.framework import CPU, Cluster, PodInfo
@@ -55,6 +57,7 @@ class Story:
         dropped: Moves that did not hold any more when their turn came.
         blocked: Evictions that a PodDisruptionBudget did not allow.
         over_limit: Moves planned beyond a limit of the policy.
+        again: Moves of pods that are replacements of moved pods themselves.
         rested: Whether a cycle planned nothing more.
         objectives: What the planner Optimal found at the beginning of each cycle, and what it looked for.
     """
@@ -67,6 +70,7 @@ class Story:
     dropped: list[Move] = field(default_factory=list)
     blocked: list[Move] = field(default_factory=list)
     over_limit: int = 0
+    again: list[Move] = field(default_factory=list)
     rested: bool = False
     objectives: list[Optimisation] = field(default_factory=list)
 
@@ -102,7 +106,9 @@ def rounds(
     dice = random.Random(seed)  # noqa: S311 - the same story for the same seed
     scheduler = Scheduler(policy.profiles[scheduler_name], cluster, choose=dice.randrange)
     story = Story()
+    heirs: set[str] = set()
     for _ in range(cycles):
+        around = replace(around, moved=frozenset(heirs))  # all cycles lie within one hour
         made = make_plan(policy, cluster, around)
         if made.failures:
             raise made.failures[0]
@@ -122,7 +128,9 @@ def rounds(
                 story.blocked.append(move)
             else:
                 server.take(present.pod)
-                _carry_out(present, cluster, scheduler, story)
+                if present.pod.uid in heirs:
+                    story.again.append(present)
+                heirs.add(_carry_out(present, cluster, scheduler, story, around.now))
         waiting, story.homeless = story.homeless, []
         for pod in waiting:
             if not _placed(pod, cluster, scheduler):
@@ -145,27 +153,29 @@ def measured(cluster: Cluster, policy: Rebalancing, around: Circumstances) -> Me
     return Measures(len(outcome.evictions), statistics.pstdev(shares) if shares else 0.0)
 
 
-def _carry_out(move: Move, cluster: Cluster, scheduler: Scheduler, story: Story) -> None:
+def _carry_out(move: Move, cluster: Cluster, scheduler: Scheduler, story: Story, now: datetime) -> str:
+    """Evict the pod and place its heir, whose uid is returned."""
     pod = cluster.displace(move.pod.uid)
     assert pod is not None
     story.evicted += 1
-    heir = _heir(pod, cluster)
-    if move.is_directed:
+    heir = _heir(pod, cluster, now)
+    if move.target and not move.is_forecast:  # the target of a move is held for its replacement
         scheduler.nominations.add(heir, move.target)
     node = _placed(heir, cluster, scheduler)
     scheduler.nominations.remove(heir.uid)
     if not node:
         story.pending.append(move)
         story.homeless.append(heir)
-    elif node == move.source:
+    elif node == move.source and not move.renews:
         story.returned.append(move)
+    return heir.uid
 
 
-def _heir(pod: PodInfo, cluster: Cluster) -> PodInfo:
+def _heir(pod: PodInfo, cluster: Cluster, now: datetime) -> PodInfo:
     """What the owner makes in its place: a pod like any other, that may be moved in its turn."""
-    fresh = replacement_of(pod, cluster).pod
+    fresh = settled(pod, cluster, "", now).pod
     metadata = msgspec.structs.replace(fresh.metadata, name=f"{pod.name}-r", uid=f"{pod.uid}-r")
-    return cluster.templates.info(msgspec.structs.replace(fresh, metadata=metadata, status=pod.pod.status))
+    return cluster.templates.info(msgspec.structs.replace(fresh, metadata=metadata))
 
 
 def _placed(heir: PodInfo, cluster: Cluster, scheduler: Scheduler) -> str:
