@@ -456,12 +456,19 @@ async def test_metrics_follow_the_conditions():
     await scene.policies.set(a_policy("bad", created="2026-02-01T00:00:00Z"))
 
     told = set(scene.policies.conditions())
+    scene.rebalancing.told = {"good": {"NotAllowed": "it may not", "Resting": "it rests"}}
+    await scene.policies.refresh()
+    degraded = set(scene.policies.degradations())
+    scene.rebalancing.told = {}
+    await scene.policies.refresh()
     await scene.policies.remove("bad")
 
     assert ("good", "Ready", True) in told
     assert ("good", "Degraded", False) in told
     assert ("bad", "Ready", False) in told
     assert {name for name, _, _ in scene.policies.conditions()} == {"good"}
+    assert degraded == {("good", "NotAllowed"), ("good", "Resting")}
+    assert set(scene.policies.degradations()) == set()
 
 
 def without_score_plugins(*extenders):

@@ -32,7 +32,6 @@ from plimsoll.framework import (
     Snapshot,
 )
 
-
 #: Every node's total where a profile has neither score plugins nor extenders.
 UNSCORED = 1
 
