@@ -1,4 +1,4 @@
-"""What metrics say about runs: each result counted and timed, and what the latest one found."""
+"""What metrics say about runs: results, durations, when one was due, and what the latest one found."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from control.scene import POLICY, Scene, a_policy
 from plimsoll.control import restraining
-from plimsoll.control.run_statistics import RunResult
+from plimsoll.control.run_result import RunResult
 from plimsoll.framework.observer import Observer
 from plimsoll.model.event import NodeAdded
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
@@ -33,7 +33,8 @@ class Told(Observer):
 
 def observed(scene):
     """The scene with an observer that keeps what it is told."""
-    scene.rebalancers.statistics._observer = told = Told()
+    told = Told()
+    scene.rebalancers._observer = scene.rebalancers.statistics._observer = told
     return told
 
 

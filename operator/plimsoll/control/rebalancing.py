@@ -42,7 +42,8 @@ from plimsoll.control.remembering import memory_of
 from plimsoll.control.reporting import RunReports, RunTotals
 from plimsoll.control.requesting import Requests
 from plimsoll.control.restraining import StopButton, Troubles, rested, undisturbed
-from plimsoll.control.run_statistics import RunResult, RunStatistics
+from plimsoll.control.run_result import RunResult
+from plimsoll.control.run_statistics import RunStatistics
 from plimsoll.control.sending import MoveSender
 from plimsoll.control.surging import Surges
 from plimsoll.control.triggering import trigger_of
@@ -338,17 +339,21 @@ class Rebalancers:
     async def _contained(self, name: str) -> None:
         """A run that breaks harms its own policy only."""
         self.statistics.fell_due(name)
+        began = self._clock.monotonic()
         try:
             async with self._one_run:
-                with self.statistics.run(name) as ended:
-                    ended(await self.rebalance(name))
+                began = self._clock.monotonic()
+                result = await self.rebalance(name)
         except asyncio.CancelledError:
             raise
         except Exception as exc:  # noqa: BLE001 - whatever a strategy or the server did, the next run comes
+            result = RunResult.TIMED_OUT if isinstance(exc, TimeoutError) else RunResult.CRASHED
             self._observer.failed(f"rebalancing {name}", repr(exc))
+        self.statistics.finished(name, result)
+        self._observer.run_finished(name, result.value, self._clock.monotonic() - began)
 
     async def rebalance(self, name: str) -> RunResult:
-        """Plan and carry out one run of a policy."""
+        """Plan and carry out one run of a policy; how it ended."""
         policy = self._policies.get(name)
         if policy is None or policy.spec.rebalancing is None or self._troubles.hangs(policy):
             return RunResult.SKIPPED

@@ -1,37 +1,25 @@
-"""Statistics of rebalancing runs: how each one ended and how long it took, and what the latest one found.
+"""Statistics of rebalancing runs: when one was due and succeeded, and what the latest one found.
 
-Results and durations go to the observer. The rest is kept by policy, read at each scrape of the metrics, and
-dropped with the policy.
+They are kept by policy, read at each scrape of the metrics, and dropped with the policy. The durations of
+strategies go to the observer.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.control.keeping import Record
 from plimsoll.control.ports import Clock
+from plimsoll.control.run_result import RunResult
 from plimsoll.engine.moves import EvictionPlan, Rebalancing
 from plimsoll.engine.strategy_timer import TIMER, StrategyTimer
 from plimsoll.framework.observer import Observer
 
 #: Phases in which a move has begun and not ended.
 IN_FLIGHT = frozenset((Phase.EVICTING, Phase.EVICTED, Phase.SURGING))
-
-
-class RunResult(StrEnum):
-    """How a run ended; a value of a metric's label."""
-
-    SUCCEEDED = "succeeded"  #: every strategy has judged the cluster
-    FAILED = "failed"  #: some strategy could not judge the cluster; the others ran
-    CRASHED = "crashed"  #: it ended with an error
-    TIMED_OUT = "timed_out"  #: the plan was not ready in time
-    SKIPPED = "skipped"  #: it was due and did not begin
-
 
 #: Results of runs that came to their end.
 _COMPLETED = frozenset((RunResult.SUCCEEDED, RunResult.FAILED))
@@ -69,14 +57,14 @@ class _Runs:
 
 
 class RunStatistics:
-    """Counts, times and remembers the runs of all policies.
+    """Remembers the runs of all policies, and times their strategies.
 
     Args:
         policies: Names of those that rebalance, at any moment.
         next_run: When a policy runs next; None when it does not.
         unfinished: The records of moves that have not ended, of all policies.
         clock: Time.
-        observer: Receives results and durations.
+        observer: Receives the durations of strategies.
     """
 
     def __init__(
@@ -100,27 +88,8 @@ class RunStatistics:
         if runs.due is None:
             runs.due = self._clock.now()
 
-    @contextmanager
-    def run(self, policy: str) -> Iterator[Callable[[RunResult], None]]:
-        """Count and time a run; yields the setter of its result, without which nothing is counted.
-
-        An exception is a result of its own, and is passed on.
-        """
-        began = self._clock.monotonic()
-        results: list[RunResult] = []
-        try:
-            yield results.append
-        except asyncio.CancelledError:
-            raise
-        except Exception as exc:
-            is_late = isinstance(exc, TimeoutError)
-            self._ended(policy, RunResult.TIMED_OUT if is_late else RunResult.CRASHED, began)
-            raise
-        for result in results[-1:]:
-            self._ended(policy, result, began)
-
-    def _ended(self, policy: str, result: RunResult, began: float) -> None:
-        self._observer.run_finished(policy, result.value, self._clock.monotonic() - began)
+    def finished(self, policy: str, result: RunResult) -> None:
+        """Record how a run ended; one that did not come to its end is still due."""
         runs = self._runs.setdefault(policy, _Runs())
         if result in _COMPLETED:
             runs.due = None

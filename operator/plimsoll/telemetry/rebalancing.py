@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.control.run_statistics import RunResult
+from plimsoll.control.run_result import RunResult
 from plimsoll.framework.observer import Observer
 
 #: Descheduler's, v0.36, ``metrics/metrics.go``.
