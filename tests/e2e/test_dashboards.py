@@ -73,7 +73,7 @@ def port_of(log: Path) -> int:
 
 
 async def what_the_demo_does_not_tell(scene: Scene, extender: Extender) -> None:
-    """Records above their number, a strategy that fails, pods that fit nowhere, ask an extender or preempt."""
+    """Records above their number, a failing strategy, pods that fit nowhere, ask an extender or preempt."""
     high = {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
