@@ -111,7 +111,7 @@ def run(folder: Path, *options: str) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        env={**os.environ, "PYTHONPATH": str(TESTS), "COLUMNS": "200"},
         capture_output=True,
         text=True,
         timeout=100,

@@ -83,6 +83,7 @@ class KeptScores:
         """Nothing that is kept holds any more."""
         self._raw.clear()
         self._same.clear()
+        self._base = 0  # else it is as long as there were nodes then
         self._totals = self._settled = self._stale_rows = None
 
     def note_stale(self, rows: RowArray) -> None:
