@@ -24,7 +24,7 @@ from pytest_timeout import timeout_sigalrm
 if TYPE_CHECKING:
     from types import FrameType
 
-#: Packages that run the tests: nothing is raised in them.
+#: Packages that run the tests, and this module: nothing is raised in them.
 RUNNERS = frozenset(
     (
         "_hypothesis_pytestplugin",
@@ -35,6 +35,7 @@ RUNNERS = frozenset(
         "pytest",
         "pytest_timeout",
         "sortedcontainers",
+        "time_limits",
         "xdist",
     )
 )

@@ -227,7 +227,7 @@ def test_kept_lanes_decide_as_a_fresh_scheduler(steps):
 
 
 def test_scores_that_are_kept_by_node_survive_nodes_that_come_while_nothing_is_scored():
-    """The third node is the only feasible one, so nothing is scored; its row is then in no sum that was kept."""
+    """The third node is the only feasible one, so nothing is scored; no kept sum has its row then."""
     image = {"images": [{"names": ["app:latest"], "sizeBytes": 300_000_000}]}
     cluster = a_cluster([a_node("a", cpu="4", status=image), a_node("b", cpu="4")])
     profile = build_profile(
