@@ -7,6 +7,8 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 
+pytest_plugins = ("process_reaper", "time_limits")
+
 
 def validate_policies(example: Example) -> None:
     """A yaml block of our kind must be a valid policy."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from engine.toys import Fifo
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
@@ -12,10 +13,12 @@ from plimsoll.control.fencing import Fence
 from plimsoll.control.policies import Policies, profile_config
 from plimsoll.control.ports import Answer, Verdict
 from plimsoll.control.reconciling import EVERY_S, reconcile
-from plimsoll.engine.cycle import Nominations
-from plimsoll.engine.profile import Enabled
+from plimsoll.engine.cycle import Nominations, Scheduler
+from plimsoll.engine.extender import Extender
+from plimsoll.engine.profile import Enabled, build_profile
 from plimsoll.framework import SUCCESS, Cluster, PluginArgs, Registry
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.fakes import (
     DONE,
     FakeClock,
@@ -453,9 +456,41 @@ async def test_metrics_follow_the_conditions():
     await scene.policies.set(a_policy("bad", created="2026-02-01T00:00:00Z"))
 
     told = set(scene.policies.conditions())
+    scene.rebalancing.told = {"good": {"NotAllowed": "it may not", "Resting": "it rests"}}
+    await scene.policies.refresh()
+    degraded = set(scene.policies.degradations())
+    scene.rebalancing.told = {}
+    await scene.policies.refresh()
     await scene.policies.remove("bad")
 
     assert ("good", "Ready", True) in told
     assert ("good", "Degraded", False) in told
     assert ("bad", "Ready", False) in told
     assert {name for name, _, _ in scene.policies.conditions()} == {"good"}
+    assert degraded == {("good", "NotAllowed"), ("good", "Resting")}
+    assert set(scene.policies.degradations()) == set()
+
+
+def without_score_plugins(*extenders):
+    """The scheduler of a policy that disables all score plugins, on two nodes, one of them used."""
+    spec = SchedulingSpec.model_validate(
+        {"schedulerName": "s", "plugins": {"score": {"disabled": [{"name": "*"}]}}}
+    )
+    defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
+    profile = build_profile(profile_config(spec), Registry(IN_TREE), defaults)
+    cluster = a_cluster([a_node("used"), a_node("free")], [a_pod("other", cpu="1", node="used")])
+    return Scheduler(replace(profile, extenders=extenders), cluster)
+
+
+def test_without_score_plugins_every_node_scores_1():
+    """As in kube-scheduler, whose extenders score on top of 0 instead."""
+    decided, with_extender = without_score_plugins(), without_score_plugins(Extender("http://one"))
+    pod = decided.cluster.templates.info(a_pod("p"))
+
+    decision = decided.schedule(pod)
+    ranking = decided.rank(pod)
+
+    assert (decision.total, decision.feasible, decision.ties) == (1, 2, 2)
+    assert ranking.totals.tolist() == [1, 1]
+    assert decided.evaluate(pod).scores.totals.tolist() == [1, 1]
+    assert with_extender.rank(with_extender.cluster.templates.info(a_pod("p"))).totals.tolist() == [0, 0]

@@ -73,7 +73,7 @@ def port_of(log: Path) -> int:
 
 
 async def what_the_demo_does_not_tell(scene: Scene, extender: Extender) -> None:
-    """Records above their number; pods that fit nowhere, that an extender places, that others give way to."""
+    """Records above their number, a failing strategy, pods that fit nowhere, ask an extender or preempt."""
     high = {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
@@ -91,6 +91,8 @@ async def what_the_demo_does_not_tell(scene: Scene, extender: Extender) -> None:
     await eventually(lambda: scene.running(app="web"), lambda nodes: nodes == [node, node])
     await scene.until_finished(1)
     await scene.runs(policy, 2)
+    failing = {"name": "RemovePodsViolatingNodeAffinity", "args": {"nodeAffinityType": ["sometimes"]}}
+    await scene.policy(scene.rebalancing(failing), "failing")
     await scene.pod("big", cpu="2")
     await extender.does(filter={"only": [node]})
     scheduler, _ = await with_extenders(scene, {"urlPrefix": extender.url, "filterVerb": "filter"})

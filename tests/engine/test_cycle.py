@@ -8,6 +8,7 @@ from engine.toys import ALL
 from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 
@@ -223,3 +224,24 @@ def test_kept_lanes_decide_as_a_fresh_scheduler(steps):
             cluster.set_node(
                 a_node(f"n{number}", cpu=str(cpu), labels={"pool": "red" if cpu == 1 else "blue"})
             )
+
+
+def test_scores_that_are_kept_by_node_survive_nodes_that_come_while_nothing_is_scored():
+    """The third node is the only feasible one, so nothing is scored; no kept sum has its row then."""
+    image = {"images": [{"names": ["app:latest"], "sizeBytes": 300_000_000}]}
+    cluster = a_cluster([a_node("a", cpu="4", status=image), a_node("b", cpu="4")])
+    profile = build_profile(
+        ProfileConfig("s"),
+        Registry(IN_TREE),
+        [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()],
+    )
+    scheduler, pod = Scheduler(profile, cluster), info(cluster, "p", cpu="1")
+    assert scheduler.schedule(pod).node == "a"
+    for node in ("a", "b"):
+        cluster.place(info(cluster, f"fills-{node}", cpu="4"), node)
+    cluster.set_node(a_node("c", cpu="4"))
+    assert scheduler.schedule(pod).node == "c"
+    cluster.place(info(cluster, "beside", cpu="1"), "c")
+    cluster.displace("uid-default-fills-b")
+
+    assert scheduler.schedule(pod).node == "b"

@@ -5,6 +5,7 @@ import pytest
 from plimsoll.framework import Status, unresolvable
 from plimsoll.model.objects import ClusterObjects
 from plimsoll.state.queue import FLUSH_AFTER_S, FLUSH_EVERY_S
+from plimsoll.state.queued_pod import STALLED_ERRORS, STALLED_S
 from plimsoll.state.waking import ask_directly
 from state.queueing import (
     REJECTED,
@@ -298,3 +299,35 @@ def test_entries_are_told_with_their_reason():
         ("backoff", "ScheduleAttemptFailure"),
         ("active", "ForceActivate"),
     ]
+
+
+def test_a_pod_that_is_never_tried_is_stalled_after_ten_minutes():
+    """A gate that holds it explains the wait; time behind the gate does not count."""
+    queue, closed = a_queue(), {"gated"}
+    gated_on(queue, closed)
+    queue.set(waiting("tried-never"), 0.0)
+    queue.set(waiting("gated"), 0.0)
+
+    def stalled(now):
+        return {each.pod.name for each in queue if each.is_stalled(now)}
+
+    assert stalled(STALLED_S) == set()
+    assert stalled(STALLED_S + 1) == {"tried-never"}
+
+
+def test_a_pod_that_keeps_failing_by_errors_is_stalled_and_a_rejected_one_is_not():
+    """After five errors in a row; a plugin's rejection explains the wait until the next attempt has ended."""
+    queue = a_queue(waiting())
+
+    def attempt(now, *rejected_by):
+        queue.activate([uid_of("pod")], now)
+        (queued,) = [queue.pop(now)]
+        queue.failed(uid_of("pod"), now, frozenset(rejected_by))
+        return queued
+
+    late = STALLED_S + 1
+    assert not attempt(late, "Fit").is_stalled(late)
+    for _ in range(STALLED_ERRORS - 1):
+        assert not attempt(late).is_stalled(late)
+    assert attempt(late).is_stalled(late)
+    assert not attempt(late, "Fit").is_stalled(late)

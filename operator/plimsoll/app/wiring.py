@@ -8,6 +8,7 @@ import contextlib
 import functools
 import os
 import socket
+from collections import Counter
 from collections.abc import Mapping
 
 import kopf
@@ -69,6 +70,7 @@ from plimsoll.state.groups import Groups
 from plimsoll.state.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
+from plimsoll.telemetry.build import build_info
 from plimsoll.telemetry.connection import ConnectionMetrics
 from plimsoll.telemetry.fanout import told_to_all
 from plimsoll.telemetry.leading import LeadingMetrics
@@ -100,6 +102,7 @@ class Operator:
         self.metrics = CollectorRegistry()
         for collector in (GCCollector, PlatformCollector, ProcessCollector):
             collector(registry=self.metrics)
+        build_info(self.metrics)
         self.failures = PluginFailures()
         self.observer = told_to_all(
             [
@@ -251,7 +254,18 @@ class Operator:
             calls=lambda: self.meter.counts,
             events_dropped=lambda: self.recorder.dropped,
             conditions=self.policies.conditions,
+            degraded=self.policies.degradations,
+            stalled=self._stalled,
+            runs=self.rebalancers.statistics.figures,
         )
+
+    def _stalled(self) -> Mapping[str, int]:
+        """Stalled pods by profile; a standby tries none."""
+        if not self.leadership.acquired.is_set():
+            return {}
+        now = self.clock.monotonic()
+        found = Counter(each.pod.pod.spec.scheduler_name for each in self.queue if each.is_stalled(now))
+        return {name: found[name] for name in self.loop.schedulers}
 
     def _ingest(self, resource: str, events: list[ClusterEvent]) -> None:
         began = self.clock.monotonic()

@@ -74,6 +74,7 @@ class _Known:
     order: tuple[str, object] = ("", None)  #: the queue sort of what was last accepted, with its arguments
     lost: tuple[str, str] = ("", "")  #: likewise, when an older policy serves its scheduler name
     conditions: tuple[Condition, ...] = field(default_factory=tuple)
+    degraded: tuple[str, ...] = ()  #: every reason for which it is degraded
     written: Mapping[str, Any] | None = None
 
     @property
@@ -165,6 +166,12 @@ class Policies:
         for known in self._known.values():
             for each in known.conditions:
                 yield known.name, each.type, each.status == ConditionStatus.TRUE
+
+    def degradations(self) -> Iterator[tuple[str, str]]:
+        """Of each degraded policy: its name and a reason, once for each reason."""
+        for known in self._known.values():
+            for reason in known.degraded:
+                yield known.name, reason
 
     async def refresh(self) -> None:
         """Say again how every policy is; ``notes`` have changed."""
@@ -306,6 +313,7 @@ class Policies:
         else:
             said(READY, holds=True, why="Serving", text=_work_of(known.accepted))
         notes = {**self.notes, **self._failing(known), **self._rebalancing.troubles(known.name)}
+        known.degraded = tuple(notes)
         if notes:
             said(
                 DEGRADED, holds=True, why=next(iter(notes)), text="; ".join(notes.values())[:LONGEST_MESSAGE]

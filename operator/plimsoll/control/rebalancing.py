@@ -42,6 +42,8 @@ from plimsoll.control.remembering import memory_of, touched_nodes
 from plimsoll.control.reporting import RunReports, RunTotals
 from plimsoll.control.requesting import Requests
 from plimsoll.control.restraining import StopButton, Troubles, rested, undisturbed
+from plimsoll.control.run_result import RunResult
+from plimsoll.control.run_statistics import RunStatistics
 from plimsoll.control.sending import MoveSender
 from plimsoll.control.surging import Surges
 from plimsoll.control.triggering import trigger_of
@@ -67,6 +69,7 @@ class Rebalancers:
         keeper: The records.
         approvals: What people say of proposals.
         forecast: The default profile, for pods of schedulers that are not ours.
+        statistics: Of the runs, for metrics.
         adopt: Takes over records that earlier processes left and that are no moves, such as of victims.
     """
 
@@ -108,6 +111,9 @@ class Rebalancers:
         self._over: dict[str, dict[tuple[str, str], int]] = {}  #: runs in a row, by policy
         self._one_run = asyncio.Lock()
         self._running = False
+        self.statistics = RunStatistics(
+            self._policies, self._timetable.next_run, keeper.unfinished, clock, observer
+        )
         self._reports = RunReports(self._policies, statuses, recorder, self._timetable.next_run, observer)
         self._stop = StopButton(cache.cluster.objects, namespace)
         self._holds = Holds(cache, nominations)
@@ -246,6 +252,7 @@ class Rebalancers:
         for name in [name for name in self._policies if name not in wanted]:
             del self._policies[name]
             self._reports.forget(name)
+            self.statistics.forget(name)
             self._troubles.forget(name)
             self._displacements.forget(name)
             self._over.pop(name, None)
@@ -342,19 +349,25 @@ class Rebalancers:
 
     async def _contained(self, name: str) -> None:
         """A run that breaks harms its own policy only."""
+        self.statistics.fell_due(name)
+        began = self._clock.monotonic()
         try:
             async with self._one_run:
-                await self.rebalance(name)
+                began = self._clock.monotonic()
+                result = await self.rebalance(name)
         except asyncio.CancelledError:
             raise
         except Exception as exc:  # noqa: BLE001 - whatever a strategy or the server did, the next run comes
+            result = RunResult.TIMED_OUT if isinstance(exc, TimeoutError) else RunResult.CRASHED
             self._observer.failed(f"rebalancing {name}", repr(exc))
+        self.statistics.finished(name, result)
+        self._observer.run_finished(name, result.value, self._clock.monotonic() - began)
 
-    async def rebalance(self, name: str) -> None:
-        """Plan and carry out one run of a policy."""
+    async def rebalance(self, name: str) -> RunResult:
+        """Plan and carry out one run of a policy; how it ended."""
         policy = self._policies.get(name)
         if policy is None or policy.spec.rebalancing is None or self._troubles.hangs(policy):
-            return
+            return RunResult.SKIPPED
         spec = policy.spec.rebalancing
         await self._offer.refresh(at_once=True)
         started = self._clock.now()
@@ -372,7 +385,8 @@ class Rebalancers:
         circumstances = replace(around, over_for=over_for, recent=recent)
         try:
             async with asyncio.timeout(restraining.PLANNING_S):
-                made = await self._computer.compute(lambda: make_plan(rebalancing, fork, circumstances))
+                with self.statistics.strategies(name):
+                    made = await self._computer.compute(lambda: make_plan(rebalancing, fork, circumstances))
         except TimeoutError:
             self._troubles.hung(policy)
             await self._troubles.look_back(name, memory)
@@ -382,6 +396,7 @@ class Rebalancers:
             for strategy, found in made.classes
             for node in found.overutilized
         }
+        self.statistics.planned(name, rebalancing, made)
         self._observer.run_ended(name, made.considered, len(made.moves), made.refused_by_reason())
         for failure in made.failures:
             self._observer.plugin_failed(failure.plugin, failure.point, failure.problem)
@@ -400,6 +415,7 @@ class Rebalancers:
         await self._reports.end(totals, self._clock.now())
         forbidden = self._surges.trouble if rebalancing.surge else ""
         await self._troubles.look_back(name, memory, made.failures, forbidden)
+        return RunResult.FAILED if made.failures else RunResult.SUCCEEDED
 
     def run_now(self, name: str) -> None:
         """Somebody asks for a run out of turn."""

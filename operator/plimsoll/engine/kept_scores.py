@@ -3,6 +3,9 @@
 Kept, one raw score a node, are the answers of plugins that look no further than the node; and, where
 they do not normalise or give every node the same, their weighted sum. Rows that changed are scored again
 when somebody asks for totals. Owned by a :class:`plimsoll.engine.lane.Lane`, which says what changed.
+
+Edges: without score plugins and extenders every node's total is 1, and PreScore does not run.
+Source: kube-scheduler v1.36, ``pkg/scheduler/schedule_one.go`` (``prioritizeNodes``).
 """
 
 from collections.abc import Iterable
@@ -28,6 +31,9 @@ from plimsoll.framework import (
     ScorePlugin,
     Snapshot,
 )
+
+#: Every node's total where a profile has neither score plugins nor extenders.
+UNSCORED = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,7 @@ class KeptScores:
     def __init__(self, profile: Profile, cluster: Cluster, shared: SharedColumns) -> None:
         self._profile = profile
         self._stages = profile.stages
+        self._scores = bool(profile.score or profile.extenders)
         self._cluster = cluster
         self._shared = shared
         self._raw: dict[str, IntArray] = {}
@@ -76,6 +83,7 @@ class KeptScores:
         """Nothing that is kept holds any more."""
         self._raw.clear()
         self._same.clear()
+        self._base = 0  # else it is as long as there were nodes then
         self._totals = self._settled = self._stale_rows = None
 
     def note_stale(self, rows: RowArray) -> None:
@@ -110,6 +118,8 @@ class KeptScores:
         Raises:
             PluginError: A plugin raised, answered an error, or left 0..100.
         """
+        if not self._scores:
+            return ScoreTable(rows, (), (), (), (), _unscored(rows))
         self._renew(state, pod, part)
         snapshot = Snapshot(self._cluster)
         feasible = snapshot if len(rows) == len(snapshot) else snapshot.at(rows)
@@ -203,6 +213,8 @@ class KeptScores:
         every node the same raw score. The others' normalised points are added for these rows. The array
         may be the kept one: do not change it.
         """
+        if not self._scores:
+            return _unscored(rows)
         self._renew(state, pod, part)
         if self._settled is None:
             self._settled = self._settle(state, pod, rows)
@@ -250,6 +262,10 @@ class KeptScores:
         totals = totals + self._base
         self._totals = np.full(len(snapshot), totals) if isinstance(totals, int) else totals
         return True
+
+
+def _unscored(rows: RowArray) -> IntArray:
+    return np.full(len(rows), UNSCORED, dtype=np.int64)
 
 
 def _asked(plugin: ScorePlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:

@@ -230,6 +230,8 @@ class EvictionPlan:
         classes: What utilisation strategies found, by strategy.
         remarks: What strategies say of the run as a whole, by strategy.
         optimisation: How good the plan is, where somebody computed it.
+        imbalance: How unevenly the nodes were used before the moves, in percentage points by resource and
+            kind of usage.
     """
 
     moves: tuple[Move, ...]
@@ -238,6 +240,7 @@ class EvictionPlan:
     classes: tuple[tuple[str, NodeClasses], ...] = ()
     remarks: tuple[tuple[str, str], ...] = ()
     optimisation: Optimisation | None = None
+    imbalance: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     @property
     def considered(self) -> int:
@@ -247,6 +250,12 @@ class EvictionPlan:
     def refused_by_reason(self) -> dict[str, int]:
         """How many refusals there were, by machine reason, the most frequent first."""
         return dict(Counter(each.refusal.reason for each in self.refused).most_common())
+
+    def violations(self) -> dict[str, int]:
+        """How many pods each strategy complained about, whether they move or stay."""
+        moved = {(each.strategy, each.pod.uid) for each in self.moves}
+        stay = {(each.strategy, each.pod.uid) for each in self.refused}
+        return dict(Counter(strategy for strategy, _ in moved | stay))
 
 
 def replacement_of(pod: PodInfo, cluster: Cluster, node: str = "") -> PodInfo:

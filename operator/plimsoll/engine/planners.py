@@ -1,6 +1,9 @@
 """The planners by name: who makes the plan of a policy, and who asks again right before an eviction."""
 
+from dataclasses import replace
+
 from plimsoll.engine import plan as proven
+from plimsoll.engine.imbalance import imbalance
 from plimsoll.engine.moves import Circumstances, EvictionPlan, Move, Rebalancing
 from plimsoll.engine.optimal_plan import optimal_plan
 from plimsoll.engine.upstream_plan import still_stands, upstream_plan
@@ -11,6 +14,11 @@ from plimsoll.framework.strategy_context import Planner
 
 def make_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
     """Plan one cycle by the planner that the policy names; the cluster is only read."""
+    found = imbalance(cluster, rebalancing.nodes, circumstances.measurements)
+    return replace(_planned(rebalancing, cluster, circumstances), imbalance=found)
+
+
+def _planned(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
     if rebalancing.planner is Planner.UPSTREAM:
         return upstream_plan(rebalancing, cluster, circumstances)
     if rebalancing.planner is Planner.OPTIMAL:

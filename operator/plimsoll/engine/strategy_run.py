@@ -1,8 +1,10 @@
 """Driving one strategy: each candidate gets its verdict; what the strategy raises is named, once, here."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from plimsoll.engine.runtime import calling
+from plimsoll.engine.strategy_timer import TIMER
 from plimsoll.framework.strategy import Proposal, Strategy, Verdict
 from plimsoll.framework.strategy_context import StrategyContext
 
@@ -16,6 +18,12 @@ def run_strategy(strategy: Strategy, context: StrategyContext, judge: Judge) -> 
     Raises:
         PluginError: The strategy, or an evictor that it asked, raised; what was judged before stands.
     """
+    timer = TIMER.get()
+    with timer.timed(strategy.name) if timer is not None else nullcontext():
+        _run(strategy, context, judge)
+
+
+def _run(strategy: Strategy, context: StrategyContext, judge: Judge) -> None:
     with calling(strategy.name, strategy.kind):
         candidates = strategy.candidates(context)
         candidate = next(candidates, None)

@@ -86,6 +86,12 @@ class Observer:
     def run_ended(self, policy: str, considered: int, planned: int, refused: Mapping[str, int]) -> None:
         """A rebalancing run has planned."""
 
+    def run_finished(self, policy: str, result: str, seconds: float) -> None:
+        """A rebalancing run has ended: succeeded, failed, crashed, timed_out; or was skipped."""
+
+    def strategy_ended(self, policy: str, strategy: str, seconds: float) -> None:
+        """A strategy has run in a plan, ``seconds`` including the verdicts on its candidates."""
+
     def record_changed(self, policy: str, strategy: str, phase: str) -> None:
         """An Eviction record reached a phase."""
 

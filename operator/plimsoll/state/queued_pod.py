@@ -10,6 +10,9 @@ from plimsoll.framework import PodInfo
 
 INITIAL_BACKOFF_S, MAX_BACKOFF_S = 1.0, 10.0
 
+#: A pod is stalled after so many seconds, if it was never tried or after so many errors in a row.
+STALLED_S, STALLED_ERRORS = 600.0, 5
+
 
 @dataclass(slots=True)
 class QueuedPod:
@@ -61,3 +64,9 @@ class QueuedPod:
     def is_backing_off(self, now: float) -> bool:
         """Whether the back-off after the last attempt lasts."""
         return self.backoff_s() > 0 and self.ready_second() >= math.floor(now)
+
+    def is_stalled(self, now: float) -> bool:
+        """Whether the pod waits for long although no plugin rejects it and no gate holds it."""
+        if self.gated_by or self.rejected_by or self.pending_on or now - self.first_seen <= STALLED_S:
+            return False
+        return not self.attempts or self.error_count >= STALLED_ERRORS

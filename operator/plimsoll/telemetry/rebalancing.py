@@ -2,16 +2,44 @@
 
 from collections.abc import Mapping
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.control.run_result import RunResult
 from plimsoll.framework.observer import Observer
+
+#: Descheduler's, v0.36, ``metrics/metrics.go``.
+RUN_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500)
+STRATEGY_BUCKETS = RUN_BUCKETS[:-2]
 
 
 class RebalancingMetrics(Observer):
     """Counts what runs and records come to."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        self.runs = Counter(
+            "plimsoll_rebalancer_runs",
+            "Runs that ended. Labeled by policy and result: succeeded; failed (a strategy could not judge "
+            "the cluster); crashed; timed_out (the plan was not ready in time); skipped (due and not begun).",
+            ["policy", "result"],
+            registry=registry,
+        )
+        self.run_seconds = Histogram(
+            "plimsoll_rebalancer_run_duration_seconds",
+            "Duration of a run, from its first step until its evictions are sent; skipped runs have none. "
+            "Labeled by policy.",
+            ["policy"],
+            buckets=RUN_BUCKETS,
+            registry=registry,
+        )
+        self.strategy_seconds = Histogram(
+            "plimsoll_rebalancer_strategy_duration_seconds",
+            "Duration of a strategy in one plan, the planner's proofs of its candidates included. Labeled by "
+            "policy and strategy.",
+            ["policy", "strategy"],
+            buckets=STRATEGY_BUCKETS,
+            registry=registry,
+        )
         self.candidates = Counter(
             "plimsoll_rebalancer_candidates",
             "Candidates that strategies returned.",
@@ -49,6 +77,18 @@ class RebalancingMetrics(Observer):
         self.planned.labels(policy).inc(planned)
         for reason, count in refused.items():
             self.refused.labels(policy, reason).inc(count)
+
+    def run_finished(self, policy: str, result: str, seconds: float) -> None:
+        """Count and time."""
+        for each in RunResult:  # a rate needs the series before its first increase
+            self.runs.labels(policy, each.value)
+        self.runs.labels(policy, result).inc()
+        if result != RunResult.SKIPPED:
+            self.run_seconds.labels(policy).observe(seconds)
+
+    def strategy_ended(self, policy: str, strategy: str, seconds: float) -> None:
+        """Time."""
+        self.strategy_seconds.labels(policy, strategy).observe(seconds)
 
     def record_changed(self, policy: str, strategy: str, phase: str) -> None:
         """Count."""

@@ -12,6 +12,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from plimsoll.control.run_statistics import RunFigures
 from plimsoll.telemetry.metrics import upstream_point
 
 
@@ -27,6 +28,9 @@ class Sources:
         calls: By profile: calls by plugin and extension point.
         events_dropped: Events that were not written.
         conditions: Policy, type of its condition, whether it is true.
+        degraded: Policy, and a reason why it is degraded.
+        stalled: Stalled pods by profile.
+        runs: Figures of the runs by policy.
     """
 
     queues: Callable[[], Mapping[str, int]]
@@ -36,6 +40,9 @@ class Sources:
     calls: Callable[[], Mapping[str, Mapping[tuple[str, str], int]]]
     events_dropped: Callable[[], int]
     conditions: Callable[[], Iterable[tuple[str, str, bool]]]
+    degraded: Callable[[], Iterable[tuple[str, str]]]
+    stalled: Callable[[], Mapping[str, int]]
+    runs: Callable[[], Mapping[str, RunFigures]]
 
 
 class StateCollector(Collector):
@@ -67,11 +74,77 @@ class StateCollector(Collector):
         families["dropped"].add_metric([], sources.events_dropped())
         for policy, kind, holds in sources.conditions():
             families["conditions"].add_metric([policy, kind], holds)
+        for labels in sources.degraded():
+            families["degraded"].add_metric(labels, 1)
+        for profile, pods in sources.stalled().items():
+            families["stalled"].add_metric([profile], pods)
+        for policy, figures in sources.runs().items():
+            _add_runs(families, policy, figures)
         yield from families.values()
+
+
+def _add_runs(
+    families: Mapping[str, GaugeMetricFamily | CounterMetricFamily], policy: str, figures: RunFigures
+) -> None:
+    families["next_run"].add_metric([policy], figures.next_run)
+    families["due"].add_metric([policy], figures.due)
+    if figures.last_success is not None:
+        families["last_success"].add_metric([policy], figures.last_success)
+    families["moves"].add_metric([policy], figures.in_flight)
+    for (resource, usage), points in figures.imbalance.items():
+        families["imbalance"].add_metric([policy, resource, usage], points)
+    for strategy, pods in figures.violations.items():
+        families["violations"].add_metric([policy, strategy], pods)
 
 
 def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
     return {
+        "next_run": GaugeMetricFamily(
+            "plimsoll_rebalancer_next_run_timestamp_seconds",
+            "When the next run begins, in seconds since the epoch. Labeled by policy.",
+            labels=["policy"],
+        ),
+        "due": GaugeMetricFamily(
+            "plimsoll_rebalancer_run_due_timestamp_seconds",
+            "When the earliest run was or is due that has neither succeeded nor failed, in seconds since the "
+            "epoch; the next run unless one waits, hangs, crashed or was skipped. Labeled by policy.",
+            labels=["policy"],
+        ),
+        "last_success": GaugeMetricFamily(
+            "plimsoll_rebalancer_last_success_timestamp_seconds",
+            "When the latest run succeeded, in seconds since the epoch; absent until one has since the start "
+            "of the process. Labeled by policy.",
+            labels=["policy"],
+        ),
+        "moves": GaugeMetricFamily(
+            "plimsoll_rebalancer_moves_in_flight",
+            "Moves that have begun and whose replacement is not ready yet. Labeled by policy.",
+            labels=["policy"],
+        ),
+        "imbalance": GaugeMetricFamily(
+            "plimsoll_rebalancer_imbalance_percentage_points",
+            "Standard deviation of the utilization of the nodes that the policy considers, as its latest run "
+            "found it. Labeled by policy, resource (cpu, memory, pods) and usage (requests; actual where the "
+            "policy uses the metrics API).",
+            labels=["policy", "resource", "usage"],
+        ),
+        "violations": GaugeMetricFamily(
+            "plimsoll_rebalancer_violations",
+            "Pods that a strategy wanted to move in the latest run, whether they move or stay; a run that "
+            "reaches a limit looks no further. Labeled by policy and strategy.",
+            labels=["policy", "strategy"],
+        ),
+        "degraded": GaugeMetricFamily(
+            "plimsoll_policy_degraded",
+            "1 for each reason for which a policy is degraded now. Labeled by policy and reason.",
+            labels=["policy", "reason"],
+        ),
+        "stalled": GaugeMetricFamily(
+            "plimsoll_scheduler_stalled_pods",
+            "Pods that have waited for ten minutes although no plugin rejects them: never tried, or five "
+            "errors in a row. Labeled by profile.",
+            labels=["profile"],
+        ),
         "pending": GaugeMetricFamily(
             "plimsoll_scheduler_pending_pods",
             "Pods that wait: active, backoff, unschedulable, gated.",

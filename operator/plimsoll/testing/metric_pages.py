@@ -10,12 +10,14 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Metric
 
+from plimsoll.telemetry.build import build_info
 from plimsoll.telemetry.connection import ConnectionMetrics
 from plimsoll.telemetry.leading import LeadingMetrics
 from plimsoll.telemetry.metrics import MetricsObserver
 from plimsoll.telemetry.queueing import QueueingMetrics
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
 from plimsoll.telemetry.state import Sources, StateCollector
+from plimsoll.testing.metric_counterparts import counterparts_table
 
 HEAD = """# Metrics
 
@@ -28,8 +30,8 @@ Written by `make docs` from the code: change that.
 
 """
 
-#: The last word of a name says what it counts in.
-UNITS = ("seconds", "bytes")
+#: The last words of a name say what it counts in.
+UNITS = {"seconds": "seconds", "bytes": "bytes", "percentage_points": "percentage points"}
 
 #: How a collector that is asked at scrape names its labels; it has no samples before it was asked.
 _NOTHING = Sources(
@@ -40,12 +42,16 @@ _NOTHING = Sources(
     calls=dict,
     events_dropped=int,
     conditions=list,
+    degraded=list,
+    stalled=dict,
+    runs=dict,
 )
 
 
 def families() -> list[tuple[Metric, tuple[str, ...]]]:
     """Every metric of ours with its labels, by name."""
     registry = CollectorRegistry()
+    build_info(registry)
     MetricsObserver(registry)
     QueueingMetrics(registry)
     LeadingMetrics(registry)
@@ -72,7 +78,9 @@ def page(metrics: Iterable[tuple[Metric, tuple[str, ...]]]) -> str:
         HEAD
         + "| Name | Type | Labels | Unit | Meaning |\n| --- | --- | --- | --- | --- |\n"
         + "\n".join(rows)
-    ) + "\n"
+        + "\n"
+        + counterparts_table()
+    )
 
 
 def _exposed(family: Metric) -> str:
@@ -80,8 +88,7 @@ def _exposed(family: Metric) -> str:
 
 
 def _unit(family: Metric) -> str:
-    last = family.name.rsplit("_", 1)[-1]
-    return last if last in UNITS else "1"
+    return next((unit for ending, unit in UNITS.items() if family.name.endswith(f"_{ending}")), "1")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,77 @@
+"""What Prometheus reads of rebalancing runs: from a policy's first run until it is deleted."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from e2e.polling import eventually
+
+if TYPE_CHECKING:
+    from e2e.operating import Operator
+    from e2e.scene import Scene
+
+pytestmark = pytest.mark.e2e
+
+TAINTS = "RemovePodsViolatingNodeTaints"
+
+
+async def test_runs_are_counted_timed_and_say_what_they_find(scene: Scene, operator: Operator) -> None:
+    """Two pods on a node that gets a taint are two violations, until the policy may move them."""
+    old = await scene.node("old", cpu="1")
+    await scene.scheduling()
+    await scene.deployment("web", 2)
+    await eventually(lambda: scene.running(app="web"), lambda nodes: nodes == [old, old])
+    await scene.node("new", cpu="1")
+    await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
+    policy = await scene.policy(scene.rebalancing(TAINTS, mode="DryRun"))
+
+    def value(name: str, **labels: str) -> float:
+        return operator.metric(f"plimsoll_rebalancer_{name}", policy=policy, **labels)
+
+    await scene.runs(policy, 2)
+    now = time.time()
+
+    assert value("violations", strategy=TAINTS) == 2
+    assert value("imbalance_percentage_points", resource="cpu", usage="requests") == pytest.approx(10)
+    assert value("runs_total", result="succeeded") >= 2
+    assert value("runs_total") == value("runs_total", result="succeeded")
+    assert value("run_duration_seconds_count") == value("runs_total")
+    assert value("strategy_duration_seconds_count", strategy=TAINTS) >= 2
+    assert 0 < value("strategy_duration_seconds_sum") <= value("run_duration_seconds_sum")
+    assert value("last_success_timestamp_seconds") == pytest.approx(now, abs=5)
+    assert value("next_run_timestamp_seconds") == pytest.approx(now, abs=5)
+    assert value("run_due_timestamp_seconds") == pytest.approx(now, abs=5)
+    assert value("moves_in_flight") == 0
+    stalled = f'plimsoll_scheduler_stalled_pods{{profile="{scene.scheduler}"}} 0.0'
+    assert stalled in operator.ask("/metrics")[1]
+
+    await scene.change_policy(policy, {"rebalancing": {"mode": "Enforce"}})
+
+    async def mended() -> tuple[float, float]:
+        return value("violations", strategy=TAINTS), value("moves_in_flight")
+
+    assert await eventually(mended, lambda found: found == (0, 0)) == (0, 0)
+    await scene.change_policy(policy, {"suspend": True})
+
+    async def stopped() -> float:
+        return value("next_run_timestamp_seconds")
+
+    assert await eventually(stopped, lambda found: found == 0) == 0
+    assert value("violations") == 0
+
+
+async def test_a_strategy_that_fails_is_a_failed_run_and_a_reason(scene: Scene, operator: Operator) -> None:
+    """Of the run that it is in; the policy is degraded for it."""
+    failing = {"name": "RemovePodsViolatingNodeAffinity", "args": {"nodeAffinityType": ["sometimes"]}}
+    await scene.node("a")
+    policy = await scene.policy(scene.rebalancing(failing, mode="DryRun"))
+
+    async def failed() -> float:
+        return operator.metric("plimsoll_policy_degraded", policy=policy, reason="StrategyFailed")
+
+    assert await eventually(failed, lambda found: found == 1) == 1
+    assert operator.metric("plimsoll_rebalancer_runs_total", policy=policy, result="failed") >= 1
+    assert operator.metric("plimsoll_rebalancer_last_success_timestamp_seconds", policy=policy) == 0

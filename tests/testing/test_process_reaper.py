@@ -1,0 +1,105 @@
+"""Whoever ends a run, and however: what its tests started ends with it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+
+#: A test that starts a process in a session of its own, which starts another one, and waits.
+STARTS = '''
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+GRANDCHILD = "import time; time.sleep(300)"
+CHILD = f"""
+import subprocess, sys
+process = subprocess.Popen([sys.executable, "-c", {GRANDCHILD!r}])
+print(process.pid, flush=True)
+process.wait()
+"""
+
+
+def test_starts():
+    command = [sys.executable, "-c", CHILD]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    grandchild = child.stdout.readline().strip()
+    Path("pids.new").write_text(f"{os.getpid()} {child.pid} {grandchild}")
+    Path("pids.new").rename("pids")
+    time.sleep(WAIT)
+'''
+
+
+def is_running(process):
+    """Whether there is such a process, and it is no zombie."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def until(condition, within_s=30.0):
+    """Wait for it; whether it came to be."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def start(folder, *options, wait=300):
+    """A run of the test, and the processes of the test, its child and its grandchild."""
+    (folder / "test_it.py").write_text(STARTS.replace("WAIT", str(wait)))
+    run = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-q", "-p", "process_reaper", *options],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    assert until((folder / "pids").exists)
+    return run, [int(each) for each in (folder / "pids").read_text().split()]
+
+
+@pytest.mark.slow(reason="starts pytest and waits for processes to end")
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda each: each.name)
+def test_a_run_that_is_aborted_leaves_no_process(tmp_path, sent):
+    """Neither the test's process nor one that this has started."""
+    run, (test, child, grandchild) = start(tmp_path)
+    assert (test, is_running(child), is_running(grandchild)) == (run.pid, True, True)
+
+    run.send_signal(sent)
+
+    run.wait(20)
+    assert until(lambda: not is_running(child) and not is_running(grandchild))
+
+
+@pytest.mark.slow(reason="starts pytest and waits for processes to end")
+@pytest.mark.parametrize("whose", ["the worker", "the run"])
+def test_with_xdist_neither_the_worker_nor_the_run_leaves_one(tmp_path, whose):
+    """One of them is killed; the worker that is left alone ends, too."""
+    run, (worker, child, grandchild) = start(tmp_path, "-n", "1", "--max-worker-restart", "0")
+
+    os.kill(worker if whose == "the worker" else run.pid, signal.SIGKILL)
+
+    run.wait(20)
+    assert until(lambda: not any(is_running(each) for each in (worker, child, grandchild)))
+
+
+@pytest.mark.slow(reason="starts pytest and waits for processes to end")
+def test_what_a_test_forgets_ends_with_the_run(tmp_path):
+    """And the run ends as it would without: the test has passed."""
+    run, (_, child, grandchild) = start(tmp_path, wait=0)
+
+    assert run.wait(20) == 0
+    assert not is_running(child)
+    assert not is_running(grandchild)
