@@ -388,7 +388,7 @@ def test_an_answer_without_a_length_ends_with_the_connection():
 
 @pytest.mark.parametrize("extra", [b"HTTP/1.1 200 OK\r\n", OK, b"x", b"\x00\x00"])
 def test_bytes_after_the_answer_end_the_connection(extra):
-    """They are nobody's answer."""
+    """They answer no request."""
     response = ResponseParser().feed(OK + extra)
 
     assert (response.content, response.is_last) == (b"{}", True)

@@ -40,7 +40,7 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         answer = self._answer
         if answer is None or answer.done():
-            self.abort()  # nobody asked
+            self.abort()  # it answers no request
             return
         try:
             response = self._parser.feed(data)

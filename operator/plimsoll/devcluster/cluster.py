@@ -38,12 +38,12 @@ ZONES = 3
 
 
 def new_token() -> str:
-    """A token that nobody can guess."""
+    """A random token of 256 bits."""
     return secrets.token_urlsafe(32)
 
 
 def write_privately(path: Path, content: str) -> None:
-    """Write a file, all of it at once, that its owner alone may read."""
+    """Write a file in one step that its owner alone may read."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     part.unlink(missing_ok=True)
