@@ -1,6 +1,8 @@
 """The metrics API and Prometheus, over HTTP: what counts, and what each failure says."""
 
 import asyncio
+import gzip
+import tracemalloc
 
 import pytest
 
@@ -98,17 +100,26 @@ async def test_a_query_is_asked_as_it_is_written(prometheus):
 @pytest.mark.parametrize(
     ("body", "status", "sentence"),
     [
-        ({"status": "error", "error": "parse error: unexpected end"}, 400, "HTTP 400: parse error"),
+        (
+            {"status": "error", "errorType": "bad_data", "error": "parse error: unexpected end"},
+            400,
+            "HTTP 400: error type bad_data, check the query",
+        ),
+        (
+            {"status": "error", "errorType": "timeout"},
+            503,
+            "HTTP 503: error type timeout, the query took too long",
+        ),
         ({"status": "error"}, 503, "HTTP 503: no success"),
         ({"status": "success", "data": {"resultType": "scalar", "result": []}}, 200, "a scalar, not"),
-        (b"<html>", 200, "JSON is malformed"),
+        (b"<html>", 200, "this is not an answer of Prometheus' HTTP API, check the url"),
         (b"", 502, "HTTP 502"),
-        (vector(("n1", "half")), 200, "could not convert"),
+        (vector(("n1", "half")), 200, "not an answer of Prometheus"),
         ({"status": "success", "data": {"resultType": "vector", "result": [7]}}, 200, "HTTP 200"),
     ],
 )
 async def test_what_is_no_answer_is_told_in_a_sentence(prometheus, body, status, sentence):
-    """With the address and what Prometheus said."""
+    """With the address and what to do."""
     server, session, address = prometheus
     server.then(body, status)
 
@@ -160,3 +171,97 @@ async def test_an_endless_answer_is_cut_off(prometheus, monkeypatch):
     answer, _ = await UsageMeter(session).query(address, "up")
 
     assert answer.message.endswith("answered more than 1 MiB")
+
+
+SECRET = "the-secret-of-another-service"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "headers"),
+    [
+        ({"status": "error", "errorType": "bad_data", "error": SECRET}, 400, {}),
+        ({"status": "error", "errorType": SECRET, "error": SECRET}, 400, {}),
+        ({"status": SECRET}, 200, {}),
+        ({"status": "success", "data": {"resultType": SECRET, "result": []}}, 200, {}),
+        (vector(("n1", SECRET)), 200, {}),
+        ({SECRET: SECRET}, 200, {}),
+        (SECRET.encode(), 403, {}),
+        (b"", 302, {"Location": f"http://{SECRET}/"}),
+        (vector(("n1", "1")), 200, {"Content-Encoding": SECRET}),
+    ],
+)
+async def test_nothing_of_an_answer_is_shown(prometheus, body, status, headers):
+    """Else who may write policies could read what only the operator can reach."""
+    server, session, address = prometheus
+    server.then(body, status, headers)
+
+    answer, _ = await UsageMeter(session).query(address, "up")
+
+    assert answer.verdict is Verdict.REFUSED
+    assert answer.message.startswith(f"Prometheus at {address} answered HTTP {status}: ")
+    assert SECRET not in answer.message
+
+
+async def test_nothing_is_shown_of_a_server_that_does_not_speak_http():
+    """The library's exceptions quote what they could not read."""
+
+    async def speak(_reader, writer):
+        writer.write(f"220 {SECRET} ESMTP\r\n".encode())
+        writer.close()
+
+    server = await asyncio.start_server(speak, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+    answer, _ = await UsageMeter(None).query(address, "up")
+    server.close()
+
+    assert answer.message == f"Prometheus at {address} cannot be asked: the answer is not HTTP"
+
+
+@pytest.mark.parametrize(
+    "suffix",
+    ["?x=", "#", "/a?b", "@evil", "/\\..", "\n", " "],
+    ids=["query", "fragment", "both", "user", "slash", "line", "space"],
+)
+async def test_an_address_that_chooses_more_than_a_prefix_is_not_asked(prometheus, suffix):
+    """Validation refuses it; so does who would use it, without showing what may be a password."""
+    server, session, address = prometheus
+    given = address.replace("//", "//user:password@") if suffix == "@evil" else address + suffix
+
+    answer, _ = await UsageMeter(session).query(given, "up")
+
+    assert answer.verdict is Verdict.REFUSED
+    assert answer.message == "prometheus.url is not an address without user, query and fragment"
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "GZIP"])
+async def test_a_compressed_answer_is_refused_and_not_unpacked(prometheus, encoding):
+    """A hundred kilobytes would become a hundred megabytes."""
+    server, session, address = prometheus
+    server.then(gzip.compress(b" " * 10**8), headers={"Content-Encoding": encoding})
+    tracemalloc.start()
+
+    answer, samples = await UsageMeter(session).query(address, "up")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert server.requests[0][3].headers.getall("Accept-Encoding") == ["identity"]
+    assert answer.message == (
+        f"Prometheus at {address} answered HTTP 200: the answer is compressed, which was not asked for"
+    )
+    assert not samples
+    assert peak < 2**21
+
+
+async def test_an_answer_that_is_too_long_is_refused(prometheus, monkeypatch):
+    """However it is framed: here without a length."""
+    server, session, address = prometheus
+    monkeypatch.setattr(measuring, "LONGEST_ANSWER", 2**20)
+    forever = asyncio.Event()
+    server.then_stream(*[b" " * 2**18] * 5, hold=forever)
+
+    answer, _ = await UsageMeter(session).query(address, "up")
+    forever.set()
+
+    assert answer.message == f"Prometheus at {address} answered more than 1 MiB"

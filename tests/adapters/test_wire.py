@@ -1,25 +1,43 @@
 """Writes over kept connections, against a server that says every byte itself."""
 
 import asyncio
+import itertools
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import pytest
 
-from plimsoll.adapters.wire import HEAD_BYTES, Wire, parsed
+from plimsoll.adapters.response_parser import FRAMING_BYTES
+from plimsoll.adapters.wire import Wire
 
 OK = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@dataclass(frozen=True)
+class Endless:
+    """An answer that never ends: how it begins, and what follows again and again."""
+
+    begin: bytes
+    repeated: bytes
+    pause_s: float = 0.0
+
+    def __iter__(self):
+        yield self.begin
+        yield from itertools.repeat(self.repeated)
 
 
 class ByteServer:
-    """Answers each request with the next thing told: bytes, a list of pieces, or None to say nothing.
+    """Answers each request with the next thing told: bytes, pieces, or None to say nothing.
 
     Attributes:
         requests: Connection number and bytes of each request.
         connections: How many were opened.
+        sent: Bytes of endless answers.
     """
 
     def __init__(self):
-        self.requests, self.answers, self.connections = [], [], 0
+        self.requests, self.answers, self.connections, self.sent = [], [], 0, 0
         self.closing = set()
 
     async def serve(self, reader, writer):
@@ -31,6 +49,9 @@ class ByteServer:
                 length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
                 self.requests.append((number, head + await reader.readexactly(length)))
                 told = self.answers.pop(0) if self.answers else OK
+                if isinstance(told, Endless):
+                    await self.flood(writer, told)
+                    return
                 for piece in told if isinstance(told, list) else [told]:
                     if piece is None:
                         await asyncio.Event().wait()
@@ -43,6 +64,14 @@ class ByteServer:
             return
         finally:
             writer.close()
+
+    async def flood(self, writer, told):
+        """Write until the client closes."""
+        for piece in told:
+            writer.write(piece)
+            await writer.drain()
+            self.sent += len(piece)
+            await asyncio.sleep(told.pause_s)
 
 
 @asynccontextmanager
@@ -134,17 +163,22 @@ async def test_a_connection_that_ends_with_its_answer_is_not_used_again(answer, 
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        pytest.param(b"SSH-2.0-OpenSSH\r\n\r\n", "begins with b'SSH", id="another protocol"),
-        pytest.param(b"HTTP/1.1 abc\r\n\r\n", "begins with", id="no status"),
-        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "length is b'-1'", id="no length"),
-        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", "its length", id="too long"),
+        pytest.param(b"SSH-2.0-OpenSSH\r\n\r\n", "Expected HTTP/", id="another protocol"),
+        pytest.param(b"HTTP/1.1 abc\r\n\r\n", "Invalid status code", id="no status"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "Content-Length", id="no length"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n", "more than", id="too long"),
         pytest.param(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", "encoding is b'gzip'", id="gzip"),
         pytest.param(
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "size of a chunk", id="no size"
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n+2\r\n{}\r\n0\r\n\r\n",
+            "chunk size",
+            id="a signed size",
+        ),
+        pytest.param(
+            OK.replace(b"\r\n\r\n", b"\r\nContent-Length: 2\r\n\r\n"), "Content-Length", id="two lengths"
         ),
         pytest.param([OK[:-1], b""], "ended before the answer", id="cut short"),
         pytest.param(b"", "ended before the answer", id="nothing"),
-        pytest.param(b"x" * (HEAD_BYTES + 1), "head is longer", id="no head"),
+        pytest.param(b"\r\n" * FRAMING_BYTES, "besides its body", id="no head"),
     ],
 )
 async def test_nonsense_is_no_answer_and_harms_no_later_request(answer, says):
@@ -233,8 +267,57 @@ async def test_a_header_of_two_lines_is_not_sent():
         assert server.requests == []
 
 
-def test_every_prefix_of_an_answer_waits_for_more():
-    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nT: x\r\n\r\n"
-    for answer in (OK, chunked):
-        assert all(parsed(answer[:length], ended=False) is None for length in range(len(answer)))
-        assert parsed(answer, ended=False).is_last is False
+INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "repeated"),
+    [
+        pytest.param(b"", INTERIM, id="interim answers"),
+        pytest.param(CHUNKED, b"1;abcdefgh\r\nx\r\n", id="extensions"),
+        pytest.param(CHUNKED + b"0\r\n", b"A: b\r\n", id="trailers"),
+    ],
+)
+async def test_an_answer_without_end_is_given_up_soon(begin, repeated):
+    """The server's bytes are counted, not the seconds; what sockets hold is bounded as well."""
+    async with wired() as (server, wire):
+        server.answers += [Endless(begin, repeated * (2**14 // len(repeated)))]
+
+        with pytest.raises(ConnectionError, match="more than 65536 bytes besides its body"):
+            await post(wire, timeout_s=50)
+
+        assert server.sent < 2**24
+        assert (await post(wire)).status == 201
+
+
+@pytest.mark.parametrize(
+    ("begin", "drop"),
+    [
+        pytest.param(b"", INTERIM, id="interim answers"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nA: ", b"b", id="a header"),
+        pytest.param(CHUNKED, b"1\r\nx\r\n", id="chunks"),
+        pytest.param(CHUNKED + b"5;", b"a", id="an extension"),
+    ],
+)
+async def test_the_time_of_a_request_holds_for_a_server_that_drips(begin, drop):
+    """However many bytes have come; and the loop is free in between."""
+    async with wired() as (server, wire):
+        server.answers += [Endless(begin, drop, pause_s=0.002)]
+        loop, turns = asyncio.get_running_loop(), 0
+
+        async def turn():
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0.005)
+                turns += 1
+
+        turning, began = asyncio.create_task(turn()), loop.time()
+        with pytest.raises(TimeoutError):
+            await post(wire, timeout_s=0.4)
+        took_s = loop.time() - began
+        turning.cancel()
+
+        assert took_s < 2.0
+        assert turns > 10
+        assert server.sent > 20
+        assert (await post(wire)).status == 201

@@ -263,6 +263,23 @@ BY_HAND = (
         _scheduling(extenders=[{"urlPrefix": "http://a"}, {"urlPrefix": "http://a"}]),
         "spec.scheduling.extenders[1]",
     ),
+    # Rebalancing: where usage comes from.
+    *(
+        _A(
+            f"prometheus-{what}",
+            _rebalancing(metricsProviders=[{"source": "Prometheus", "prometheus": {"url": url}}]),
+            "spec.rebalancing.metricsProviders[0].prometheus.url",
+        )
+        for what, url in {
+            "with-a-password": "http://user:password@prometheus:9090",
+            "with-a-user": "http://user@prometheus:9090",
+            "with-a-query": "http://prometheus:9090/admin?x=",
+            "with-a-fragment": "http://prometheus:9090/admin#",
+            "with-a-space": "http://prometheus:9090/a b",
+            "in-a-file": "file:///etc/passwd",
+            "without-a-scheme": "prometheus:9090",
+        }.items()
+    ),
     # Rebalancing: mode and schedule.
     _A("mode-in-lower-case", _rebalancing(mode="dryRun"), "spec.rebalancing.mode"),
     _A("mode-of-another-tool", _rebalancing(mode="Evict"), "spec.rebalancing.mode"),
@@ -416,7 +433,7 @@ BY_HAND = (
 
 _VALID = {"name": "a", "schedulerName": "plimsoll", "key": "a", "operator": "Exists", "evictions": 0}
 """A valid value for each required field."""
-_VALID["source"] = "KubernetesMetrics"
+_VALID |= {"source": "KubernetesMetrics", "url": "http://a"}
 
 
 def _valid(name: str, schema: dict[str, Any], value: str = "") -> Any:

@@ -15,7 +15,7 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.extender import Extender, ExtenderTLS, ManagedResource
 from plimsoll.api.v1alpha1.limits import EvictionBudget
-from plimsoll.api.v1alpha1.metrics_providers import MetricsProvider
+from plimsoll.api.v1alpha1.metrics_providers import MetricsProvider, PrometheusProvider
 from plimsoll.api.v1alpha1.resource import Resource
 from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
@@ -91,6 +91,20 @@ WIRE = {
     MetricsProvider: st.fixed_dictionaries(
         {"source": st.sampled_from(["KubernetesMetrics", "Prometheus"])},
         optional={"prometheus": st.just({"url": "http://prometheus:9090"})},
+    ),
+    PrometheusProvider: st.fixed_dictionaries(
+        {
+            "url": st.one_of(
+                st.sampled_from(
+                    ["http://prometheus:9090", "https://[fd00::1]:9090/a/b", "http://u:p@prometheus:9090"]
+                ),
+                st.tuples(
+                    st.sampled_from(["http://", "https://", "ftp://", "", "http:"]),
+                    st.text("ab.:@/?#[]%\\ \n-1", max_size=8),
+                    st.sampled_from(["", ":9090", ":x", "/a", "/?", "#", "?query=a", "\n"]),
+                ).map("".join),
+            )
+        }
     ),
     NamespaceScope: st.fixed_dictionaries({}, optional={"include": NAMES, "exclude": NAMES}),
     PriorityThreshold: st.fixed_dictionaries(

@@ -1,8 +1,8 @@
 """deploy/admission: who may say that a pod goes without protections.
 
-The development cluster has no admission policies. So the expressions are checked and evaluated here by the
-library that it judges custom resources with, on requests as an API server makes them; and, where
-``PLIMSOLL_E2E_KUBECONFIG`` names a real control plane, by that one.
+The development cluster stores admission policies and evaluates none. So the expressions are checked and
+evaluated here by the library that it judges custom resources with, on requests as an API server makes them;
+and, where ``PLIMSOLL_E2E_KUBECONFIG`` names a real control plane, by that one.
 """
 
 from __future__ import annotations

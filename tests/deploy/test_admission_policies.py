@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from deploy import test_admission, test_only_the_mark
+from deploy import test_admission, test_only_the_mark, test_only_the_taint
 from deploy.manifests import Obj
 from e2e.polling import eventually
 from e2e.speaking import speaking
 from plimsoll.devcluster.fields import struct
 
-PAGES = (test_admission, test_only_the_mark)
+PAGES = (test_admission, test_only_the_mark, test_only_the_taint)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,8 @@ def test_its_fields_exist(obj: Obj, model: str) -> None:
 
 @pytest.mark.e2e
 @pytest.mark.skipif(
-    "PLIMSOLL_E2E_KUBECONFIG" not in os.environ, reason="the development cluster has no admission policies"
+    "PLIMSOLL_E2E_KUBECONFIG" not in os.environ,
+    reason="the development cluster evaluates no admission policies",
 )
 @pytest.mark.parametrize("policy", [page.POLICY for page in PAGES], ids=lambda one: one["metadata"]["name"])
 async def test_a_real_api_server_takes_it_and_finds_no_fault(policy: Obj) -> None:

@@ -191,20 +191,40 @@ def test_a_stolen_token_runs_nothing_and_raises_nobody(objects: list[Obj]) -> No
     assert {verb for verb, group, resource in granted if (group, resource) == ("", "pods")} <= {
         *("get", "list", "watch", "delete"),
     }
-    guarded = {("apps", "deployments")} if of_kind(objects, "ValidatingAdmissionPolicy") else set()
+    guarded = {("apps", "deployments")} if guards(objects, "deployments") else set()
     assert {group for group, _ in written - guarded} <= {
         *("", "coordination.k8s.io", "events.k8s.io", "plimsoll.dev"),
     }
 
 
+def guards(objects: list[Obj], resource: str) -> list[Obj]:
+    """The admission policies for updates of a resource."""
+    return [
+        each
+        for each in of_kind(objects, "ValidatingAdmissionPolicy")
+        if each["spec"]["matchConstraints"]["resourceRules"][0]["resources"] == [resource]
+    ]
+
+
 @every_installation
-def test_who_may_patch_deployments_may_change_the_mark_alone(objects: list[Obj]) -> None:
+@pytest.mark.parametrize(("group", "resource"), [("apps", "deployments"), ("", "nodes")])
+def test_who_may_patch_deployments_or_nodes_may_change_one_mark_alone(
+    objects: list[Obj], group: str, resource: str
+) -> None:
     """The right comes with the policy that narrows it, for the account that has the right."""
-    patches = ("patch", "apps", "deployments") in operators_grants(objects)
-    policies = of_kind(objects, "ValidatingAdmissionPolicy")
-    bindings = of_kind(objects, "ValidatingAdmissionPolicyBinding")
+    patches = ("patch", group, resource) in operators_grants(objects)
+    policies = guards(objects, resource)
+    names = {policy["metadata"]["name"] for policy in policies}
+    bindings = [
+        each
+        for each in of_kind(objects, "ValidatingAdmissionPolicyBinding")
+        if each["spec"]["policyName"] in names
+    ]
     assert len(policies) == len(bindings) == int(patches)
     for policy, binding in zip(policies, bindings, strict=True):
+        (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
+        assert (rule["apiGroups"], rule["operations"]) == ([group], ["UPDATE"])
+        assert policy["spec"]["failurePolicy"] == "Fail"
         account = f"system:serviceaccount:{NAME}:{pod_template(objects)['spec']['serviceAccountName']}"
         (condition,) = policy["spec"]["matchConditions"]
         assert condition["expression"] == f"request.userInfo.username == '{account}'"
@@ -219,6 +239,57 @@ def test_a_dry_run_looks_at_deployments_and_changes_none() -> None:
 
     assert of_deployments == {"get", "list"}
     assert of_kind(objects, "ValidatingAdmissionPolicy") == []
+
+
+def test_the_guards_can_be_left_to_others() -> None:
+    """Where an installer may not write admission policies."""
+    objects = parsed(templated("surge-values.yaml", "--set", "surge.guard=false,rbac.guardNodes=false"))
+
+    assert of_kind(objects, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding") == []
+
+
+def test_pods_are_deleted_only_where_policies_preempt_by_deletion() -> None:
+    """As kube-scheduler preempts, unless the component or the chart's value takes the right away."""
+    deletion = ("delete", "", "pods")
+    option = ("--set", "preemption.byDeletion=false")
+
+    assert deletion in grants("enforce")
+    assert grants("enforce") - grants_with("enforce", "preempt-by-eviction") == {deletion}
+    assert grants("enforce") - operators_grants(parsed(templated("enforce-values.yaml", *option))) == {
+        deletion
+    }
+    assert operators_grants(parsed(templated("", *option))) == grants("dry-run")
+
+
+@every_installation
+def test_the_operator_reaches_dns_and_the_ports_of_api_servers(objects: list[Obj]) -> None:
+    """Names are resolved by the cluster's DNS; API servers have no address that a manifest knows."""
+    policies = of_kind(objects, "NetworkPolicy")
+    if not policies:
+        return
+    (policy,) = policies
+    servers, names, *others = policy["spec"]["egress"]
+
+    assert "to" not in servers
+    assert {each["port"] for each in servers["ports"]} <= {443, 6443, 8443}
+    assert names["ports"] == [{"port": 53}, {"port": 53, "protocol": "UDP"}]
+    assert [sorted(each) for each in names["to"]] == [["namespaceSelector", "podSelector"], ["ipBlock"]]
+    assert others in ([], [{"ports": [{"port": 8888}]}])  # the chart's extraEgress, in one set of values
+
+
+def test_security_md_says_where_the_operator_may_connect_to() -> None:
+    """The ports and the lack of a destination, as the manifest has them; the chart takes addresses."""
+    (policy,) = of_kind(documents("enforce"), "NetworkPolicy")
+    ports = [str(each["port"]) for each in policy["spec"]["egress"][0]["ports"]]
+    text = " ".join((ROOT / "SECURITY.md").read_text(encoding="utf-8").split())
+    option = ("--set", "networkPolicy.apiServerCIDRs={10.0.0.10/32,10.0.0.11/32}")
+    (narrowed,) = of_kind(parsed(templated("", *option)), "NetworkPolicy")
+
+    assert f"to any address on ports {', '.join(ports[:-1])} and {ports[-1]}" in text
+    assert narrowed["spec"]["egress"][0]["to"] == [
+        {"ipBlock": {"cidr": "10.0.0.10/32"}},
+        {"ipBlock": {"cidr": "10.0.0.11/32"}},
+    ]
 
 
 @every_installation

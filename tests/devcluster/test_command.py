@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 
 import pytest
+import yaml
 
 
 def kubectl(cluster, *arguments):
@@ -130,3 +131,41 @@ def test_refuses_bad_options_in_one_sentence(tmp_path, options, told):
     assert ended.returncode == 2
     assert told in ended.stderr
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "program", [["plimsoll", "devcluster"], ["plimsoll.devcluster"]], ids=["all", "server"]
+)
+def test_each_start_draws_a_token_that_the_owner_of_the_file_alone_may_read(tmp_path, program):
+    """Nobody else on the machine is an administrator of the cluster, and no old kubeconfig lets in."""
+    path = tmp_path / "kubeconfig"
+    tokens = []
+    for _ in range(2):
+        command = [sys.executable, "-m", *program, "--kubeconfig", str(path)]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+            deadline = time.monotonic() + 30
+            while not path.exists() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            config = yaml.safe_load(path.read_text())
+            mode = path.stat().st_mode
+            server = next(one["cluster"]["server"] for one in config["clusters"] if "http:" in str(one))
+            tokens.append(config["users"][0]["user"]["token"])
+            statuses = [answered(f"{server}/api/v1/nodes", token) for token in tokens]
+            process.send_signal(signal.SIGTERM)
+        path.unlink()
+
+        assert mode & 0o077 == 0
+        assert statuses == [401] * (len(tokens) - 1) + [200]
+
+    assert len(set(tokens)) == 2
+    assert all(len(token) >= 32 for token in tokens)
+
+
+def answered(url, token):
+    """The status of a GET."""
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return response.status
+    except urllib.error.HTTPError as refused:
+        return refused.code

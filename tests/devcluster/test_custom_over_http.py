@@ -6,7 +6,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from plimsoll.devcluster.cluster import TOKEN, DevCluster
+from plimsoll.devcluster.cluster import DevCluster
 
 pytestmark = pytest.mark.e2e
 
@@ -62,10 +62,11 @@ PARTS = {
 @pytest.fixture
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
     """A client of a cluster that serves Gadgets."""
-    headers = {"Authorization": f"Bearer {TOKEN}"}
     async with (
         DevCluster(controllers=False, kubelets=None) as cluster,
-        aiohttp.ClientSession(cluster.plain_url, headers=headers) as session,
+        aiohttp.ClientSession(
+            cluster.plain_url, headers={"Authorization": f"Bearer {cluster.token}"}
+        ) as session,
     ):
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         async with session.post(path, json=a_definition()) as made:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from deploy.manifests import grants
+from deploy.manifests import documents as installed
+from deploy.manifests import grants, grants_with, of_kind
 from e2e.granting import Door, door, kubeconfig_for
 from e2e.operating import Operator
 from e2e.polling import eventually
@@ -117,15 +118,18 @@ StartGuarded = Callable[..., AbstractAsyncContextManager[Guarded]]
 def guarded(
     start_devcluster: StartDevCluster, start_operator: Callable[..., Operator], tmp_path: Path
 ) -> StartGuarded:
-    """Start an operator on a cluster of its own, behind a door that lets through what a role grants."""
+    """Start an operator on its own cluster, behind a door that lets through what an overlay allows."""
 
     @asynccontextmanager
-    async def start(role: str, trouble: Callable[[Call], str] | None = None) -> AsyncIterator[Guarded]:
+    async def start(
+        role: str, trouble: Callable[[Call], str] | None = None, component: str = ""
+    ) -> AsyncIterator[Guarded]:
         cluster = start_devcluster()
         async with (
             speaking(cluster.kubeconfig) as speaker,
-            door(cluster.plain_url, grants(role)) as entrance,
+            door(cluster.plain_url, grants_with(role, component) if component else grants(role)) as entrance,
         ):
+            entrance.policies = of_kind(installed(role), "ValidatingAdmissionPolicy")
             await define(speaker)
             scene = await Scene(speaker).begin()
             if trouble is not None:

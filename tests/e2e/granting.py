@@ -18,10 +18,13 @@ import aiohttp
 import yaml
 from aiohttp import web
 
+from deploy.admitting import Admission
 from e2e.authorizing import Asked
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from deploy.manifests import Obj
 
 #: verb, group, resource
 Call = tuple[str, str, str]
@@ -58,6 +61,12 @@ class Door:
     trouble: Callable[[Call], str] = lambda _: ""  #: "", or how a request fails
     is_open: bool = True
     passed: list[tuple[float, Call]] = field(default_factory=list)  #: what was asked, and when
+    policies: Sequence[Obj] = ()  #: admission policies, which the development cluster does not evaluate
+    user: str = "system:serviceaccount:plimsoll:plimsoll"  #: who the operator is to them
+    admitted: set[str] = field(
+        default_factory=set
+    )  #: resources whose updates a policy judged and let through
+    denied: list[str] = field(default_factory=list)  #: what policies said of others
     _open: dict[int, web.Request] = field(default_factory=dict)
 
     def close(self) -> None:
@@ -79,6 +88,9 @@ class Door:
             if not self.permits(asked):
                 self.refused.add(call)
                 return _status(403, "Forbidden", f"cannot {asked.verb} {asked.resource}.{asked.group}")
+            if denial := await self._denial(request, asked):
+                self.denied.append(denial)
+                return _status(403, "Forbidden", denial)
             self.used.add(call)
             self.passed.append((time.monotonic(), call))
             failing = self.trouble(call)
@@ -99,6 +111,29 @@ class Door:
             return await self._forward(request, is_deaf=failing == "deaf")
         finally:
             del self._open[id(request)]
+
+    async def _denial(self, request: web.Request, asked: Asked) -> str:
+        """What an admission policy says against an update, "" when none does."""
+        if asked.verb != "patch":
+            return ""
+        for policy in self.policies:
+            (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
+            if asked.group not in rule["apiGroups"] or asked.resource not in rule["resources"]:
+                continue
+            headers = {name: request.headers[name] for name in ("Authorization", "Content-Type")}
+            url = self.server + request.path
+            async with aiohttp.ClientSession(headers=headers) as session:
+                async with session.get(url) as answer:
+                    old = await answer.json()
+                async with session.patch(url, params={"dryRun": "All"}, data=await request.read()) as answer:
+                    if answer.status != 200:
+                        return ""  # the server itself refuses it
+                    new = await answer.json()
+            if refusal := Admission(policy).refusal(new, old, user=self.user):
+                name = policy["metadata"]["name"]
+                return f"ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: {refusal}"
+            self.admitted.add(asked.resource)
+        return ""
 
     async def _forward(self, request: web.Request, *, is_deaf: bool) -> web.StreamResponse:
         """Ask the server; a deaf client's answer gets lost, although what it asked has happened."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from deploy.manifests import (
     CHART,
@@ -51,8 +50,6 @@ APPLYING = ("apply", "--server-side", "--validate=strict")
 def applied(text: str, kubeconfig: Path) -> None:
     """Apply manifests as a user does, once the server says that it would take them."""
     config = f"--kubeconfig={kubeconfig}"
-    # The development cluster serves no admission policies; tests/deploy/test_only_the_mark judges ours.
-    text = yaml.safe_dump_all(each for each in parsed(text) if "AdmissionPolicy" not in each["kind"])
     namespaces = [f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NAME}}}\n"]
     run(
         "kubectl", *APPLYING, config, "-f-", given="---\n".join(namespaces)
@@ -64,7 +61,6 @@ def applied(text: str, kubeconfig: Path) -> None:
 def installed(values: str, kubeconfig: Path) -> None:
     """Install the chart as a user does, once the server says that it would take it."""
     chosen = ["--values", str(CHART / "ci" / values)] if values else []
-    chosen += ["--set", "surge.guard=false"]  # the development cluster serves no admission policies
     where = ["--namespace", NAME, "--create-namespace", "--kubeconfig", str(kubeconfig)]
     if "alone" in values:  # brings no definitions
         run("helm", "install", f"{NAME}-crds", str(CRDS_CHART), *where)
@@ -75,6 +71,7 @@ def installed(values: str, kubeconfig: Path) -> None:
 async def play(cluster: RunningCluster, start: Callable[..., Operator], folder: Path, granted: set) -> None:
     """Start what the cluster's Deployment says, under its service account's rights; play the story."""
     acts = ("create", "", "pods/binding") in granted
+    surges = ("patch", "apps", "deployments") in granted
     async with speaking(cluster.kubeconfig) as speaker:
         await define(speaker)
         found = await speaker.request("GET", f"/apis/apps/v1/namespaces/{NAME}/deployments")
@@ -85,17 +82,22 @@ async def play(cluster: RunningCluster, start: Callable[..., Operator], folder: 
         if "--leader-elect=false" not in options:
             options.append(f"--leader-elect-resource-namespace={NAME}")  # a pod knows its own
         rights = await Rights.read(speaker, NAME, spec["serviceAccountName"])
+        path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
         async with door(cluster.plain_url, rights) as entrance:
+            entrance.policies = (await speaker.request("GET", path)).accepted()["items"]
+            entrance.user = f"system:serviceaccount:{NAME}:{spec['serviceAccountName']}"
             config = kubeconfig_for(folder / "door", entrance.url, cluster.token)
             operators = [start(config, *options) for _ in range(deployment["spec"]["replicas"])]
             scene = await Scene(speaker).begin()
             await (everything if acts else a_prediction)(scene)
-            if ("patch", "apps", "deployments") in granted:
+            if surges:
                 await a_surge(await Scene(speaker).begin())
             for operator in operators:
                 assert operator.until_ready().terminate() == 0, operator.said()[-4000:]
 
         assert entrance.refused == set()
+        assert entrance.denied == []
+        assert entrance.admitted == ({"nodes"} if acts else set()) | ({"deployments"} if surges else set())
         assert granted - entrance.used == (LATER if acts else LATER_IN_A_DRY_RUN)
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 
 from deploy.manifests import grants
 from e2e.polling import eventually
+from e2e.speaking import MERGE, speaking
 from e2e.stories import LATER, a_prediction, a_stranded_service, a_surge, everything
+from e2e.test_preemption import evicting, high_pod, low_pod, names, with_classes
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
     from e2e.conftest import StartGuarded
+    from e2e.operating import Operator
 
 pytestmark = pytest.mark.e2e
 
@@ -23,7 +30,80 @@ async def test_the_enforcing_role_is_enough_and_no_more(guarded: StartGuarded) -
 
         assert operator.terminate() == 0
     assert entrance.refused == set()
+    assert entrance.denied == []
+    assert entrance.admitted == {"nodes"}
     assert grants("enforce") - entrance.used == LATER
+
+
+async def test_with_the_operators_rights_a_node_gets_one_taint_and_nothing_else(
+    guarded: StartGuarded, tmp_path: Path
+) -> None:
+    """The API server refuses the rest, with a sentence, although RBAC lets it through."""
+    async with (
+        guarded("enforce") as (scene, entrance, operator),
+        speaking(tmp_path / "door") as thief,
+    ):
+        await asyncio.to_thread(operator.until_ready)
+        path = f"/api/v1/nodes/{await scene.node('a')}"
+        ours = {"spec": {"taints": [{"key": "plimsoll.dev/consolidating", "effect": "NoSchedule"}]}}
+        evil = {"spec": {"taints": [{"key": "evil", "effect": "NoExecute"}]}}
+
+        answers = [
+            await thief.request("PATCH", path, body, sends=MERGE)
+            for body in (ours, evil, {"spec": {"unschedulable": True}}, {"metadata": {"labels": {"a": "b"}}})
+        ]
+
+        assert [answer.status for answer in answers] == [200, 403, 403, 403]
+        assert answers[1].message == (
+            "ValidatingAdmissionPolicy 'plimsoll-only-the-taint' with binding 'plimsoll-only-the-taint'"
+            " denied request: the operator may set and remove the taint plimsoll.dev/consolidating:NoSchedule"
+            " of a node, and nothing else"
+        )
+        assert entrance.refused == set()
+        assert operator.terminate() == 0
+
+
+async def test_victims_leave_by_eviction_without_the_right_to_delete_pods(guarded: StartGuarded) -> None:
+    """The component preempt-by-eviction takes the right away, and nothing is refused for it."""
+    async with guarded("enforce", component="preempt-by-eviction") as (scene, entrance, operator):
+        await with_classes(scene, high=1000)
+        node = await scene.node("only", cpu="1")
+        await evicting(scene)
+        await low_pod(scene, "low", node)
+
+        await high_pod(scene)
+        await scene.until_bound("high")
+
+        assert operator.terminate() == 0
+    assert entrance.refused == set()
+    assert ("create", "", "pods/eviction") in entrance.used
+    assert ("delete", "", "pods") not in entrance.used
+
+
+async def test_without_the_right_to_delete_pods_the_log_says_what_to_do(guarded: StartGuarded) -> None:
+    """Where a policy preempts by deletion; the victim stays."""
+    async with guarded("enforce", component="preempt-by-eviction") as (scene, entrance, operator):
+        await with_classes(scene, high=1000)
+        node = await scene.node("only", cpu="1")
+        await scene.scheduling()
+        await low_pod(scene, "low", node)
+
+        await high_pod(scene)
+        said = await eventually(said_by(operator), lambda text: "preempting" in text)
+
+        assert "set preemption.viaEviction in the policy, or grant deploy/enforce/preempting.yaml" in said
+        assert entrance.refused == {("delete", "", "pods")}
+        assert await names(scene) == {"low", "high"}
+        assert operator.terminate() == 0
+
+
+def said_by(operator: Operator) -> Callable[[], Awaitable[str]]:
+    """What it has logged."""
+
+    async def said() -> str:
+        return operator.said()
+
+    return said
 
 
 async def test_the_dry_run_role_is_enough_to_predict(guarded: StartGuarded) -> None:
@@ -51,6 +131,8 @@ async def test_the_surging_role_is_enough_and_no_more(guarded: StartGuarded) -> 
         (verb, "apps", "deployments") for verb in ("get", "list", "patch")
     }
     assert grants("surge") - grants("enforce") <= entrance.used
+    assert entrance.denied == []
+    assert "deployments" in entrance.admitted
 
 
 async def test_without_the_surging_role_the_policy_says_so(guarded: StartGuarded) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from aiohttp import web
 
 from e2e.conftest import define
 from e2e.polling import eventually
@@ -112,3 +113,39 @@ async def test_a_cluster_without_the_metrics_api_degrades_the_strategy_only(scen
     degraded = await scene.until_condition(name, "Degraded", "True", "StrategyFailed")
     assert "LowNodeUtilization could not judge the cluster: " in degraded["message"]
     assert "metrics API" in status["lastRun"]["message"]
+
+
+async def test_what_a_prometheus_answers_is_not_shown(scene: Scene) -> None:
+    """Else a policy would read for its writer what only the operator can reach."""
+    secret = "the-secret-of-another-service"
+
+    async def refuse(_request: web.Request) -> web.Response:
+        return web.json_response({"status": "error", "errorType": "bad_data", "error": secret}, status=400)
+
+    application = web.Application()
+    application.router.add_get("/api/v1/query", refuse)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        await scene.node("a")
+        await scene.node("b")
+        strategy = by_load(
+            thresholds={"MetricResource": 20},
+            targetThresholds={"MetricResource": 60},
+            metricsUtilization={"source": "Prometheus", "prometheus": {"query": "up"}},
+        )
+        name = await scene.policy(
+            scene.rebalancing(
+                strategy, metricsProviders=[{"source": "Prometheus", "prometheus": {"url": url}}]
+            )
+        )
+
+        degraded = await scene.until_condition(name, "Degraded", "True", "StrategyFailed")
+
+        told = f"Prometheus at {url} answered HTTP 400: error type bad_data, check the query"
+        assert told in degraded["message"]
+        assert secret not in str(await scene.policy_status(name))
+    finally:
+        await runner.cleanup()

@@ -24,6 +24,10 @@ def errors_of(spec: dict[str, Any]) -> list[str]:
     return [str(error) for error in field_errors(caught.value, model=SchedulingPolicySpec, prefix="spec")]
 
 
+def _prometheus(url: str) -> dict[str, Any]:
+    return {"metricsProviders": [{"source": "Prometheus", "prometheus": {"url": url}}]}
+
+
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
@@ -31,6 +35,21 @@ def errors_of(spec: dict[str, Any]) -> list[str]:
             {"supend": True},
             "spec.supend: there is no such field; did you mean suspend (allowed: {allowed})".format(
                 allowed="suspend, scope, scheduling, rebalancing"
+            ),
+        ),
+        (
+            {"scheduling": {"schedulerName": "a", "extenders": [{"urlPrefix": "http://u:p@gpu/x"}]}},
+            (
+                'spec.scheduling.extenders[0].urlPrefix: "http://…@gpu/x" is malformed; write it like'
+                " https://gpu-extender.kube-system.svc:8443/scheduler"
+            ),
+        ),
+        (
+            {"rebalancing": _prometheus("http://user:password@prometheus:9090")},
+            (
+                "spec.rebalancing.metricsProviders[0].prometheus.url: write it like"
+                " http://prometheus.monitoring.svc:9090, with a path if need be; a user, a password,"
+                " a query (?) and a fragment (#) are not allowed"
             ),
         ),
         (

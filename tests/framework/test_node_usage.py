@@ -161,9 +161,9 @@ class TestQueries:
         ("samples", "told"),
         [
             ([], "returned nothing; it must return one value from 0 to 1 for each node"),
-            ([Sample({"node": "n1"}, 0.5)], "first of 1 samples is 0.5 labelled node=n1"),
-            ([Sample({}, 0.5)] * 2, "first of 2 samples is 0.5 labelled nothing"),
-            ([Sample({"instance": "10.0.0.1:9100"}, 0.5)], "labelled instance=10.0.0.1:9100"),
+            ([Sample({"node": "n1"}, 0.5)], "first of its 1 samples is labelled node$"),
+            ([Sample({}, 0.5)] * 2, "first of its 2 samples is labelled nothing$"),
+            ([Sample({"instance": "10.0.0.1:9100"}, 0.5)], "first of its 1 samples is labelled instance$"),
         ],
     )
     def test_an_answer_about_no_node_is_told(self, samples, told):

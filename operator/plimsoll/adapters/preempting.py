@@ -4,13 +4,21 @@ Source: kube-scheduler v1.36, ``framework/preemption/executor.go``. As there, th
 used: a budget is a preference when victims are chosen, not a wall.
 """
 
+from dataclasses import replace
 from typing import Any
 
-from plimsoll.adapters.answering import answered
+from plimsoll.adapters.answering import answer_of, answered
+from plimsoll.adapters.errors import APIError
 from plimsoll.adapters.patching import timestamp
 from plimsoll.adapters.session import STRATEGIC_PATCH, Session
-from plimsoll.control.ports import Answer, Clock
+from plimsoll.control.ports import Answer, Clock, Verdict
 from plimsoll.model.pod import Pod
+
+#: What to do where the operator may not delete pods.
+REMEDY = (
+    "set preemption.viaEviction in the policy, or grant deploy/enforce/preempting.yaml"
+    " (preemption.byDeletion of the chart)"
+)
 
 
 class PodPreemptor:
@@ -38,7 +46,12 @@ class PodPreemptor:
         )
         if not marked.is_done:
             return marked  # nobody is deleted without being told why
-        return await answered(self._session.request("DELETE", path, {"preconditions": {"uid": victim.uid}}))
+        try:
+            await self._session.request("DELETE", path, {"preconditions": {"uid": victim.uid}})
+        except APIError as exc:
+            answer = answer_of(exc)
+            return replace(answer, message=f"{answer.message}; {REMEDY}") if exc.status == 403 else answer
+        return Answer(Verdict.DONE)
 
     async def clear_nomination(self, pod: Pod) -> Answer:
         """Take a lower-priority pod's nominated node away."""

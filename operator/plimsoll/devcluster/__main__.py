@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 from plimsoll.devcluster.api import Api
-from plimsoll.devcluster.cluster import TOKEN, kubeconfig
+from plimsoll.devcluster.cluster import kubeconfig, new_token, write_privately
 from plimsoll.devcluster.extending import extended_server
 from plimsoll.devcluster.starting import seed
 
@@ -18,9 +18,10 @@ async def run(path: Path, port: int) -> None:
     """Serve until SIGTERM or SIGINT."""
     api = Api()
     seed(api)
-    server = extended_server(api, TOKEN)
+    token = new_token()
+    server = extended_server(api, token)
     url = await server.start(port)
-    await asyncio.to_thread(path.write_text, kubeconfig(url, TOKEN))
+    await asyncio.to_thread(write_privately, path, kubeconfig(url, token))
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)

@@ -1,7 +1,7 @@
 """DevCluster: API server, controllers and kubelets in one asyncio process, on loopback.
 
-Called by ``plimsoll devcluster`` and by tests. It is a development tool: one fixed token, no TLS, all
-state in memory and gone at the end.
+Called by ``plimsoll devcluster`` and by tests. It is a development tool: one administrator, whose token is
+drawn at each start and written into the kubeconfig, and all state in memory and gone at the end.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import os
+import secrets
 import signal
 from typing import TYPE_CHECKING, Self
 
@@ -32,8 +34,22 @@ if TYPE_CHECKING:
     from plimsoll.devcluster.resources import Obj
 
 NAME = "plimsoll-devcluster"
-TOKEN = "plimsoll-development"
 ZONES = 3
+
+
+def new_token() -> str:
+    """A random token of 256 bits."""
+    return secrets.token_urlsafe(32)
+
+
+def write_privately(path: Path, content: str) -> None:
+    """Write a file in one step that its owner alone may read."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(content)
+    part.replace(path)
 
 
 def kubeconfig(url: str, token: str, *, certificate: bytes = b"", plain_url: str = "") -> str:
@@ -89,7 +105,7 @@ class DevCluster:
         controllers: run the controllers; without them only the API server acts.
         kubelets: how fast simulated kubelets are; None for none.
         port: the port on 127.0.0.1; 0 takes a free one.
-        token: the bearer token of its clients.
+        token: the bearer token of its clients; drawn at random when empty.
         eviction_requests: serve lifecycle.k8s.io, an alpha API; ``offer_eviction_requests`` does so later.
 
     Attributes:
@@ -105,11 +121,11 @@ class DevCluster:
         controllers: bool = True,
         kubelets: KubeletSettings | None = KubeletSettings(),  # noqa: B008 - frozen
         port: int = 0,
-        token: str = TOKEN,
+        token: str = "",
         eviction_requests: bool = False,
     ) -> None:
         self.api = Api()
-        self.token = token
+        self.token = token or new_token()
         self.url = ""
         self.plain_url = ""
         self._certificate = b""
@@ -117,7 +133,7 @@ class DevCluster:
         self._with_controllers = controllers
         self._kubelet_settings = kubelets
         self._port = port
-        self._server = extended_server(self.api, token)
+        self._server = extended_server(self.api, self.token)
         self._queue = WorkQueue()
         self._context = make_context(self.api, self._queue)
         self._eviction_requests = eviction_requests
@@ -156,12 +172,9 @@ class DevCluster:
 
     def write_kubeconfig(self, path: Path) -> None:
         """Write the kubeconfig of an administrator, all of it at once."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.part")
-        part.write_text(
-            kubeconfig(self.url, self.token, certificate=self._certificate, plain_url=self.plain_url)
+        write_privately(
+            path, kubeconfig(self.url, self.token, certificate=self._certificate, plain_url=self.plain_url)
         )
-        part.replace(path)
 
 
 async def serve(cluster: DevCluster, path: Path, ready: Callable[[str], None]) -> None:

@@ -246,6 +246,19 @@ BUILT_IN: tuple[Resource, ...] = (
         "storage.k8s.io/v1", "VolumeAttachment", "volumeattachments", namespaced=False, subresources=(STATUS,)
     ),
     _resource(
+        "admissionregistration.k8s.io/v1",
+        "ValidatingAdmissionPolicy",
+        "validatingadmissionpolicies",
+        namespaced=False,
+        subresources=(STATUS,),
+    ),
+    _resource(
+        "admissionregistration.k8s.io/v1",
+        "ValidatingAdmissionPolicyBinding",
+        "validatingadmissionpolicybindings",
+        namespaced=False,
+    ),
+    _resource(
         "apiextensions.k8s.io/v1",
         "CustomResourceDefinition",
         "customresourcedefinitions",

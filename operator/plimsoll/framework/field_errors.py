@@ -4,6 +4,7 @@ The operator puts these into ``Accepted=False``, for the spec and for the args o
 alike; paths are written as the API server writes them (``spec.rebalancing.strategies[0].args.thresholds``).
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -59,6 +60,9 @@ _KEY = "[key]"
 
 _SHOWN = 60
 """Characters of a refused value that a sentence shows."""
+
+_CREDENTIALS = re.compile(r"//[^/\s\"]*@")
+"""User and password in a URL, which no sentence shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,5 +202,5 @@ def _alternatives(expected: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = to_json(value, fallback=str).decode()
+    text = _CREDENTIALS.sub("//…@", to_json(value, fallback=str).decode())
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

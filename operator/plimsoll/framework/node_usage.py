@@ -243,7 +243,7 @@ def _shares(measurements: Measurements, *, exact: bool) -> dict[str, float]:
             if exact:
                 raise UsageError(
                     "the Prometheus query must return values from 0 to 1 labelled instance,"
-                    f" not {sample.value} labelled {', '.join(sample.labels) or 'nothing'}"
+                    f" not {'a value' if sound else 'one outside'} {_labelled(sample)}"
                 )
             continue
         if shares.setdefault(instance, sample.value) != sample.value:
@@ -257,11 +257,15 @@ def _of_no_node(samples: Sequence[Sample]) -> str:
     wanted = "one value from 0 to 1 for each node, in the label instance the node's name"
     if not samples:
         return f"the Prometheus query returned nothing; it must return {wanted}"
-    labels = ", ".join(f"{name}={value}" for name, value in sorted(samples[0].labels.items())[:SHOWN])
     return (
-        f"the Prometheus query says nothing of any node; it must return {wanted}, and its first of"
-        f" {len(samples)} samples is {samples[0].value} labelled {labels or 'nothing'}"
+        f"the Prometheus query says nothing about any node; it must return {wanted}, and the first of its"
+        f" {len(samples)} samples is {_labelled(samples[0])}"
     )
+
+
+def _labelled(sample: Sample) -> str:
+    """The names of a sample's labels; its values are not for everybody who may write a policy."""
+    return f"labelled {', '.join(sorted(sample.labels)[:SHOWN]) or 'nothing'}"
 
 
 def _tell_left_out(lacking: str, found: Iterable[NodeUsage], context: StrategyContext) -> None:

@@ -62,5 +62,6 @@ def built_in_kinds() -> dict[str, Kind]:
         "resourcequotas": Uncounted(),
         "rolebindings.rbac.authorization.k8s.io": RoleBindings(namespaced=True),
         "roles.rbac.authorization.k8s.io": Roles(namespaced=True),
+        "validatingadmissionpolicies.admissionregistration.k8s.io": StatusKind(),
         "volumeattachments.storage.k8s.io": Uncounted(),
     }
