@@ -1,6 +1,6 @@
 """Driving one strategy: each candidate gets its verdict; what the strategy raises is named, once, here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 from plimsoll.engine.runtime import calling
 from plimsoll.framework.strategy import Proposal, Strategy, Verdict
@@ -16,11 +16,26 @@ def run_strategy(strategy: Strategy, context: StrategyContext, judge: Judge) -> 
     Raises:
         PluginError: The strategy, or an evictor that it asked, raised; what was judged before stands.
     """
+    asking = proposals(strategy, context)
+    proposal = next(asking, None)
+    while proposal is not None:
+        try:
+            proposal = asking.send(judge(proposal))
+        except StopIteration:
+            return
+
+
+def proposals(strategy: Strategy, context: StrategyContext) -> Generator[Proposal, Verdict | None, None]:
+    """Yield the candidates of a strategy; each is answered with its verdict, None ends the strategy.
+
+    Raises:
+        PluginError: The strategy, or an evictor that it asked, raised; what was judged before stands.
+    """
     with calling(strategy.name, strategy.kind):
         candidates = strategy.candidates(context)
         candidate = next(candidates, None)
     while candidate is not None:
-        verdict = judge(candidate)
+        verdict = yield candidate
         if verdict is None:
             candidates.close()
             return

@@ -1,5 +1,8 @@
 """Recorded decisions of descheduler: cases read from files, and decided again by the Upstream planner.
 
+Each case is carried out by the operator's own parts (:mod:`plimsoll.testing.recorded_server`). Recordings of a
+dry run are planned as well, as a policy in mode ``DryRun`` is.
+
 A recording is a folder of ``<family>.jsonl.gz``, one case a line: Kubernetes objects, a DeschedulerPolicy
 (``descheduler/v1alpha2``), a clock, and ``expected``, what one cycle of descheduler did. The comparison is
 :mod:`plimsoll.testing.descheduler_replay`.
@@ -21,13 +24,9 @@ from plimsoll.api.descheduler.v1alpha2 import (
     DeschedulerProfile,
 )
 from plimsoll.engine.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.engine.upstream_cycle import (
-    EvictionMode,
-    StrategyProfile,
-    UpstreamOutcome,
-    UpstreamPolicy,
-    upstream_cycle,
-)
+from plimsoll.engine.moves import Circumstances, Rebalancing
+from plimsoll.engine.upstream_cycle import StrategyProfile, UpstreamOutcome, UpstreamPolicy
+from plimsoll.engine.upstream_plan import Forecast, UpstreamRun
 from plimsoll.framework import CannotJudgeError, Cluster, ConfigurationError, Node, Pod, PodInfo
 from plimsoll.framework.args import parse_args
 from plimsoll.framework.strategy import Evictor, Strategy, StrategyKind
@@ -41,6 +40,7 @@ from plimsoll.model.storage import PersistentVolumeClaim
 from plimsoll.model.workload import Namespace, PodDisruptionBudget, PriorityClass
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.strategies.default_evictor import SYSTEM_CRITICAL_PRIORITY, DefaultEvictor
+from plimsoll.testing.recorded_server import RecordedServer
 
 STRATEGIES = StrategyRegistry(IN_TREE)
 EVICTOR_CLASSES = EvictorRegistry(EVICTORS)
@@ -56,9 +56,16 @@ SHELVES: Mapping[str, tuple[str, type[Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What came of a case: the cycle's outcome, or why the policy is refused."""
+    """What came of a case.
+
+    Attributes:
+        outcome: Of the cycle.
+        rehearsed: Of the same cycle as a dry run, where the recording is of one.
+        error: Why the policy is refused.
+    """
 
     outcome: UpstreamOutcome
+    rehearsed: UpstreamOutcome | None = None
     error: str = ""
 
 
@@ -84,17 +91,25 @@ def decide(case: Mapping[str, Any]) -> Decided:
     try:
         policy, asked = read_policy(case["policy"], cluster)
     except ConfigurationError as exc:
-        return Decided(UpstreamOutcome(), str(exc))
-    outcome = upstream_cycle(
-        policy,
-        cluster,
-        datetime.fromisoformat(case["now"]),
-        unplaced=unplaced,
-        measurements=_measurements(case, asked),
-        mode=EvictionMode(case.get("evictionMode") or "delete"),
-        refusing=case.get("evictionErrors") or {},
-    )
-    return Decided(outcome)
+        return Decided(UpstreamOutcome(), error=str(exc))
+    now = datetime.fromisoformat(case["now"])
+    circumstances = Circumstances(now, unplaced, measurements=_measurements(case, asked))
+    terminates = case.get("evictionMode") == "terminate"
+    refusing = case.get("evictionErrors") or {}
+    rehearsed = None
+    if not terminates and not refusing:
+        rehearsal = _run(policy, cluster, circumstances)
+        rehearsal.rehearse()
+        rehearsed = rehearsal.outcome
+    run = _run(policy, cluster, circumstances)
+    RecordedServer(cluster, unplaced, now, refusing=refusing, terminates=terminates).carry_out(run)
+    return Decided(run.outcome, rehearsed)
+
+
+def _run(policy: UpstreamPolicy, cluster: Cluster, circumstances: Circumstances) -> UpstreamRun:
+    """A run on a copy of the cluster, which is changed meanwhile; nobody's scheduler forecasts the targets."""
+    fork = cluster.fork()
+    return UpstreamRun(policy, Forecast(Rebalancing((), (), {}), fork), fork, circumstances)
 
 
 def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[UpstreamPolicy, frozenset[str]]:

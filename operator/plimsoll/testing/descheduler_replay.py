@@ -65,6 +65,10 @@ def differences(case: Mapping[str, Any]) -> Iterator[str]:
     else:
         yield from _possible(case, got)
     yield from _classes(expected, decided)
+    if decided.rehearsed is not None:
+        planned = [_key_of(each) for each in decided.rehearsed.evictions]
+        if planned != got:
+            yield f"the dry run differs: carried out {got}, planned {planned}"
     failed = sorted({(each.profile, each.kind.value) for each in decided.outcome.failures})
     recorded = sorted(
         (each["profile"], each["extensionPoint"]) for each in expected.get("pluginErrors") or ()
