@@ -1,0 +1,304 @@
+"""Planner Upstream in mode Enforce: each eviction is answered before the next one is decided."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from control.scene import POLICY, Scene, a_policy, status_of
+from plimsoll.control import restraining
+from plimsoll.control.ports import Answer, Verdict
+from plimsoll.control.upstream_enforcement import REFUSALS_IN_A_ROW
+from plimsoll.model.decoding import convert
+from plimsoll.model.event import PodAdded
+from plimsoll.model.workload import Namespace, PodDisruptionBudget
+from plimsoll.testing.builders import a_pod
+from plimsoll.testing.fakes import settled
+
+NO = Answer(Verdict.BLOCKED, "it would violate the budget", "default/api")
+FREE = {
+    "total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%", "perMinute": "100%",
+}  # fmt: skip
+
+
+def pod_of(app, number, node="bad"):
+    return a_pod(
+        f"{app}-{number}",
+        owner=f"ReplicaSet/{app}",
+        cpu="100m",
+        node=node,
+        labels={"app": app},
+        status=status_of(node),
+        metadata={"creationTimestamp": "2025-12-31T00:00:00Z"},
+    )
+
+
+def a_scene(**replicas):
+    """Node ``bad`` is tainted; the pods on it are walked by name."""
+    scene = Scene()
+    for app, count in replicas.items():
+        scene.tell(*(PodAdded(pod_of(app, number)) for number in range(count)))
+        scene.tell(PodAdded(pod_of(app, 9, "good")))
+    return scene
+
+
+def exactly(**rebalancing):
+    """A policy that evicts what descheduler would; only the limits that are given hold."""
+    limits = FREE | rebalancing.pop("limits", {})
+    return a_policy(planner="Upstream", limits=limits, **rebalancing)
+
+
+def budget_of(app, allowed=0):
+    return convert(
+        PodDisruptionBudget,
+        {
+            "metadata": {"name": app, "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": app}}},
+            "status": {"disruptionsAllowed": allowed, "expectedPods": 3, "currentHealthy": 3},
+        },
+    )
+
+
+def counts(scene):
+    return scene.statuses.statuses[POLICY]["counts"]
+
+
+def phases(scene):
+    """The phases that the record of each pod went through."""
+    return {
+        document["spec"]["pod"]["name"]: scene.records.history[document["metadata"]["name"]]
+        for document in scene.records.documents.values()
+    }
+
+
+async def test_a_refused_eviction_gives_its_place_to_the_next_candidate():
+    """One eviction in a run: the first pod's budget says no, and the second one goes in the same run."""
+    scene = a_scene(api=1)
+    scene.evictor.answers = [NO]
+
+    async with scene.running(exactly(limits={"total": 1})):
+        await scene.run()
+
+    assert scene.evictor.evicted == ["web-1"]
+    assert phases(scene) == {
+        "api-0": ["Planned", "Evicting", "Blocked"],
+        "web-1": ["Planned", "Evicting", "Evicted"],
+    }
+    found = counts(scene)
+    assert (found["considered"], found["planned"], found["evicted"]) == (2, 1, 1)
+    assert [(each["reason"], each["examples"]) for each in found["refused"]] == [
+        ("PodDisruptionBudget", ["default/api-0 (ReplicaSet api)"])
+    ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(Verdict.BLOCKED, "it would violate the budget"),
+        Answer(Verdict.REFUSED, "pods/eviction is forbidden"),
+        Answer(Verdict.GONE, "no such pod"),
+    ],
+)
+@pytest.mark.parametrize("limit", [{"total": 2}, {"perNode": 2}, {"perNamespace": 2}, {"perMinute": 2}])
+async def test_no_limit_is_passed_whatever_is_answered(limit, answer):
+    """Every third eviction is taken; as many are accepted as the limit allows, each with a record first."""
+    scene = a_scene(api=8)
+    scene.evictor.answers = [answer, answer, Answer(Verdict.DONE)] * 3
+    asked = []
+    scene.evictor.when_done = lambda pod: asked.append(phases(scene)[pod.name][-1])
+
+    async with scene.running(exactly(limits=limit)):
+        await scene.run()
+
+    assert scene.evictor.evicted == ["api-2", "api-5"]
+    assert asked == ["Evicting"] * 2
+    assert counts(scene)["evicted"] == 2
+
+
+async def test_evictions_within_the_last_minute_count_in_the_next_run():
+    """Two a minute: the second run finds them used up, and goes on when the minute is over."""
+    scene = a_scene(api=5)
+    scene.evictor.when_done = scene.gone
+    evicted = []
+
+    async with scene.running(exactly(limits={"perMinute": 2})):
+        for seconds in (1, 61, 1):
+            await scene.run()
+            evicted.append(len(scene.evictor.evicted))
+            await scene.clock.advance(seconds)
+
+    assert evicted == [2, 2, 4]
+
+
+async def test_one_owner_s_limit_counts_pods_whose_replacement_is_not_ready():
+    """The second run finds the first one's move in flight."""
+    scene = a_scene(api=3)
+    scene.evictor.answers = [NO]
+
+    async with scene.running(exactly(limits={"perWorkload": 1})):
+        await scene.run()
+        await scene.clock.advance(61)
+        await scene.run()
+
+    assert scene.evictor.evicted == ["api-1", "web-1"]
+
+
+async def test_a_budget_that_said_no_is_not_asked_again_in_the_run():
+    """Five pods behind one budget are one request and one record; the status counts all of them."""
+    scene = a_scene(api=5)
+    scene.cache.cluster.objects.budgets["default/api"] = budget_of("api")
+    scene.evictor.answers = [NO]
+
+    async with scene.running(exactly()):
+        await scene.run()
+
+    assert scene.evictor.evicted == ["web-1"]
+    assert set(phases(scene)) == {"api-0", "web-1"}
+    (refused,) = counts(scene)["refused"]
+    assert (refused["reason"], refused["count"]) == ("PodDisruptionBudget", 5)
+
+
+async def test_a_budget_that_allows_one_again_is_asked_again():
+    """What the watch shows by now decides, not what the server said before."""
+    scene = a_scene(api=3)
+    scene.cache.cluster.objects.budgets["default/api"] = budget_of("api", allowed=1)
+    scene.evictor.answers = [NO, NO]
+
+    async with scene.running(exactly()):
+        await scene.run()
+
+    assert scene.evictor.evicted == ["api-2", "web-1"]
+
+
+@pytest.mark.parametrize(
+    "reason", ["a window has opened", "the button was pressed", "the policy was deleted"]
+)
+async def test_what_stops_moves_ends_a_run_that_has_begun(reason):
+    """The next candidate is not sent, and no other one is tried."""
+    scene = a_scene(api=5)
+    now = datetime.fromtimestamp(scene.clock.now(), UTC)
+    opening = now + timedelta(minutes=1)
+    freeze = {
+        "name": "freeze",
+        "evictions": 1,
+        "schedule": f"{opening.minute} {opening.hour} * * *",
+        "duration": "1h",
+    }
+
+    def stop(_):
+        if reason == "a window has opened":
+            scene.clock.time += 120
+        elif reason == "the button was pressed":
+            document = {"metadata": {"name": "plimsoll", "annotations": {restraining.STOP: "true"}}}
+            scene.cache.cluster.objects.namespaces["plimsoll"] = convert(Namespace, document)
+        else:
+            scene.rebalancers.configure([])
+
+    scene.evictor.when_done = stop
+    async with scene.running(exactly(limits={"budgets": [freeze]})):
+        await scene.run()
+
+    assert scene.evictor.evicted == ["api-0"]
+    assert len(scene.records.documents) <= 2
+
+
+async def test_a_record_that_cannot_be_written_means_no_eviction():
+    """The next candidate is tried, and it cannot be recorded either."""
+    scene = a_scene(api=2)
+    scene.records.answer = Answer(Verdict.REFUSED, "evictions.plimsoll.dev is forbidden")
+
+    async with scene.running(exactly()):
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    (refused,) = counts(scene)["refused"]
+    assert (refused["reason"], refused["count"]) == ("NotRecorded", 3)
+
+
+async def test_a_run_that_is_refused_again_and_again_ends():
+    """A server that forbids every eviction is not asked for all pods of the cluster."""
+    scene = a_scene(api=REFUSALS_IN_A_ROW + 5)
+    scene.evictor.answers = [Answer(Verdict.REFUSED, "forbidden")] * (REFUSALS_IN_A_ROW + 5)
+
+    async with scene.running(exactly()):
+        await scene.run()
+
+    assert len(scene.records.documents) == REFUSALS_IN_A_ROW
+    assert {each["reason"] for each in counts(scene)["refused"]} == {"EvictionFailed", "TooManyRefusals"}
+
+
+async def test_a_pod_that_left_since_the_run_began_is_not_sent():
+    """The plan's snapshot has it; it is asked again of the present cluster, and the next candidate goes."""
+    scene = a_scene(api=2)
+    scene.evictor.when_done = lambda pod: scene.gone(pod_of("api", 1)) if pod.name == "api-0" else None
+
+    async with scene.running(exactly()):
+        await scene.run()
+
+    assert scene.evictor.evicted == ["api-0", "web-1"]
+    assert phases(scene)["api-1"] == ["Planned", "Cancelled"]
+
+
+@pytest.mark.parametrize("mode", ["DryRun", "Approve"])
+async def test_where_nobody_answers_every_eviction_counts_as_accepted(mode):
+    """As in descheduler's dry run: the first candidate takes the only place, whatever its budget says."""
+    scene = a_scene(api=1)
+    scene.cache.cluster.objects.budgets["default/api"] = budget_of("api")
+
+    async with scene.running(exactly(mode=mode, limits={"total": 1})):
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert phases(scene) == {"api-0": ["Predicted" if mode == "DryRun" else "Planned"]}
+
+
+async def test_evictions_by_request_count_when_they_are_asked_for():
+    """The pods stay until their responders act; the next run neither asks them again nor forgets them."""
+    scene = a_scene(api=2)
+
+    async with scene.running(exactly(evictBy="EvictionRequest", limits={"total": 2})):
+        await scene.run()
+        first = sorted(request.pod_uid for request in scene.requester.requests.values())
+        await scene.run()
+
+    assert first == ["uid-default-api-0", "uid-default-api-1"]
+    assert sorted(request.pod_uid for request in scene.requester.requests.values()) == first
+    assert scene.evictor.evicted == []
+
+
+async def test_an_eviction_that_is_not_answered_holds_up_its_own_run_only():
+    """Asked again after half a second: the candidate after it waits, as in descheduler."""
+    scene = a_scene(api=1)
+    scene.evictor.answers = [Answer(Verdict.UNKNOWN, "no answer")]
+
+    async with scene.running(exactly()):
+        run = asyncio.create_task(scene.run())
+        await settled()
+        before = list(scene.evictor.evicted)
+        await scene.clock.advance(1)
+        await run
+
+    assert before == []
+    assert scene.evictor.evicted == ["api-0", "web-1"]
+
+
+async def test_an_ended_pod_whose_eviction_fails_stays():
+    """It holds no place, which does not mean that an eviction without an answer was taken."""
+    scene = a_scene()
+    dead = a_pod(
+        "dead",
+        owner="ReplicaSet/api",
+        node="bad",
+        status={"phase": "Failed", "reason": "Evicted"},
+        metadata={"creationTimestamp": "2025-12-31T00:00:00Z"},
+    )
+    scene.tell(PodAdded(dead), PodAdded(pod_of("api", 9, "good")))
+    scene.evictor.answers = [Answer(Verdict.UNKNOWN, "internal error")] * 4
+
+    async with scene.running(exactly(strategies=[{"name": "RemoveFailedPods"}])):
+        run = asyncio.create_task(scene.run())
+        await scene.clock.advance(20)
+        await run
+
+    assert phases(scene) == {"dead": ["Planned", "Evicting", "Failed"]}
+    assert counts(scene)["evicted"] == 0
