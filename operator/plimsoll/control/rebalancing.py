@@ -70,6 +70,7 @@ class Rebalancers:
         keeper: The records.
         approvals: What people say of proposals.
         forecast: The default profile, for pods of schedulers that are not ours.
+        upstream: Carries out runs of planner Upstream that evict.
         adopt: Takes over records that earlier processes left and that are no moves, such as of victims.
     """
 
@@ -179,7 +180,7 @@ class Rebalancers:
             clock=clock,
             observer=observer,
         )
-        self._upstream = UpstreamEnforcement(
+        self.upstream = UpstreamEnforcement(
             policies=self._policies,
             asked_for=self._asked_for,
             keeper=keeper,
@@ -378,7 +379,7 @@ class Rebalancers:
             if is_live:
                 self._reports.begin(totals)
                 run = upstream_run(rebalancing, fork, circumstances)
-                await self._upstream.carry_out(totals, run, memory, restraining.PLANNING_S)
+                await self.upstream.carry_out(totals, run, memory, restraining.PLANNING_S)
             else:
                 async with asyncio.timeout(restraining.PLANNING_S):
                     totals.plan = await self._computer.compute(

@@ -1,7 +1,8 @@
 """Recorded decisions of descheduler: cases read from files, and decided again by the Upstream planner.
 
-Each case is carried out by the operator's own parts (:mod:`plimsoll.testing.recorded_server`). Recordings of a
-dry run are planned as well, as a policy in mode ``DryRun`` is.
+Each case is carried out by the operator's own parts (:mod:`plimsoll.testing.recorded_server`); where a
+SchedulingPolicy can say the same, by a run of that policy as well. Recordings of a dry run are also planned, as
+a policy in mode ``DryRun`` is.
 
 A recording is a folder of ``<family>.jsonl.gz``, one case a line: Kubernetes objects, a DeschedulerPolicy
 (``descheduler/v1alpha2``), a clock, and ``expected``, what one cycle of descheduler did. The comparison is
@@ -40,7 +41,8 @@ from plimsoll.model.storage import PersistentVolumeClaim
 from plimsoll.model.workload import Namespace, PodDisruptionBudget, PriorityClass
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.strategies.default_evictor import SYSTEM_CRITICAL_PRIORITY, DefaultEvictor
-from plimsoll.testing.recorded_server import RecordedServer
+from plimsoll.testing.recorded_policies import policy_of
+from plimsoll.testing.recorded_server import Evicted, RecordedServer
 
 STRATEGIES = StrategyRegistry(IN_TREE)
 EVICTOR_CLASSES = EvictorRegistry(EVICTORS)
@@ -61,11 +63,13 @@ class Decided:
     Attributes:
         outcome: Of the cycle.
         rehearsed: Of the same cycle as a dry run, where the recording is of one.
+        by_policy: What a policy of ours evicts, in order, where one can say the same.
         error: Why the policy is refused.
     """
 
     outcome: UpstreamOutcome
     rehearsed: UpstreamOutcome | None = None
+    by_policy: list[Evicted] | None = None
     error: str = ""
 
 
@@ -89,30 +93,40 @@ def decide(case: Mapping[str, Any]) -> Decided:
         else:
             cluster.place(info, pod.node_name)
     try:
-        policy, asked = read_policy(case["policy"], cluster)
+        given, policy = read_policy(case["policy"], cluster)
     except ConfigurationError as exc:
         return Decided(UpstreamOutcome(), error=str(exc))
     now = datetime.fromisoformat(case["now"])
-    circumstances = Circumstances(now, unplaced, measurements=_measurements(case, asked))
+    circumstances = Circumstances(now, unplaced, measurements=_measurements(case, given.sources))
     terminates = case.get("evictionMode") == "terminate"
     refusing = case.get("evictionErrors") or {}
-    rehearsed = None
+    evictors = [each for profile in policy.profiles for each in profile.evictors]
+    evictor = evictors[0] if evictors else EVICTOR_CLASSES.build("DefaultEvictor", None, "policy")
+
+    def server() -> RecordedServer:
+        return RecordedServer(
+            cluster, unplaced, now, evictor=evictor, refusing=refusing, terminates=terminates
+        )
+
+    rehearsed = by_policy = None
     if not terminates and not refusing:
         rehearsal = _run(policy, cluster, circumstances)
         rehearsal.rehearse()
         rehearsed = rehearsal.outcome
+    ours = policy_of(given)
+    if ours is not None:
+        by_policy = server().rebalance(ours)
     run = _run(policy, cluster, circumstances)
-    RecordedServer(cluster, unplaced, now, refusing=refusing, terminates=terminates).carry_out(run)
-    return Decided(run.outcome, rehearsed)
+    server().carry_out(run)
+    return Decided(run.outcome, rehearsed, by_policy)
 
 
 def _run(policy: UpstreamPolicy, cluster: Cluster, circumstances: Circumstances) -> UpstreamRun:
-    """A run on a copy of the cluster, which is changed meanwhile; nobody's scheduler forecasts the targets."""
-    fork = cluster.fork()
-    return UpstreamRun(policy, Forecast(Rebalancing((), (), {}), fork), fork, circumstances)
+    """A run in which nobody's scheduler forecasts the targets."""
+    return UpstreamRun(policy, Forecast(Rebalancing((), (), {}), cluster), cluster, circumstances)
 
 
-def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[UpstreamPolicy, frozenset[str]]:
+def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[DeschedulerPolicy, UpstreamPolicy]:
     """Build what a policy asks for.
 
     Args:
@@ -120,7 +134,7 @@ def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[Upstream
         cluster: To look up priority classes in.
 
     Returns:
-        The policy, and the sources of actual usage that it configures.
+        The policy as written, and in plain values.
 
     Raises:
         ConfigurationError: The policy is refused.
@@ -145,7 +159,7 @@ def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[Upstream
         _profile(profile, f"profiles[{position}]", cluster)
         for position, profile in enumerate(policy.profiles)
     )
-    return UpstreamPolicy(profiles, nodes, limits), policy.sources
+    return policy, UpstreamPolicy(profiles, nodes, limits)
 
 
 ZEROES: Mapping[str, Any] = {"int_type": 0, "float_type": 0, "model_type": {}, "extra_forbidden": {}}

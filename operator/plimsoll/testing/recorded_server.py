@@ -1,56 +1,65 @@
-"""The cluster of a recording, in which a run of planner Upstream evicts through production's own parts.
+"""The cluster of a recording, in which the operator's own parts rebalance.
 
 Records, retries, the question whether the pod still stands, and the way from the server's answer to the
-next decision are those of the operator; only the API server is played, as the recording says it behaves.
+next decision are the operator's; only the API server is played, as the recording says that it behaves.
 """
 
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
 from plimsoll.adapters.answering import answer_of
 from plimsoll.adapters.errors import error_of
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.control.approving import Approvals
-from plimsoll.control.displacing import Displacements
-from plimsoll.control.holding import Holds
 from plimsoll.control.keeping import RecordKeeper
-from plimsoll.control.moving import Mover
-from plimsoll.control.offering import Offer
 from plimsoll.control.ports import Answer, Verdict
+from plimsoll.control.rebalancing import Rebalancers
 from plimsoll.control.reporting import RunTotals
-from plimsoll.control.requesting import Requests
-from plimsoll.control.restraining import PLANNING_S, StopButton
-from plimsoll.control.sending import MoveSender
-from plimsoll.control.surging import Surges
-from plimsoll.control.upstream_enforcement import UpstreamEnforcement
-from plimsoll.control.verifying import Outcome, Verification
+from plimsoll.control.restraining import PLANNING_S
 from plimsoll.engine.cycle import Nominations
 from plimsoll.engine.memory import Memory
-from plimsoll.engine.moves import EvictionPlan, Rebalancing
+from plimsoll.engine.moves import EvictionPlan
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.upstream_plan import UpstreamRun
-from plimsoll.framework import Cluster, Pod, PodInfo
+from plimsoll.framework import Cluster, Pod, PodInfo, Registry
 from plimsoll.framework.observer import Observer
-from plimsoll.framework.strategy_context import Planner
+from plimsoll.framework.strategy import Evictor
+from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.event import PodAdded, PodDeleted, PodUpdated
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.state.cache import Cache
+from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.testing.fakes import (
     FakeClock,
     FakeEvictionRequester,
+    FakeMeter,
+    FakeNodeCloser,
+    FakePolicyStatuses,
     FakeRecorder,
     FakeRecords,
     FakeRollouts,
     InlineComputer,
 )
 
+Evicted = tuple[str, str, str, str]
+"""Strategy, node, namespace and name of a pod whose eviction was accepted."""
+
+#: Carries out runs that no SchedulingPolicy describes.
 POLICY = SchedulingPolicy.model_validate(
     {
         "metadata": {"name": "recorded"},
-        "spec": {"rebalancing": {"mode": "Enforce", "planner": "Upstream", "strategies": []}},
+        "spec": {"rebalancing": {"mode": "Enforce", "planner": "Upstream", "limits": {"total": "100%"}}},
     }
+)
+
+PROFILE = build_profile(
+    ProfileConfig("default-scheduler"),
+    Registry(IN_TREE),
+    [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()],
 )
 
 
@@ -62,13 +71,26 @@ class ImpatientClock(FakeClock):
         self.time += seconds
 
 
+class RecordedEvictors(EvictorRegistry):
+    """Gives every policy the recording's evictor: ours does not take all of descheduler's arguments."""
+
+    def __init__(self, evictor: Evictor) -> None:
+        super().__init__()
+        self._evictor = evictor
+
+    def build(self, name: str, args: Mapping[str, Any] | None, path: str) -> Evictor:  # noqa: ARG002 - the registry's signature
+        """The recording's."""
+        return self._evictor
+
+
 class RecordedServer:
     """Takes evictions as a recording says, and shows at once what became of the pods.
 
     Args:
-        cluster: The placed pods; it is changed.
+        cluster: The placed pods; it is only read.
         unplaced: All other pods.
         now: The time.
+        evictor: Protects pods.
         refusing: HTTP status by pod key, of evictions that are refused.
         terminates: Whether an evicted pod stays, with a deletion timestamp, instead of being gone.
     """
@@ -79,81 +101,53 @@ class RecordedServer:
         unplaced: Iterable[PodInfo],
         now: datetime,
         *,
+        evictor: Evictor,
         refusing: Mapping[str, int],
         terminates: bool,
     ) -> None:
-        self._cache = Cache(cluster)
+        self._cache = Cache(cluster.fork())
         self._now = now
         self._refusing = refusing
         self._terminates = terminates
         self._clock = ImpatientClock(now.timestamp())
-        self.records = FakeRecords()
-        keeper = RecordKeeper(self.records, self._clock, Observer())
-        nominations = Nominations()
-        holds = Holds(self._cache, nominations)
-        outcomes: list[Outcome] = []
-        verification = Verification(outcomes.append, holds.hand_over)
-        recorder, observer = FakeRecorder(), Observer()
-        policies = {POLICY.metadata.name: POLICY}
-        requester = FakeEvictionRequester()
-        sender = MoveSender(
+        self._keeper = RecordKeeper(FakeRecords(), self._clock, Observer())
+        self._accepted: list[str] = []
+        self._rebalancers = Rebalancers(
             cache=self._cache,
-            keeper=keeper,
-            verification=verification,
-            holds=holds,
+            nominations=Nominations(),
+            strategies=StrategyRegistry(STRATEGIES),
+            evictors=RecordedEvictors(evictor),
+            forecast=PROFILE,
+            keeper=self._keeper,
             evictor=self,
-            recorder=recorder,
-            clock=self._clock,
-            passed_on=outcomes.append,
-        )
-        requests = Requests(
-            policies=policies,
-            sender=sender,
-            requester=requester,
-            offer=Offer(policies, requester, self._clock, observer),
-            approvals=Approvals(keeper),
-            stop=StopButton(cluster.objects, ""),
-            keeper=keeper,
-            cache=self._cache,
-            clock=self._clock,
-            observer=observer,
-        )
-        surges = Surges(
-            cache=self._cache,
-            keeper=keeper,
-            holds=holds,
+            requester=FakeEvictionRequester(),
+            closer=FakeNodeCloser(),
             rollouts=FakeRollouts(),
-            recorder=recorder,
+            recorder=FakeRecorder(),
+            statuses=FakePolicyStatuses(),
+            meter=FakeMeter(),
             clock=self._clock,
-            ended=outcomes.append,
-        )
-        self._mover = Mover(
-            cache=self._cache,
-            keeper=keeper,
-            verification=verification,
-            holds=holds,
-            sender=requests,
-            surges=surges,
-            clock=self._clock,
-            nominations=nominations,
+            computer=InlineComputer(),
+            observer=Observer(),
         )
         for pod in unplaced:
-            self._mover.observe(PodAdded(pod.pod))
-        self._enforcement = UpstreamEnforcement(
-            policies=policies,
-            asked_for=lambda _: Rebalancing((), (), {}, planner=Planner.UPSTREAM),
-            keeper=keeper,
-            mover=self._mover,
-            displacements=Displacements(cluster, lambda: (), lambda _: False, self._clock),
-            objects=cluster.objects,
-            computer=InlineComputer(),
-            clock=self._clock,
-        )
+            self._rebalancers.observe(PodAdded(pod.pod))
 
     def carry_out(self, run: UpstreamRun) -> None:
         """Carry out a run to its end."""
+        self._rebalancers.configure([POLICY])
         totals = RunTotals(POLICY, self._clock.now(), EvictionPlan((), ()), "recorded")
-        asyncio.run(self._enforcement.carry_out(totals, run, Memory(), PLANNING_S))
+        asyncio.run(self._rebalancers.upstream.carry_out(totals, run, Memory(), PLANNING_S))
+
+    def rebalance(self, policy: SchedulingPolicy) -> list[Evicted]:
+        """Run a policy once; what was evicted, in order."""
+        self._rebalancers.configure([policy])
+        asyncio.run(self._rebalancers.rebalance(policy.metadata.name))
+        specs = {record.spec.pod.uid: record.spec for record in self._keeper.known.values()}
+        return [
+            (specs[uid].strategy, specs[uid].from_node, specs[uid].pod.namespace, specs[uid].pod.name)
+            for uid in self._accepted
+        ]
 
     async def evict(self, pod: Pod) -> Answer:
         """Take an eviction, or refuse it."""
@@ -161,16 +155,14 @@ class RecordedServer:
         if status is not None:
             answer = answer_of(error_of(f"POST {pod.name}/eviction", status, {"message": f"HTTP {status}"}))
             return replace(answer, verdict=Verdict.BLOCKED) if status == 429 else answer
-        info = self._cache.info(self._marked(pod)) if self._terminates else None
-        node = self._cache.cluster.row_of_pod(pod.uid)
-        if node is None:
-            self._mover.observe(PodDeleted(pod) if info is None else PodUpdated(pod, info.pod))
-        elif info is None:
-            self._cache.cluster.displace(pod.uid)
-        else:
-            self._cache.cluster.place(info, self._cache.cluster.nodes[node].name)
-        return Answer(Verdict.DONE)
-
-    def _marked(self, pod: Pod) -> Pod:
+        self._accepted.append(pod.uid)
         metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=self._now)
-        return msgspec.structs.replace(pod, metadata=metadata)
+        ending = msgspec.structs.replace(pod, metadata=metadata)
+        row = self._cache.cluster.row_of_pod(pod.uid)
+        if row is None:
+            self._rebalancers.observe(PodUpdated(pod, ending) if self._terminates else PodDeleted(pod))
+        elif self._terminates:
+            self._cache.set_placed(self._cache.info(ending), self._cache.cluster.nodes[row].name)
+        else:
+            self._cache.remove_pod(pod.uid)
+        return Answer(Verdict.DONE)
