@@ -89,6 +89,7 @@ class UpstreamEnforcement:
         try:
             move = await self._decided(run.begin, evictions)
             while move is not None:
+                totals.plan = run.plan  # for a status that is written meanwhile
                 answer = await self._evict(move, evictions, memory)
                 move = await self._decided(partial(run.answer, answer), evictions)
         finally:

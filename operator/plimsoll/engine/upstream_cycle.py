@@ -17,7 +17,7 @@ from functools import cached_property
 import msgspec
 
 from plimsoll.engine.limits import NO_CEILING, LimitLevel, Limits, Tally
-from plimsoll.engine.moves import Circumstances, workload_of
+from plimsoll.engine.moves import Circumstances, Refused, workload_of
 from plimsoll.engine.populations import Populations
 from plimsoll.engine.strategy_run import proposals
 from plimsoll.framework import Cluster, PluginError, PodInfo
@@ -103,16 +103,6 @@ class UpstreamEviction:
 
 
 @dataclass(frozen=True, slots=True)
-class UpstreamRefusal:
-    """A pod that a strategy wanted to evict and that stays; descheduler only logs it."""
-
-    pod: PodInfo
-    strategy: str
-    wanted: str
-    refusal: Refusal
-
-
-@dataclass(frozen=True, slots=True)
 class StrategyFailure:
     """A strategy that ended with an error."""
 
@@ -130,14 +120,14 @@ class UpstreamOutcome:
         classes: What utilisation strategies found, one entry for each run, with the strategy's name.
         remarks: What strategies say of the run as a whole, with their names.
         failures: Strategies that ended with an error.
-        refused: Pods that evictors protect or that limits keep.
+        refused: Pods that evictors protect, that limits keep, or whose eviction was refused.
     """
 
     evictions: list[UpstreamEviction] = field(default_factory=list)
     classes: list[tuple[str, NodeClasses]] = field(default_factory=list)
     remarks: list[tuple[str, str]] = field(default_factory=list)
     failures: list[StrategyFailure] = field(default_factory=list)
-    refused: list[UpstreamRefusal] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
 
 
 def dry_run(policy: UpstreamPolicy, cluster: Cluster, circumstances: Circumstances) -> UpstreamOutcome:
@@ -227,7 +217,7 @@ class UpstreamCycle:
         self.outcome.remarks += [(strategy.name, said) for said in context.remarks]
         context.remarks.clear()
         self.outcome.refused += [
-            UpstreamRefusal(each.pod, strategy.name, each.wanted, each.refusal) for each in context.protected
+            Refused(each.pod, strategy.name, each.wanted, each.refusal) for each in context.protected
         ]
         context.protected.clear()
 
@@ -269,7 +259,7 @@ class UpstreamCycle:
         return Verdict.ACCEPTED
 
     def _refuse(self, candidate: Candidate, strategy: str, refusal: Refusal) -> None:
-        self.outcome.refused.append(UpstreamRefusal(candidate.pod, strategy, candidate.reason, refusal))
+        self.outcome.refused.append(Refused(candidate.pod, strategy, candidate.reason, refusal))
 
     def _apply(self, pod: PodInfo, result: EvictionResult) -> None:
         """Show on the fork what became of the pod."""

@@ -16,7 +16,6 @@ from plimsoll.engine.moves import (
     EvictionPlan,
     Move,
     Rebalancing,
-    Refused,
     replacement_of,
     workload_of,
 )
@@ -66,7 +65,7 @@ class UpstreamRun:
         outcome = self._cycle.outcome
         return EvictionPlan(
             tuple(self._made),
-            tuple(Refused(each.pod, each.strategy, each.wanted, each.refusal) for each in outcome.refused),
+            tuple(outcome.refused),
             tuple(failure.error for failure in outcome.failures),
             tuple(outcome.classes),
             tuple(outcome.remarks),

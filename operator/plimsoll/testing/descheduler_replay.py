@@ -48,11 +48,16 @@ def replay(folder: Path, family: str | None = None) -> tuple[int, list[str], Cou
 
 def differences(case: Mapping[str, Any]) -> Iterator[str]:
     """How the outcome of a case differs from the recorded one, a sentence each; none when it agrees."""
-    expected = case["expected"]
-    recorded_error = expected["error"]
+    recorded_error = case["expected"]["error"]
     if recorded_error is not None and recorded_error["stage"] == "panic":
         return  # upstream crashed here: there is nothing to agree with
-    decided = decide(case)
+    yield from compared(case, decide(case))
+
+
+def compared(case: Mapping[str, Any], decided: Decided) -> Iterator[str]:
+    """How what came of a case differs from what was recorded."""
+    expected = case["expected"]
+    recorded_error = expected["error"]
     if bool(recorded_error) != bool(decided.error):
         wanted = recorded_error and recorded_error["message"]
         yield f"policy error: expected {wanted!r}, got {decided.error!r}"

@@ -25,7 +25,7 @@ from plimsoll.engine.memory import Memory
 from plimsoll.engine.moves import EvictionPlan
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.upstream_plan import UpstreamRun
-from plimsoll.framework import Cluster, Pod, PodInfo, Registry
+from plimsoll.framework import Cluster, ConfigurationError, Pod, PodInfo, Registry
 from plimsoll.framework.observer import Observer
 from plimsoll.framework.strategy import Evictor
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
@@ -139,8 +139,12 @@ class RecordedServer:
         totals = RunTotals(POLICY, self._clock.now(), EvictionPlan((), ()), "recorded")
         asyncio.run(self._rebalancers.upstream.carry_out(totals, run, Memory(), PLANNING_S))
 
-    def rebalance(self, policy: SchedulingPolicy) -> list[Evicted]:
-        """Run a policy once; what was evicted, in order."""
+    def rebalance(self, policy: SchedulingPolicy) -> list[Evicted] | None:
+        """Run a policy once; what was evicted, in order, None when ours does not take its arguments."""
+        try:
+            self._rebalancers.check(policy)
+        except ConfigurationError:
+            return None
         self._rebalancers.configure([policy])
         asyncio.run(self._rebalancers.rebalance(policy.metadata.name))
         specs = {record.spec.pod.uid: record.spec for record in self._keeper.known.values()}
