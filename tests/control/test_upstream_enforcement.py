@@ -1,6 +1,8 @@
 """Planner Upstream in mode Enforce: each eviction is answered before the next one is decided."""
 
 import asyncio
+import random
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -16,12 +18,18 @@ from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import settled
 
 NO = Answer(Verdict.BLOCKED, "it would violate the budget", "default/api")
+ANSWERS = [
+    Answer(Verdict.DONE),
+    Answer(Verdict.BLOCKED, "it would violate a budget"),
+    Answer(Verdict.GONE, "no such pod"),
+    Answer(Verdict.REFUSED, "forbidden"),
+]
 FREE = {
     "total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%", "perMinute": "100%",
 }  # fmt: skip
 
 
-def pod_of(app, number, node="bad"):
+def pod_of(app, number, node="bad", **spec):
     return a_pod(
         f"{app}-{number}",
         owner=f"ReplicaSet/{app}",
@@ -30,6 +38,7 @@ def pod_of(app, number, node="bad"):
         labels={"app": app},
         status=status_of(node),
         metadata={"creationTimestamp": "2025-12-31T00:00:00Z"},
+        **spec,
     )
 
 
@@ -91,14 +100,7 @@ async def test_a_refused_eviction_gives_its_place_to_the_next_candidate():
     ]
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        Answer(Verdict.BLOCKED, "it would violate the budget"),
-        Answer(Verdict.REFUSED, "pods/eviction is forbidden"),
-        Answer(Verdict.GONE, "no such pod"),
-    ],
-)
+@pytest.mark.parametrize("answer", ANSWERS[1:])
 @pytest.mark.parametrize("limit", [{"total": 2}, {"perNode": 2}, {"perNamespace": 2}, {"perMinute": 2}])
 async def test_no_limit_is_passed_whatever_is_answered(limit, answer):
     """Every third eviction is taken; as many are accepted as the limit allows, each with a record first."""
@@ -302,3 +304,65 @@ async def test_an_ended_pod_whose_eviction_fails_stays():
 
     assert phases(scene) == {"dead": ["Planned", "Evicting", "Failed"]}
     assert counts(scene)["evicted"] == 0
+
+
+@pytest.mark.parametrize("seed", range(60))
+async def test_whatever_is_answered_no_limit_is_passed_and_nothing_goes_unrecorded(seed):
+    """Random pods, limits and answers; what is refused makes room for as many others as may go."""
+    dice = random.Random(seed)
+    scene = a_scene(**{f"app{n}": dice.randrange(1, 6) for n in range(dice.randrange(1, 6))})
+    limits = {
+        name: dice.choice([0, 1, 2, 3, 5, "100%"])
+        for name in ("total", "perNode", "perNamespace", "perWorkload", "perMinute")
+    }
+    taken, unrecorded = [], []
+
+    def answered(pod):
+        if phases(scene).get(pod.name, [""])[-1] != "Evicting":
+            unrecorded.append(pod.name)
+        taken.append(pod)
+        if dice.random() < 0.5:
+            scene.gone(pod)
+        else:
+            scene.leaving(pod)
+
+    scene.evictor.when_done = answered
+    scene.evictor.answers = [dice.choice(ANSWERS) for _ in range(100)]
+    candidates = [pod for pod in scene.cache.cluster.pods.values() if pod.pod.node_name == "bad"]
+
+    async with scene.running(exactly(limits=limits)):
+        await scene.run()
+
+    workloads = Counter(pod.metadata.owner_references[0].uid for pod in taken)
+    most = {name: 99 if limit == "100%" else limit for name, limit in limits.items()}
+    ceiling = min(most[name] for name in ("total", "perNode", "perNamespace", "perMinute"))
+    assert unrecorded == []
+    assert len({pod.uid for pod in taken}) == len(taken) <= ceiling
+    assert max(workloads.values(), default=0) <= most["perWorkload"]
+    tried = {name for name, story in phases(scene).items() if "Evicting" in story}
+    if len(taken) < ceiling:
+        left = [pod for pod in candidates if pod.name not in tried]
+        assert all(workloads[pod.pod.metadata.owner_references[0].uid] == most["perWorkload"] for pod in left)
+
+
+@pytest.mark.parametrize(
+    ("told", "grace", "evicted"),
+    [
+        pytest.param("nothing", None, ["api-0", "api-1"], id="the-watch-is-behind"),
+        pytest.param("nothing", 0, ["api-0"], id="without-a-grace-period"),
+        pytest.param("leaving", None, ["api-0", "api-1"], id="terminating"),
+        pytest.param("gone", None, ["api-0"], id="gone"),
+    ],
+)
+async def test_an_evicted_pod_is_seen_as_the_server_has_it(told, grace, evicted):
+    """Descheduler counts terminating pods among the replicas that an owner must keep, and not those gone."""
+    scene = Scene()
+    spec = {} if grace is None else {"terminationGracePeriodSeconds": grace}
+    scene.tell(*(PodAdded(pod_of("api", number, **spec)) for number in range(2)))
+    if told != "nothing":
+        scene.evictor.when_done = getattr(scene, told)
+
+    async with scene.running(exactly(evictor={"minReplicas": 2}, limits={"total": 2})):
+        await scene.run()
+
+    assert [name for name in scene.evictor.evicted if name.startswith("api")] == evicted

@@ -273,7 +273,7 @@ async def test_a_budget_is_never_violated_on_the_way(scene: Scene) -> None:
 async def test_with_descheduler_s_decisions_a_refused_eviction_gives_its_place_to_the_next(
     scene: Scene, total: int
 ) -> None:
-    """The budget of the first two pods says no; the next candidates go in the same run, and no more than may."""
+    """The budget of the first two pods says no; the next candidates go in the same run, within the limit."""
     old = await scene.node("old")
     await scene.scheduling()
     for name in ("api", "web"):
@@ -296,7 +296,8 @@ async def test_with_descheduler_s_decisions_a_refused_eviction_gives_its_place_t
     refused = {each["reason"]: each for each in counts["refused"]}
     assert "strict" in refused["PodDisruptionBudget"]["message"]
     assert refused["PodDisruptionBudget"]["count"] == 2
-    stories = Counter((record["spec"]["owner"]["name"].split("-")[0], *story_of(record)) for record in records)
+    owners = [record["spec"]["owner"]["name"].partition("-")[0] for record in records]
+    stories = Counter((owner, *story_of(record)) for owner, record in zip(owners, records, strict=True))
     assert stories == {("api", "Planned", "Evicting", "Blocked"): 1, ("web", *STORY): total}
     assert {pod["metadata"]["uid"] for pod in await scene.pods(app="api")} == guarded
 

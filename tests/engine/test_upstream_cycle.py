@@ -42,12 +42,16 @@ def always(answer):
     return lambda _: answer
 
 
-def refusing(*names, answer=EvictionAnswer(EvictionResult.REFUSED, NO)):
+DRY_RUNS = always(DRY_RUN)
+
+
+def refusing(*names):
     """The server refuses these pods."""
-    return lambda eviction: answer if eviction.pod.name in names else TERMINATING
+    refused = EvictionAnswer(EvictionResult.REFUSED, NO)
+    return lambda eviction: refused if eviction.pod.name in names else TERMINATING
 
 
-def run(*strategies, pods=None, nodes=NODES, limits=None, selector="", server=always(DRY_RUN), **around):
+def run(*strategies, pods=None, nodes=NODES, limits=None, selector="", server=DRY_RUNS, **around):
     """One cycle whose evictions the server answers one by one."""
     cluster = a_cluster(nodes, three_pods() if pods is None else pods)
     policy = UpstreamPolicy(

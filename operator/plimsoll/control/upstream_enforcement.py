@@ -1,16 +1,17 @@
 """Runs of planner Upstream that evict: the API server answers each eviction before the next one is decided.
 
-The run goes by the cluster as it was when the run began, and by what became of its own evictions. A pod whose
-eviction was accepted is shown as the watch shows it after the answer; while the watch is behind, as the API
-server must have it: terminating, or gone where nothing has to be waited for. A refused eviction uses no limit,
-and the next candidate is tried (docs/adr/0022).
+A run goes by the cluster as it was at its beginning, and by what became of its own evictions. A pod whose
+eviction was accepted is seen as the watch shows it after the answer. While the watch is behind, it is seen as
+the API server must have it: terminating, or gone where nothing has to be waited for. A refused eviction uses
+no limit, and the next candidate is tried (docs/adr/0022).
 
-Every eviction is on record before it is sent, asked again of the present cluster, and kept within budgets that
-have opened since, like a move of any planner.
+As for every planner, an eviction is on record before it is sent, the pod is asked for in the present cluster,
+and budgets that have opened since the run began hold.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -163,7 +164,7 @@ class UpstreamEnforcement:
         return Refusal(reason, status.message or reason)
 
     def _known_refusal(self, move: Move, evictions: "_Evictions") -> Refusal | None:
-        """Why the API server would refuse: a budget that has refused in this run, and that still allows none."""
+        """Why a PodDisruptionBudget that has refused in this run would refuse again, None when it may not."""
         if not evictions.budgets:
             return None
         ledger = BudgetLedger(self._objects.budgets.values())
@@ -172,13 +173,22 @@ class UpstreamEnforcement:
         return None if refusal is None else Refusal(DISRUPTION_BUDGET, refusal.message)
 
 
+@dataclass(slots=True)
 class _Evictions:
-    """What a run has evicted so far, who refused, and the seconds that are left for its decisions."""
+    """What a run has evicted so far.
 
-    def __init__(self, totals: RunTotals, left_s: float) -> None:
-        self.totals = totals
-        self.left_s = left_s
-        self.accepted: set[str] = set()  #: uids of pods
-        self.refused: dict[str, Refusal] = {}  #: by uid of the pod; descheduler would ask again
-        self.budgets: set[str] = set()  #: keys of PodDisruptionBudgets that refused
-        self.refused_in_a_row = 0
+    Attributes:
+        totals: Of the run.
+        left_s: Seconds that its further decisions may take.
+        accepted: Uids of pods whose eviction was accepted.
+        refused: Why pods stay whose eviction was refused, by uid; they are not asked for again in the run.
+        budgets: Keys of PodDisruptionBudgets that have refused.
+        refused_in_a_row: Refusals since the last eviction that was accepted.
+    """
+
+    totals: RunTotals
+    left_s: float
+    accepted: set[str] = field(default_factory=set)
+    refused: dict[str, Refusal] = field(default_factory=dict)
+    budgets: set[str] = field(default_factory=set)
+    refused_in_a_row: int = 0

@@ -1,8 +1,8 @@
 """Recorded decisions of descheduler: cases read from files, and decided again by the Upstream planner.
 
-Each case is carried out by the operator's own parts (:mod:`plimsoll.testing.recorded_server`); where a
-SchedulingPolicy can say the same, by a run of that policy as well. Recordings of a dry run are also planned, as
-a policy in mode ``DryRun`` is.
+Each case is carried out by the operator's own parts (:mod:`plimsoll.testing.recorded_server`), and where a
+SchedulingPolicy can say the same, by a run of that policy as well. Recordings of a dry run are also planned,
+as a policy in mode ``DryRun`` plans.
 
 A recording is a folder of ``<family>.jsonl.gz``, one case a line: Kubernetes objects, a DeschedulerPolicy
 (``descheduler/v1alpha2``), a clock, and ``expected``, what one cycle of descheduler did. The comparison is

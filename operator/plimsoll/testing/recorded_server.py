@@ -5,7 +5,7 @@ next decision are the operator's; only the API server is played, as the recordin
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -98,7 +98,7 @@ class RecordedServer:
     def __init__(
         self,
         cluster: Cluster,
-        unplaced: Iterable[PodInfo],
+        unplaced: Sequence[PodInfo],
         now: datetime,
         *,
         evictor: Evictor,
@@ -130,6 +130,8 @@ class RecordedServer:
             computer=InlineComputer(),
             observer=Observer(),
         )
+        pods = [*cluster.pods.values(), *unplaced]
+        self._rebalancers.profiles = {pod.pod.spec.scheduler_name: PROFILE for pod in pods}
         for pod in unplaced:
             self._rebalancers.observe(PodAdded(pod.pod))
 
