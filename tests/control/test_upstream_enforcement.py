@@ -29,15 +29,18 @@ FREE = {
 }  # fmt: skip
 
 
-def pod_of(app, number, node="bad", **spec):
+LONG_AGO = "1970-01-01T00:00:00Z"
+
+
+def pod_of(app, number, node="bad", created="2025-12-31T00:00:00Z", **spec):
     return a_pod(
         f"{app}-{number}",
         owner=f"ReplicaSet/{app}",
         cpu="100m",
         node=node,
-        labels={"app": app},
+        labels={"app": app, "number": str(number)},
         status=status_of(node),
-        metadata={"creationTimestamp": "2025-12-31T00:00:00Z"},
+        metadata={"creationTimestamp": created},
         **spec,
     )
 
@@ -355,14 +358,21 @@ async def test_whatever_is_answered_no_limit_is_passed_and_nothing_goes_unrecord
     ],
 )
 async def test_an_evicted_pod_is_seen_as_the_server_has_it(told, grace, evicted):
-    """Descheduler counts terminating pods among the replicas that an owner must keep, and not those gone."""
+    """The second strategy counts terminating pods among those that an owner must keep, and not pods gone."""
     scene = Scene()
     spec = {} if grace is None else {"terminationGracePeriodSeconds": grace}
-    scene.tell(*(PodAdded(pod_of("api", number, **spec)) for number in range(2)))
+    scene.tell(*(PodAdded(pod_of("api", number, created=LONG_AGO, **spec)) for number in range(2)))
     if told != "nothing":
         scene.evictor.when_done = getattr(scene, told)
+    strategies = [
+        {
+            "name": "RemovePodsViolatingNodeTaints",
+            "args": {"labelSelector": {"matchLabels": {"number": "0"}}},
+        },
+        {"name": "PodLifeTime", "args": {"maxPodLifeTimeSeconds": 60}},
+    ]
 
-    async with scene.running(exactly(evictor={"minReplicas": 2}, limits={"total": 2})):
+    async with scene.running(exactly(strategies=strategies)):
         await scene.run()
 
-    assert [name for name in scene.evictor.evicted if name.startswith("api")] == evicted
+    assert scene.evictor.evicted == evicted
