@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from control.scene import POLICY, Scene, a_policy, status_of
@@ -15,7 +16,7 @@ from plimsoll.model.decoding import convert
 from plimsoll.model.event import PodAdded
 from plimsoll.model.workload import Namespace, PodDisruptionBudget
 from plimsoll.testing.builders import a_pod
-from plimsoll.testing.fakes import settled
+from plimsoll.testing.fakes import InlineComputer, settled
 
 NO = Answer(Verdict.BLOCKED, "it would violate the budget", "default/api")
 ANSWERS = [
@@ -50,7 +51,7 @@ def a_scene(**replicas):
     scene = Scene()
     for app, count in replicas.items():
         scene.tell(*(PodAdded(pod_of(app, number)) for number in range(count)))
-        scene.tell(PodAdded(pod_of(app, 9, "good")))
+        scene.tell(PodAdded(pod_of(app, 999, "good")))
     return scene
 
 
@@ -176,9 +177,10 @@ async def test_a_budget_that_allows_one_again_is_asked_again():
 
 
 @pytest.mark.parametrize(
-    "reason", ["a window has opened", "the button was pressed", "the policy was deleted"]
+    ("reason", "records"),
+    [("a window has opened", 2), ("the button was pressed", 2), ("the policy was deleted", 1)],
 )
-async def test_what_stops_moves_ends_a_run_that_has_begun(reason):
+async def test_what_stops_moves_ends_a_run_that_has_begun(reason, records):
     """The next candidate is not sent, and no other one is tried."""
     scene = a_scene(api=5)
     now = datetime.fromtimestamp(scene.clock.now(), UTC)
@@ -204,7 +206,7 @@ async def test_what_stops_moves_ends_a_run_that_has_begun(reason):
         await scene.run()
 
     assert scene.evictor.evicted == ["api-0"]
-    assert len(scene.records.documents) <= 2
+    assert len(scene.records.documents) == records
 
 
 async def test_a_record_that_cannot_be_written_means_no_eviction():
@@ -230,6 +232,113 @@ async def test_a_run_that_is_refused_again_and_again_ends():
 
     assert len(scene.records.documents) == REFUSALS_IN_A_ROW
     assert {each["reason"] for each in counts(scene)["refused"]} == {"EvictionFailed", "TooManyRefusals"}
+
+
+async def test_refusals_are_counted_anew_after_an_eviction():
+    """Not in a row: all pods are tried."""
+    scene = a_scene(api=REFUSALS_IN_A_ROW + 5)
+    forbidden = [Answer(Verdict.REFUSED, "forbidden")] * (REFUSALS_IN_A_ROW - 10)
+    scene.evictor.answers = [*forbidden, Answer(Verdict.DONE), *forbidden]
+
+    async with scene.running(exactly()):
+        await scene.run()
+
+    assert len(scene.records.documents) == REFUSALS_IN_A_ROW + 5 + len(["web-1"])
+    assert [each["reason"] for each in counts(scene)["refused"]] == ["EvictionFailed"]
+
+
+def wanted_twice(scene, *names):
+    """A policy two of whose strategies want these pods: the annotation admits terminating ones, too."""
+    annotations = {"descheduler.alpha.kubernetes.io/evict": "true"}
+    for number, name in enumerate(names):
+        pod = pod_of(name, number, created=LONG_AGO)
+        metadata = msgspec.structs.replace(pod.metadata, annotations=annotations)
+        scene.tell(PodAdded(msgspec.structs.replace(pod, metadata=metadata)))
+    old = {"name": "PodLifeTime", "args": {"maxPodLifeTimeSeconds": 60}}
+    return [{"name": "RemovePodsViolatingNodeTaints"}, old]
+
+
+async def test_a_pod_is_evicted_once_in_a_run_and_counted_as_often_as_descheduler_counts_it():
+    """The server would accept it again while it terminates, so the third place is taken."""
+    scene = Scene()
+    strategies = wanted_twice(scene, "api")
+
+    async with scene.running(exactly(strategies=strategies, limits={"total": 3})):
+        await scene.run()
+
+    assert scene.evictor.evicted == ["api-0", "web-1"]
+    assert len(scene.records.documents) == counts(scene)["planned"] == 2
+    assert counts(scene)["refused"] == []
+
+
+async def test_a_pod_that_is_gone_meanwhile_is_not_counted_again():
+    """It was terminating when the first strategy had it, and is gone when the second one wants it."""
+    scene = Scene()
+    strategies = wanted_twice(scene, "api", "app")
+    pods = list(scene.cache.cluster.pods.values())
+    api = next(pod.pod for pod in pods if pod.pod.name == "api-0")
+    scene.evictor.when_done = lambda pod: scene.gone(api) if pod.name == "app-1" else None
+
+    async with scene.running(exactly(strategies=strategies, limits={"total": 4})):
+        await scene.run()
+
+    assert scene.evictor.evicted == ["api-0", "app-1", "web-1"]
+
+
+async def test_a_pod_whose_eviction_was_refused_is_not_asked_for_twice():
+    """Both strategies are told; there is one request, one record and one reason."""
+    scene = Scene()
+    strategies = wanted_twice(scene, "api")
+    scene.evictor.answers = [Answer(Verdict.REFUSED, "forbidden")]
+
+    async with scene.running(exactly(strategies=strategies)):
+        await scene.run()
+
+    assert scene.evictor.evicted == ["web-1"]
+    assert [each["reason"] for each in counts(scene)["refused"]] == ["EvictionFailed"]
+
+
+async def test_the_status_tells_of_a_run_that_goes_on():
+    """The first replacement is ready while the second eviction waits for its answer."""
+    scene = a_scene()
+    scene.tell(PodAdded(pod_of("web", 5)))
+    scene.evictor.answers = [Answer(Verdict.DONE), Answer(Verdict.UNKNOWN, "no answer")]
+    scene.evictor.when_done = scene.gone
+
+    async with scene.running(exactly()):
+        run = asyncio.create_task(scene.run())
+        await settled()
+        scene.tell(PodAdded(pod_of("web", 7, "good", created="2026-06-01T00:00:00Z")))
+        await settled()
+        early = counts(scene)
+        await scene.clock.advance(1)
+        await run
+
+    assert (early["planned"], early["evicted"], early["verified"]) == (1, 1, 1)
+    assert (counts(scene)["planned"], counts(scene)["evicted"]) == (2, 2)
+
+
+async def test_the_time_for_planning_is_that_of_all_decisions_together():
+    """The third decision hangs with ten milliseconds left; what was evicted before stands."""
+    scene = a_scene(api=3)
+
+    class Hanging(InlineComputer):
+        steps = 0
+
+        async def compute(self, function):
+            self.steps += 1
+            if self.steps == 3:
+                await asyncio.Event().wait()
+            scene.clock.time += (restraining.PLANNING_S - 0.01) / 2
+            return function()
+
+    scene.rebalancers.upstream._computer = Hanging()
+    async with scene.running(exactly()):
+        with pytest.raises(TimeoutError):
+            await scene.rebalancers.rebalance(POLICY)
+
+    assert scene.evictor.evicted == ["api-0", "api-1"]
+    assert scene.rebalancers.troubles(POLICY).keys() == {"Hanging"}
 
 
 async def test_a_pod_that_left_since_the_run_began_is_not_sent():
@@ -297,7 +406,7 @@ async def test_an_ended_pod_whose_eviction_fails_stays():
         status={"phase": "Failed", "reason": "Evicted"},
         metadata={"creationTimestamp": "2025-12-31T00:00:00Z"},
     )
-    scene.tell(PodAdded(dead), PodAdded(pod_of("api", 9, "good")))
+    scene.tell(PodAdded(dead), PodAdded(pod_of("api", 999, "good")))
     scene.evictor.answers = [Answer(Verdict.UNKNOWN, "internal error")] * 4
 
     async with scene.running(exactly(strategies=[{"name": "RemoveFailedPods"}])):
