@@ -274,7 +274,9 @@ async def test_a_pod_is_evicted_once_in_a_run_and_counted_as_often_as_deschedule
 async def test_a_pod_that_is_gone_meanwhile_is_not_counted_again():
     """It was terminating when the first strategy had it, and is gone when the second one wants it."""
     scene = Scene()
-    strategies = wanted_twice(scene, "api", "app")
+    strategies = wanted_twice(scene, "api", "app", "zoo")
+    first = {"key": "number", "operator": "In", "values": ["0", "1"]}
+    strategies[0]["args"] = {"labelSelector": {"matchExpressions": [first]}}
     pods = list(scene.cache.cluster.pods.values())
     api = next(pod.pod for pod in pods if pod.pod.name == "api-0")
     scene.evictor.when_done = lambda pod: scene.gone(api) if pod.name == "app-1" else None
@@ -282,7 +284,7 @@ async def test_a_pod_that_is_gone_meanwhile_is_not_counted_again():
     async with scene.running(exactly(strategies=strategies, limits={"total": 4})):
         await scene.run()
 
-    assert scene.evictor.evicted == ["api-0", "app-1", "web-1"]
+    assert scene.evictor.evicted == ["api-0", "app-1", "zoo-2"]
 
 
 async def test_a_pod_whose_eviction_was_refused_is_not_asked_for_twice():

@@ -156,7 +156,7 @@ def test_a_pod_that_was_only_requested_to_leave_stays_as_it_is_and_is_counted_on
         asked.append(eviction.pod.name)
         return EvictionAnswer(EvictionResult.REQUESTED)
 
-    outcome = run(Named("q"), Looking(), limits={"total": Ceiling(count=3)}, server=server)
+    outcome = run(Named("q"), Looking(), limits={"total": Ceiling(count=4)}, server=server)
 
     assert asked == names(outcome) == ["q", "p0", "p1"]
     assert seen == [False]
