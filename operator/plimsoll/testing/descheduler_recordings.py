@@ -62,7 +62,7 @@ class Decided:
 
     Attributes:
         outcome: Of the cycle.
-        rehearsed: Of the same cycle as a dry run, where the recording is of one.
+        rehearsed: Of the same cycle as a dry run, which asks no server.
         by_policy: What a policy of ours evicts, in order, where one can say the same.
         error: Why the policy is refused.
     """
@@ -108,17 +108,12 @@ def decide(case: Mapping[str, Any]) -> Decided:
             cluster, unplaced, now, evictor=evictor, refusing=refusing, terminates=terminates
         )
 
-    rehearsed = by_policy = None
-    if not terminates and not refusing:
-        rehearsal = _run(policy, cluster, circumstances)
-        rehearsal.rehearse()
-        rehearsed = rehearsal.outcome
-    ours = policy_of(given)
-    if ours is not None:
-        by_policy = server().rebalance(ours)
-    run = _run(policy, cluster, circumstances)
+    rehearsal, run = (_run(policy, cluster, circumstances) for _ in range(2))
+    rehearsal.rehearse()
     server().carry_out(run)
-    return Decided(run.outcome, rehearsed, by_policy)
+    ours = policy_of(given)
+    by_policy = None if ours is None else server().rebalance(ours)
+    return Decided(run.outcome, rehearsal.outcome, by_policy)
 
 
 def _run(policy: UpstreamPolicy, cluster: Cluster, circumstances: Circumstances) -> UpstreamRun:
