@@ -136,6 +136,19 @@ async def test_evictions_within_the_last_minute_count_in_the_next_run():
     assert evicted == [2, 2, 4]
 
 
+async def test_refused_evictions_of_the_last_minute_do_not_count():
+    """Nobody was evicted, so the next run has the whole minute."""
+    scene = a_scene(api=2)
+    scene.evictor.answers = [Answer(Verdict.BLOCKED, "it would violate a budget")] * 3
+
+    async with scene.running(exactly(limits={"perMinute": 2})):
+        await scene.run()
+        await scene.clock.advance(1)
+        await scene.run()
+
+    assert scene.evictor.evicted == ["api-0", "api-1"]
+
+
 async def test_one_owner_s_limit_counts_pods_whose_replacement_is_not_ready():
     """The second run finds the first one's move in flight."""
     scene = a_scene(api=3)
