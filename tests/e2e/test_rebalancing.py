@@ -269,6 +269,39 @@ async def test_a_budget_is_never_violated_on_the_way(scene: Scene) -> None:
     assert sum(record["status"]["phase"] == "Settled" for record in records) == 6
 
 
+@pytest.mark.parametrize("total", [1, 2])
+async def test_with_descheduler_s_decisions_a_refused_eviction_gives_its_place_to_the_next(
+    scene: Scene, total: int
+) -> None:
+    """The budget of the first two pods says no; the next candidates go in the same run, within the limit."""
+    old = await scene.node("old")
+    await scene.scheduling()
+    for name in ("api", "web"):
+        await scene.deployment(name, 2)
+    await scene.node("new")
+    await scene.budget("strict", "api", minAvailable=2)
+    taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+    await scene.change_node(old, {"spec": {"taints": [taint]}})
+    guarded = {pod["metadata"]["uid"] for pod in await scene.pods(app="api")}
+    spec = scene.rebalancing(
+        "RemovePodsViolatingNodeTaints", planner="Upstream", limits={**ALL_AT_ONCE, "total": total}
+    )
+    spec["rebalancing"]["schedule"] = {"intervalSeconds": 3600}
+    name = await scene.policy(spec)
+
+    counts = (await scene.runs(name, 1))["counts"]
+    records = await scene.until_finished(1 + total)
+
+    assert (counts["planned"], counts["evicted"]) == (total, total)
+    refused = {each["reason"]: each for each in counts["refused"]}
+    assert "strict" in refused["PodDisruptionBudget"]["message"]
+    assert refused["PodDisruptionBudget"]["count"] == 2
+    owners = [record["spec"]["owner"]["name"].partition("-")[0] for record in records]
+    stories = Counter((owner, *story_of(record)) for owner, record in zip(owners, records, strict=True))
+    assert stories == {("api", "Planned", "Evicting", "Blocked"): 1, ("web", *STORY): total}
+    assert {pod["metadata"]["uid"] for pod in await scene.pods(app="api")} == guarded
+
+
 async def test_limits_hold_in_each_run(scene: Scene) -> None:
     """One pod of a workload in a run, although all are in the wrong place; the rest is told why."""
     old, new = await crowded(scene, 4)

@@ -11,7 +11,7 @@ from plimsoll.engine.moves import Circumstances, Goal, Move, Objective
 from plimsoll.engine.plan import plan, revalidate
 from plimsoll.engine.planners import make_plan
 from plimsoll.engine.program import VIOLATION
-from plimsoll.engine.upstream_cycle import StrategyProfile, UpstreamPolicy, upstream_cycle
+from plimsoll.engine.upstream_cycle import StrategyProfile, UpstreamPolicy, dry_run
 from plimsoll.framework import Planner
 from plimsoll.model.decoding import convert
 from plimsoll.model.workload import PodDisruptionBudget
@@ -38,7 +38,7 @@ def refusals(made):
 def upstream_would_move(policy, cluster):
     """Names of the pods that descheduler evicts, with the same strategies and evictor."""
     profile = StrategyProfile("p", tuple(policy.evictors), tuple(policy.strategies))
-    outcome = upstream_cycle(UpstreamPolicy((profile,), limits=Limits(per_workload=NO_CEILING)), cluster, NOW)
+    outcome = dry_run(UpstreamPolicy((profile,), limits=Limits(per_workload=NO_CEILING)), cluster, AROUND)
     return [each.pod.name for each in outcome.evictions]
 
 

@@ -1,4 +1,4 @@
-"""The Upstream planner: order, limits and eviction modes are descheduler's."""
+"""The Upstream planner: order, limits and what becomes of evicted pods are descheduler's."""
 
 from dataclasses import replace
 
@@ -6,8 +6,16 @@ import pytest
 
 from engine.moving import NOW, Guard, Named
 from plimsoll.engine.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.engine.upstream_cycle import EvictionMode, StrategyProfile, UpstreamPolicy, upstream_cycle
-from plimsoll.framework.strategy import Candidate, StrategyKind, Verdict
+from plimsoll.engine.moves import Circumstances
+from plimsoll.engine.upstream_cycle import (
+    DRY_RUN,
+    EvictionAnswer,
+    EvictionResult,
+    StrategyProfile,
+    UpstreamCycle,
+    UpstreamPolicy,
+)
+from plimsoll.framework.strategy import Candidate, Refusal, StrategyKind, Verdict
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
@@ -25,14 +33,40 @@ def three_pods(**kwargs):
     ]
 
 
-def run(*strategies, pods=None, nodes=NODES, limits=None, selector="", **kwargs):
+TERMINATING = EvictionAnswer(EvictionResult.TERMINATING)
+NO = Refusal("PodDisruptionBudget", "it would violate the budget")
+
+
+def always(answer):
+    """The server gives the same answer to every eviction."""
+    return lambda _: answer
+
+
+DRY_RUNS = always(DRY_RUN)
+
+
+def refusing(*names):
+    """The server refuses these pods."""
+    refused = EvictionAnswer(EvictionResult.REFUSED, NO)
+    return lambda eviction: refused if eviction.pod.name in names else TERMINATING
+
+
+def run(*strategies, pods=None, nodes=NODES, limits=None, selector="", server=DRY_RUNS, **around):
+    """One cycle whose evictions the server answers one by one."""
     cluster = a_cluster(nodes, three_pods() if pods is None else pods)
     policy = UpstreamPolicy(
         tuple(StrategyProfile(f"profile{n}", (Guard(),), (each,)) for n, each in enumerate(strategies)),
         parse_selector(selector),
         replace(Limits(per_workload=NO_CEILING), **(limits or {})),
     )
-    return upstream_cycle(policy, cluster, NOW, **kwargs)
+    cycle = UpstreamCycle(policy, cluster, Circumstances(now=NOW, **around))
+    asking = cycle.evictions()
+    answer = None
+    try:
+        while True:
+            answer = server(asking.send(answer))
+    except StopIteration:
+        return cycle.outcome
 
 
 def names(outcome):
@@ -67,16 +101,71 @@ def test_limits_are_common_to_all(limits, expected):
 def test_refused_evictions_use_no_limit():
     """The eviction API said no: the next pod goes, and the strategy is told."""
     strategy = Named()
-    outcome = run(strategy, limits={"total": Ceiling(count=1)}, refusing={"default/p0": 429})
+    outcome = run(strategy, limits={"total": Ceiling(count=1)}, server=refusing("p0"))
 
     assert names(outcome) == ["p1"]
     assert strategy.verdicts[0] == ("p0", Verdict.REFUSED)
+    assert ("p0", NO) in [(each.pod.name, each.refusal) for each in outcome.refused]
+
+
+@pytest.mark.parametrize(("refused", "expected"), [(["p0"], ["p1"]), (["p0", "p1"], ["q"]), ([], ["p0"])])
+def test_each_answer_comes_before_the_next_decision(refused, expected):
+    """The limit counts what was evicted, so as many are tried as it takes."""
+    asked = []
+
+    def server(eviction):
+        asked.append(eviction.pod.name)
+        return refusing(*refused)(eviction)
+
+    outcome = run(Named(), limits={"total": Ceiling(count=1)}, server=server)
+
+    assert names(outcome) == expected
+    assert asked == [*refused, *expected]
+
+
+def test_when_nothing_more_may_be_evicted_nobody_is_asked_again():
+    """The strategies after it are heard, and their candidates stay for the same reason."""
+    frozen = EvictionAnswer(EvictionResult.CLOSED, Refusal("EvictionBudget", "a window has opened"))
+    asked = []
+
+    def server(eviction):
+        asked.append(eviction.pod.name)
+        return frozen if eviction.pod.name == "p1" else TERMINATING
+
+    outcome = run(Named(), Balancing(), server=server)
+
+    assert asked == ["p0", "p1"]
+    assert names(outcome) == ["p0"]
+    assert {(each.strategy, each.refusal.reason) for each in outcome.refused} == {
+        ("Named", "EvictionBudget"),
+        ("Balancing", "EvictionBudget"),
+    }
+
+
+def test_a_pod_that_was_only_requested_to_leave_stays_as_it_is_and_is_counted_once():
+    """Descheduler's evictions in background: accepted, seen as before, not asked a second time."""
+    asked = []
+    seen = []
+
+    class Looking(Balancing):
+        def candidates(self, context):
+            seen.extend(pod.is_terminating for pod in context.pods("n2"))
+            yield from super().candidates(context)
+
+    def server(eviction):
+        asked.append(eviction.pod.name)
+        return EvictionAnswer(EvictionResult.REQUESTED)
+
+    outcome = run(Named("q"), Looking(), limits={"total": Ceiling(count=4)}, server=server)
+
+    assert asked == names(outcome) == ["q", "p0", "p1"]
+    assert seen == [False]
 
 
 def test_an_evicted_pod_is_gone_or_terminating():
-    """In terminate mode evicting it again succeeds, and counts again."""
+    """While it is terminating evicting it again succeeds, and counts again."""
     assert names(run(Named("q"), Balancing("q"))) == ["q"]
-    assert names(run(Named("q"), Balancing("q"), mode=EvictionMode.TERMINATE)) == ["q", "q"]
+    assert names(run(Named("q"), Balancing("q"), server=always(TERMINATING))) == ["q", "q"]
 
 
 def test_ended_pods_go_too():
@@ -85,8 +174,8 @@ def test_ended_pods_go_too():
     cluster = a_cluster(NODES, [])
     infos = [cluster.templates.info(ended)]
 
-    for mode, times in ((EvictionMode.DELETE, 1), (EvictionMode.TERMINATE, 2)):
-        outcome = run(Named(), Balancing(), pods=[], unplaced=infos, mode=mode)
+    for answer, times in ((DRY_RUN, 1), (TERMINATING, 2)):
+        outcome = run(Named(), Balancing(), pods=[], unplaced=infos, server=always(answer))
         assert names(outcome) == ["done"] * times
 
 

@@ -5,6 +5,8 @@ import pytest
 from engine.moving import SURROUNDINGS, Named, a_rebalancing, reasons, targets
 from plimsoll.engine.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.engine.planners import ask_again, make_plan
+from plimsoll.engine.upstream_cycle import EvictionAnswer, EvictionResult
+from plimsoll.engine.upstream_plan import upstream_run
 from plimsoll.framework.strategy import Refusal
 from plimsoll.framework.strategy_context import Planner
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -76,3 +78,36 @@ def test_right_before_the_eviction_only_the_pod_is_asked_for():
     gone = ask_again(move, policy, cluster, SURROUNDINGS)
     assert isinstance(gone, Refusal)
     assert gone.reason == "Gone"
+
+
+@pytest.mark.parametrize(
+    ("answer", "calm", "busy", "target"),
+    [
+        pytest.param(EvictionResult.TERMINATING, "1", "1", "", id="the-first-takes-the-room"),
+        pytest.param(EvictionResult.REFUSED, "1", "1", "busy", id="the-first-leaves-the-room"),
+        pytest.param(EvictionResult.REFUSED, "2", "0", "", id="the-first-stays-where-it-is"),
+        pytest.param(EvictionResult.TERMINATING, "2", "0", "calm", id="the-first-goes"),
+    ],
+)
+def test_a_target_is_forecast_by_what_became_of_the_moves_before(answer, calm, busy, target):
+    """Three pods crowd one node; the place of the second one depends on the answer for the first one."""
+    pods = [a_pod(name, cpu="1", node="calm", owner="ReplicaSet/web") for name in ("p0", "p1", "y")]
+    cluster = a_cluster([a_node("calm", cpu=calm), a_node("busy", cpu=busy)], pods)
+    run = upstream_run(a_policy("p0", "p1"), cluster, SURROUNDINGS)
+
+    first = run.begin()
+    second = run.answer(EvictionAnswer(answer))
+
+    assert (first.pod.name, second.pod.name, second.target) == ("p0", "p1", target)
+
+
+def test_a_pod_that_was_evicted_before_is_no_further_move():
+    """The strategy is told that it goes; nothing was sent for it."""
+    run = upstream_run(a_policy("p0", "p1"), crowded(), SURROUNDINGS)
+
+    run.begin()
+    run.answer(EvictionAnswer(EvictionResult.REQUESTED, is_repeat=True))
+    assert run.answer(EvictionAnswer(EvictionResult.TERMINATING)) is None
+
+    assert [move.pod.name for move in run.plan.moves] == ["p1"]
+    assert [each.pod.name for each in run.outcome.evictions] == ["p0", "p1"]

@@ -2,13 +2,18 @@
 
 import copy
 import gzip
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
 import pytest
 from typer.testing import CliRunner
 
-from plimsoll.testing import descheduler_replay, replay
+from plimsoll.engine.upstream_cycle import UpstreamOutcome
+from plimsoll.testing import descheduler_replay
+from plimsoll.testing import replay as replaying
+from plimsoll.testing.descheduler_recordings import decide
 
 RECORDINGS = Path(__file__).parents[3] / "shared" / "vectors" / "descheduler"
 
@@ -230,7 +235,7 @@ def test_the_command_counts(tmp_path):
     lines = [orjson.dumps(each) for each in (a_case(), a_case(evictions=[]))]
     (folder / "small.jsonl.gz").write_bytes(gzip.compress(b"\n".join(lines)))
 
-    result = CliRunner().invoke(replay.app, [str(tmp_path)])
+    result = CliRunner().invoke(replaying.app, [str(tmp_path)])
 
     assert result.exit_code == 1
     assert "small-0 evicted: p/RemovePodsViolatingNodeTaints/bad/a/x" in result.output
@@ -246,3 +251,53 @@ def test_the_recordings_agree(family):
 
     assert mismatches == []
     assert passed > 0
+
+
+def _live_cases():
+    """Recordings of runs that evict: pods that stay terminating, evictions that are refused."""
+    for file in sorted(RECORDINGS.glob("*.jsonl.gz")):
+        for line in gzip.decompress(file.read_bytes()).splitlines():
+            case = orjson.loads(line)
+            if case.get("evictionMode") == "terminate" or case.get("evictionErrors"):
+                yield case
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not RECORDINGS.is_dir(), reason="recordings not beside the checkout")
+def test_runs_that_evict_decide_as_recorded():
+    """By a policy of ours through the whole operator where one can say the same; a dry run would differ."""
+    counted = Counter()
+    mismatches = []
+    for case in _live_cases():
+        decided = decide(case)
+        mismatches += [f"{case['id']} {each}" for each in descheduler_replay.compared(case, decided)]
+        counted["all"] += 1
+        counted["by policy"] += decided.by_policy is not None
+        dry_run = replace(decided, outcome=decided.rehearsed, by_policy=None)
+        counted["dry run differs"] += bool(list(descheduler_replay.compared(case, dry_run)))
+
+    assert mismatches == []
+    assert counted == {"all": 128, "by policy": 110, "dry run differs": 23}
+
+
+def test_a_policy_that_evicts_otherwise_is_a_difference():
+    """So is a dry run that plans otherwise."""
+    case = a_case()
+    decided = decide(case)
+
+    assert decided.by_policy == [("RemovePodsViolatingNodeTaints", "bad", "a", "x")]
+    assert list(descheduler_replay.compared(case, decided)) == []
+    (by_policy,) = descheduler_replay.compared(case, replace(decided, by_policy=[]))
+    (rehearsed,) = descheduler_replay.compared(case, replace(decided, rehearsed=UpstreamOutcome()))
+    assert by_policy.startswith("the policy's run differs")
+    assert rehearsed.startswith("the dry run differs")
+
+
+@pytest.mark.parametrize(("code", "evicted"), [(429, "y"), (404, "y"), (500, "y"), (None, "x")])
+@pytest.mark.parametrize("mode", ["delete", "terminate"])
+def test_a_refused_eviction_uses_no_limit(code, evicted, mode):
+    """Whatever the code: the second pod goes in the first one's stead."""
+    case = a_case(evictions=[an_eviction(evicted)]) | {"evictionMode": mode}
+    case["evictionErrors"] = {"a/x": code} if code else {}
+
+    assert list(descheduler_replay.differences(case)) == []

@@ -47,13 +47,16 @@ from plimsoll.control.run_statistics import RunStatistics
 from plimsoll.control.sending import MoveSender
 from plimsoll.control.surging import Surges
 from plimsoll.control.triggering import trigger_of
+from plimsoll.control.upstream_enforcement import UpstreamEnforcement
 from plimsoll.control.verifying import Outcome, Verification
 from plimsoll.engine.cycle import Nominations
-from plimsoll.engine.moves import Rebalancing
+from plimsoll.engine.moves import EvictionPlan, Rebalancing
 from plimsoll.engine.planners import make_plan
 from plimsoll.engine.profile import Profile
+from plimsoll.engine.upstream_plan import upstream_run
 from plimsoll.framework import ConfigurationError, Pod
 from plimsoll.framework.observer import Observer
+from plimsoll.framework.strategy_context import Planner
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.event import ClusterEvent
 from plimsoll.state.cache import Cache
@@ -70,6 +73,7 @@ class Rebalancers:
         approvals: What people say of proposals.
         forecast: The default profile, for pods of schedulers that are not ours.
         statistics: Of the runs, for metrics.
+        upstream: Carries out runs of planner Upstream that evict.
         adopt: Takes over records that earlier processes left and that are no moves, such as of victims.
     """
 
@@ -182,6 +186,16 @@ class Rebalancers:
             one_run=self._one_run,
             clock=clock,
             observer=observer,
+        )
+        self.upstream = UpstreamEnforcement(
+            policies=self._policies,
+            asked_for=self._asked_for,
+            keeper=keeper,
+            mover=self._mover,
+            displacements=self._displacements,
+            objects=cache.cluster.objects,
+            computer=computer,
+            clock=clock,
         )
         self._heeding = Heeding(
             policies=self._policies,
@@ -378,19 +392,31 @@ class Rebalancers:
         self._displacements.look(name)
         rebalancing = rested(self._configured(policy), memory, name)
         deployments = await self._surges.deployments() if rebalancing.surge else None
-        fork = self._holds.claimed()
+        is_upstream = rebalancing.planner is Planner.UPSTREAM  # descheduler does not see nominations
+        fork = self._cache.cluster.fork() if is_upstream else self._holds.claimed()
         over_for = self._over.get(name, {})
         around = self._mover.circumstances(name, memory, deployments=deployments)
         recent = around.recent + self._enforcement.left(name)
         circumstances = replace(around, over_for=over_for, recent=recent)
+        totals = RunTotals(policy, started, EvictionPlan((), ()), cycle)
+        is_live = is_upstream and spec.mode is Mode.ENFORCE
         try:
-            async with asyncio.timeout(restraining.PLANNING_S):
+            if is_live:
+                self._reports.begin(totals)
+                run = upstream_run(rebalancing, fork, circumstances)
                 with self.statistics.strategies(name):
-                    made = await self._computer.compute(lambda: make_plan(rebalancing, fork, circumstances))
+                    await self.upstream.carry_out(totals, run, memory, restraining.PLANNING_S)
+            else:
+                async with asyncio.timeout(restraining.PLANNING_S):
+                    with self.statistics.strategies(name):
+                        totals.plan = await self._computer.compute(
+                            lambda: make_plan(rebalancing, fork, circumstances)
+                        )
         except TimeoutError:
             self._troubles.hung(policy)
             await self._troubles.look_back(name, memory)
             raise
+        made = totals.plan
         self._over[name] = {
             (strategy, node): over_for.get((strategy, node), 0) + 1
             for strategy, found in made.classes
@@ -400,7 +426,6 @@ class Rebalancers:
         self._observer.run_ended(name, made.considered, len(made.moves), made.refused_by_reason())
         for failure in made.failures:
             self._observer.plugin_failed(failure.plugin, failure.point, failure.problem)
-        totals = RunTotals(policy, started, made, cycle)
         self._reports.begin(totals)
         await self.keeper.tidy(name, spec.records)
         if spec.mode is Mode.DRY_RUN:
@@ -410,7 +435,7 @@ class Rebalancers:
             dropped = await self.approvals.propose(made.moves, name, spec.records, cycle, begun)
             for _ in range(dropped):
                 self._observer.record_dropped(name, "breaker")
-        else:
+        elif not is_live:
             await self._enforcement.carry_out(totals, memory)
         await self._reports.end(totals, self._clock.now())
         forbidden = self._surges.trouble if rebalancing.surge else ""

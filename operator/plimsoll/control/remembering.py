@@ -14,6 +14,9 @@ STRANDED = ("NoReplacement", "ReplacementNotRunning", "ReplacementNotReady")
 #: The reason of a Blocked record that a PodDisruptionBudget stopped; the policy's own budgets have another.
 DISRUPTION_BUDGET = "PodDisruptionBudget"
 
+#: Last phases of moves whose pod was asked to leave and certainly stays; a Failed one may have been evicted.
+STAYED = (Phase.BLOCKED, Phase.CANCELLED)
+
 
 #: Seconds for which the replacement of a moved pod stays where it is.
 SETTLING_S = 3600.0
@@ -51,11 +54,18 @@ def ended_at(record: Record) -> float:
 
 
 def sent_since(records: Iterable[Record], policy: str, moment: float) -> int:
-    """How many evictions and surges of a policy were sent after a moment (seconds since the epoch)."""
+    """How many evictions and surges of a policy were sent after a moment, but for those that were refused.
+
+    Args:
+        records: All of them.
+        policy: Whose evictions are counted.
+        moment: Seconds since the epoch.
+    """
     return sum(
         1
         for record in records
         if record.spec.policy == policy
+        and record.phase not in STAYED
         and any(
             each.phase in (Phase.EVICTING, Phase.SURGING) and each.time.timestamp() > moment
             for each in record.status.transitions

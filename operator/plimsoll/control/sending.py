@@ -164,6 +164,8 @@ async def ask(evictor: Evictor, pod: Pod, cache: Cache, clock: Clock) -> Answer:
 
     The uid makes that safe: this pod goes at most once, and a later one of its name never.
     """
+    stood = cache.cluster.pods.get(pod.uid)
+    may_tell = stood is not None and not stood.is_terminating
     try:
         answer = await evictor.evict(pod)
         for pause_s in ASK_AGAIN_S:
@@ -171,7 +173,7 @@ async def ask(evictor: Evictor, pod: Pod, cache: Cache, clock: Clock) -> Answer:
                 return answer
             await clock.sleep(max(pause_s, answer.retry_after_s))
             present = cache.cluster.pods.get(pod.uid)
-            if present is None or present.is_terminating:
+            if may_tell and (present is None or present.is_terminating):
                 return Answer(Verdict.DONE)  # taken, though the answer was lost
             answer = await evictor.evict(pod)
     except Exception as exc:  # noqa: BLE001 - whatever broke, the record is carried to its end

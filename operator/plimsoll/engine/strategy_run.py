@@ -1,7 +1,7 @@
 """Driving one strategy: each candidate gets its verdict; what the strategy raises is named, once, here."""
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, nullcontext
 
 from plimsoll.engine.runtime import calling
 from plimsoll.engine.strategy_timer import TIMER
@@ -18,22 +18,37 @@ def run_strategy(strategy: Strategy, context: StrategyContext, judge: Judge) -> 
     Raises:
         PluginError: The strategy, or an evictor that it asked, raised; what was judged before stands.
     """
-    timer = TIMER.get()
-    with timer.timed(strategy.name) if timer is not None else nullcontext():
-        _run(strategy, context, judge)
+    with _timed(strategy):
+        asking = proposals(strategy, context)
+        proposal = next(asking, None)
+        while proposal is not None:
+            try:
+                proposal = asking.send(judge(proposal))
+            except StopIteration:
+                return
 
 
-def _run(strategy: Strategy, context: StrategyContext, judge: Judge) -> None:
-    with calling(strategy.name, strategy.kind):
+def proposals(strategy: Strategy, context: StrategyContext) -> Generator[Proposal, Verdict | None, None]:
+    """Yield the candidates of a strategy; each is answered with its verdict, None ends the strategy.
+
+    Raises:
+        PluginError: The strategy, or an evictor that it asked, raised; what was judged before stands.
+    """
+    with _timed(strategy), calling(strategy.name, strategy.kind):
         candidates = strategy.candidates(context)
         candidate = next(candidates, None)
     while candidate is not None:
-        verdict = judge(candidate)
+        verdict = yield candidate
         if verdict is None:
             candidates.close()
             return
-        with calling(strategy.name, strategy.kind):
+        with _timed(strategy), calling(strategy.name, strategy.kind):
             try:
                 candidate = candidates.send(verdict)
             except StopIteration:
                 return
+
+
+def _timed(strategy: Strategy) -> AbstractContextManager[None]:
+    timer = TIMER.get()
+    return timer.timed(strategy.name) if timer is not None else nullcontext()

@@ -1,28 +1,28 @@
 """The Upstream planner: one descheduling cycle with descheduler's own decisions, in its own order.
 
 All Deschedule strategies of all profiles run before any Balance strategy; limits are common to all of
-them and count accepted evictions only; the first candidates win. An accepted eviction changes what the
-rest of the cycle sees at once: the pod is gone, or terminating.
+them and count accepted evictions only; the first candidates win. Each eviction is answered before the next
+one is decided. An accepted eviction changes what the rest of the cycle sees: the pod is gone, or
+terminating. Everything else stays as it was when the cycle began (docs/adr/0022).
 
 Edges: with fewer than two nodes nothing runs; a strategy that fails ends itself only.
 Source: descheduler v0.36, ``pkg/descheduler/descheduler.go`` and ``evictions/evictions.go``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator
 from dataclasses import dataclass, field
-from datetime import datetime
-from enum import StrEnum
+from enum import Enum
+from functools import cached_property
 
 import msgspec
 
 from plimsoll.engine.limits import NO_CEILING, LimitLevel, Limits, Tally
-from plimsoll.engine.moves import workload_of
+from plimsoll.engine.moves import Circumstances, Refused, workload_of
 from plimsoll.engine.populations import Populations
-from plimsoll.engine.strategy_run import run_strategy
+from plimsoll.engine.strategy_run import proposals
 from plimsoll.framework import Cluster, PluginError, PodInfo
 from plimsoll.framework.strategy import Candidate, Evictor, Proposal, Refusal, Strategy, StrategyKind, Verdict
 from plimsoll.framework.strategy_context import (
-    Measurements,
     NodeClasses,
     Planner,
     StrategyContext,
@@ -32,11 +32,33 @@ from plimsoll.framework.strategy_context import (
 from plimsoll.model.selectors import EVERYTHING, Selector
 
 
-class EvictionMode(StrEnum):
-    """What an accepted eviction does to the cluster that the rest of the cycle sees."""
+class EvictionResult(Enum):
+    """What became of an eviction, and so what the rest of the cycle sees of the pod."""
 
-    DELETE = "delete"  #: the pod is gone, as in a dry run
-    TERMINATE = "terminate"  #: the pod is being deleted and still there
+    GONE = "gone"  #: accepted, and the pod does not exist any more; every eviction of a dry run
+    TERMINATING = "terminating"  #: accepted, and the pod is there until its grace period ends
+    REQUESTED = "requested"  #: accepted, and the pod stays as it is until its responders act
+    REFUSED = "refused"  #: the pod stays: a budget, another error, no such pod
+    CLOSED = "closed"  #: the pod stays, and no other one may be evicted in this cycle
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionAnswer:
+    """The answer to an eviction.
+
+    Attributes:
+        result: What became of it.
+        refusal: Why the pod stays, for people; None when it does not.
+        is_repeat: Whether the pod had been evicted or asked before, so that nothing was sent for it now.
+    """
+
+    result: EvictionResult
+    refusal: Refusal | None = None
+    is_repeat: bool = False
+
+
+DRY_RUN = EvictionAnswer(EvictionResult.GONE)
+"""The answer to every eviction of a dry run; budgets and errors are unknown there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +103,6 @@ class UpstreamEviction:
 
 
 @dataclass(frozen=True, slots=True)
-class UpstreamRefusal:
-    """A pod that a strategy wanted to evict and that stays; descheduler only logs it."""
-
-    pod: PodInfo
-    strategy: str
-    wanted: str
-    refusal: Refusal
-
-
-@dataclass(frozen=True, slots=True)
 class StrategyFailure:
     """A strategy that ended with an error."""
 
@@ -108,129 +120,161 @@ class UpstreamOutcome:
         classes: What utilisation strategies found, one entry for each run, with the strategy's name.
         remarks: What strategies say of the run as a whole, with their names.
         failures: Strategies that ended with an error.
-        refused: Pods that evictors protect or that limits keep.
+        refused: Pods that evictors protect, that limits keep, or whose eviction was refused.
     """
 
     evictions: list[UpstreamEviction] = field(default_factory=list)
     classes: list[tuple[str, NodeClasses]] = field(default_factory=list)
     remarks: list[tuple[str, str]] = field(default_factory=list)
     failures: list[StrategyFailure] = field(default_factory=list)
-    refused: list[UpstreamRefusal] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
 
 
-def upstream_cycle(
-    policy: UpstreamPolicy,
-    cluster: Cluster,
-    now: datetime,
-    *,
-    unplaced: Iterable[PodInfo] = (),
-    measurements: Measurements | None = None,
-    mode: EvictionMode = EvictionMode.DELETE,
-    refusing: Mapping[str, int] | None = None,
-    in_flight: Mapping[str, int] | None = None,
-    recent: int = 0,
-) -> UpstreamOutcome:
-    """Run one cycle; the cluster is only read.
+def dry_run(policy: UpstreamPolicy, cluster: Cluster, circumstances: Circumstances) -> UpstreamOutcome:
+    """Run one cycle in which every eviction is accepted; the cluster is only read."""
+    cycle = UpstreamCycle(policy, cluster, circumstances)
+    evictions = cycle.evictions()
+    eviction = next(evictions, None)
+    while eviction is not None:
+        try:
+            eviction = evictions.send(DRY_RUN)
+        except StopIteration:
+            break
+    return cycle.outcome
+
+
+class UpstreamCycle:
+    """One cycle, decided eviction by eviction on a fork; the cluster is only read.
 
     Args:
         policy: What to do.
         cluster: The placed pods.
-        now: The time, constant during the cycle.
-        unplaced: Pods that hold no place, as pending and ended ones.
-        measurements: Actual usage.
-        mode: What becomes of evicted pods.
-        refusing: HTTP status by pod key: evictions that the API refuses.
-        in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload uid.
-        recent: Evictions of earlier cycles within the last minute.
+        circumstances: What surrounds them; neither the memory nor ``over_for`` counts here.
+
+    Attributes:
+        outcome: What the cycle has done so far.
     """
-    outcome = UpstreamOutcome()
-    fork = cluster.fork()
-    nodes = considered_nodes(fork, policy.nodes)
-    if len(nodes) < 2:
-        return outcome
-    waiting = UnplacedPods(unplaced)
-    everything = StrategyContext(
-        cluster=fork, nodes=nodes, now=now, evictors=(), planner=Planner.UPSTREAM, unplaced=waiting
-    )
-    tally = Tally(policy.limits, Populations(everything), in_flight or {}, recent)
-    for kind in StrategyKind:
-        for profile in policy.profiles:
-            context = StrategyContext(
-                cluster=fork,
-                nodes=nodes,
-                now=now,
-                evictors=profile.evictors,
-                planner=Planner.UPSTREAM,
-                unplaced=waiting,
-                measurements=measurements or Measurements(),
-            )
-            run = _Run(profile.name, context, tally, mode, refusing or {}, outcome)
-            for strategy in profile.strategies:
-                if strategy.kind is kind:
-                    run.of(strategy)
-    return outcome
 
+    def __init__(self, policy: UpstreamPolicy, cluster: Cluster, circumstances: Circumstances) -> None:
+        self.outcome = UpstreamOutcome()
+        self._policy = policy
+        self._cluster = cluster
+        self._circumstances = circumstances
+        self._unplaced = UnplacedPods(circumstances.unplaced)
+        self._requested: set[str] = set()
+        self._closed: Refusal | None = None
 
-@dataclass(slots=True)
-class _Run:
-    """The strategies of one kind of one profile."""
+    @cached_property
+    def _fork(self) -> Cluster:
+        return self._cluster.fork()
 
-    profile: str
-    context: StrategyContext
-    tally: Tally
-    mode: EvictionMode
-    refusing: Mapping[str, int]
-    outcome: UpstreamOutcome
+    def evictions(self) -> Generator[UpstreamEviction, EvictionAnswer, None]:
+        """Yield the evictions in order; each is sent its answer."""
+        policy, fork, now = self._policy, self._fork, self._circumstances.now
+        nodes = considered_nodes(fork, policy.nodes)
+        if len(nodes) < 2:
+            return
+        everything = StrategyContext(
+            cluster=fork, nodes=nodes, now=now, evictors=(), planner=Planner.UPSTREAM, unplaced=self._unplaced
+        )
+        tally = Tally(
+            policy.limits,
+            Populations(everything),
+            self._circumstances.in_flight,
+            self._circumstances.recent,
+        )
+        for kind in StrategyKind:
+            for profile in policy.profiles:
+                context = StrategyContext(
+                    cluster=fork,
+                    nodes=nodes,
+                    now=now,
+                    evictors=profile.evictors,
+                    planner=Planner.UPSTREAM,
+                    unplaced=self._unplaced,
+                    measurements=self._circumstances.measurements,
+                )
+                for strategy in profile.strategies:
+                    if strategy.kind is kind:
+                        yield from self._run(strategy, profile.name, context, tally)
 
-    def of(self, strategy: Strategy) -> None:
-        """Run one strategy."""
+    def _run(
+        self, strategy: Strategy, profile: str, context: StrategyContext, tally: Tally
+    ) -> Generator[UpstreamEviction, EvictionAnswer, None]:
+        """Run one strategy, and collect what it says."""
+        asking = proposals(strategy, context)
         try:
-            run_strategy(strategy, self.context, lambda candidate: self._judge(candidate, strategy.name))
+            proposal = next(asking, None)
+            while proposal is not None:
+                verdict = yield from self._verdict(proposal, strategy.name, profile, tally)
+                proposal = asking.send(verdict)
+        except StopIteration:
+            pass
         except PluginError as exc:
-            self.outcome.failures.append(StrategyFailure(self.profile, strategy.kind, exc))
-        self.outcome.classes += [(strategy.name, found) for found in self.context.classes]
-        self.context.classes.clear()
-        self.outcome.remarks += [(strategy.name, said) for said in self.context.remarks]
-        self.context.remarks.clear()
+            self.outcome.failures.append(StrategyFailure(profile, strategy.kind, exc))
+        self.outcome.classes += [(strategy.name, found) for found in context.classes]
+        context.classes.clear()
+        self.outcome.remarks += [(strategy.name, said) for said in context.remarks]
+        context.remarks.clear()
         self.outcome.refused += [
-            UpstreamRefusal(each.pod, strategy.name, each.wanted, each.refusal)
-            for each in self.context.protected
+            Refused(each.pod, strategy.name, each.wanted, each.refusal) for each in context.protected
         ]
-        self.context.protected.clear()
+        context.protected.clear()
 
-    def _judge(self, candidate: Proposal, strategy: str) -> Verdict | None:
-        if not isinstance(candidate, Candidate):
+    def _verdict(
+        self, proposal: Proposal, strategy: str, profile: str, tally: Tally
+    ) -> Generator[UpstreamEviction, EvictionAnswer, Verdict | None]:
+        """Judge a proposal; None when the strategy has to end."""
+        if not isinstance(proposal, Candidate):
             return Verdict.REFUSED  # descheduler knows of no pods that stand and fall together
-        pod, node = candidate.pod, candidate.node
+        pod, node = proposal.pod, proposal.node
         if not pod.uid:
             return Verdict.REFUSED
+        if pod.uid in self._requested:
+            return Verdict.ACCEPTED  # descheduler neither asks nor counts a second time
         workload = workload_of(pod)
-        reached = self.tally.reached(node, pod.namespace, workload)
+        reached = tally.reached(node, pod.namespace, workload)
         if reached is not None:
-            self.outcome.refused.append(UpstreamRefusal(pod, strategy, candidate.reason, reached.refusal))
+            self._refuse(proposal, strategy, reached.refusal)
             if reached.level.ends_cycle:
                 return None
             return Verdict.NODE_CLOSED if reached.level is LimitLevel.NODE else Verdict.REFUSED
-        if pod.key in self.refusing or not self._evict(pod):
+        if self._closed is not None:
+            self._refuse(proposal, strategy, self._closed)
+            return None
+        if pod.uid not in self._fork.pods and pod.uid not in self._unplaced:
+            return Verdict.REFUSED  # not found: it has left in this cycle
+        eviction = UpstreamEviction(pod, node, profile, strategy, proposal.reason)
+        answer = yield eviction
+        if answer.refusal is not None:
+            self._refuse(proposal, strategy, answer.refusal)
+        if answer.result is EvictionResult.CLOSED:
+            self._closed = answer.refusal or Refusal("Closed", "nothing more is evicted in this run")
+            return None
+        if answer.result is EvictionResult.REFUSED:
             return Verdict.REFUSED
-        self.tally.count(node, pod.namespace, workload)
-        self.outcome.evictions.append(UpstreamEviction(pod, node, self.profile, strategy, candidate.reason))
+        self._apply(pod, answer.result)
+        tally.count(node, pod.namespace, workload)
+        self.outcome.evictions.append(eviction)
         return Verdict.ACCEPTED
 
-    def _evict(self, pod: PodInfo) -> bool:
-        """Carry it out on the fork; False when there is no such pod any more."""
-        fork, unplaced = self.context.cluster, self.context.unplaced
+    def _refuse(self, candidate: Candidate, strategy: str, refusal: Refusal) -> None:
+        self.outcome.refused.append(Refused(candidate.pod, strategy, candidate.reason, refusal))
+
+    def _apply(self, pod: PodInfo, result: EvictionResult) -> None:
+        """Show on the fork what became of the pod."""
+        fork, unplaced = self._fork, self._unplaced
         standing = fork.pods.get(pod.uid)
-        if standing is None and pod.uid not in unplaced:
-            return False
-        if self.mode is EvictionMode.DELETE:
+        if result is EvictionResult.REQUESTED:
+            self._requested.add(pod.uid)
+        elif result is EvictionResult.GONE:
             fork.displace(pod.uid)
             unplaced.discard(pod.uid)
-            return True
-        metadata = msgspec.structs.replace(pod.pod.metadata, deletion_timestamp=self.context.now)
-        ending = fork.templates.info(msgspec.structs.replace(pod.pod, metadata=metadata))
-        if standing is None:
-            unplaced.set(ending)
-        elif not standing.is_terminating:
-            fork.place(ending, pod.pod.node_name)
-        return True
+        elif standing is None or not standing.is_terminating:
+            now = self._circumstances.now
+            metadata = msgspec.structs.replace(pod.pod.metadata, deletion_timestamp=now)
+            ending = fork.templates.info(msgspec.structs.replace(pod.pod, metadata=metadata))
+            if standing is None:
+                unplaced.set(ending)
+            else:
+                fork.place(ending, pod.pod.node_name)

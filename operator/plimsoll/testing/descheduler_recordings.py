@@ -1,5 +1,9 @@
 """Recorded decisions of descheduler: cases read from files, and decided again by the Upstream planner.
 
+Each case is carried out by the operator's own parts (:mod:`plimsoll.testing.recorded_server`), and where a
+SchedulingPolicy can say the same, by a run of that policy as well. Recordings of a dry run are also planned,
+as a policy in mode ``DryRun`` plans.
+
 A recording is a folder of ``<family>.jsonl.gz``, one case a line: Kubernetes objects, a DeschedulerPolicy
 (``descheduler/v1alpha2``), a clock, and ``expected``, what one cycle of descheduler did. The comparison is
 :mod:`plimsoll.testing.descheduler_replay`.
@@ -21,13 +25,9 @@ from plimsoll.api.descheduler.v1alpha2 import (
     DeschedulerProfile,
 )
 from plimsoll.engine.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.engine.upstream_cycle import (
-    EvictionMode,
-    StrategyProfile,
-    UpstreamOutcome,
-    UpstreamPolicy,
-    upstream_cycle,
-)
+from plimsoll.engine.moves import Circumstances, Rebalancing
+from plimsoll.engine.upstream_cycle import StrategyProfile, UpstreamOutcome, UpstreamPolicy
+from plimsoll.engine.upstream_plan import Forecast, UpstreamRun
 from plimsoll.framework import CannotJudgeError, Cluster, ConfigurationError, Node, Pod, PodInfo
 from plimsoll.framework.args import parse_args
 from plimsoll.framework.strategy import Evictor, Strategy, StrategyKind
@@ -41,6 +41,8 @@ from plimsoll.model.storage import PersistentVolumeClaim
 from plimsoll.model.workload import Namespace, PodDisruptionBudget, PriorityClass
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.strategies.default_evictor import SYSTEM_CRITICAL_PRIORITY, DefaultEvictor
+from plimsoll.testing.recorded_policies import policy_of
+from plimsoll.testing.recorded_server import Evicted, RecordedServer
 
 STRATEGIES = StrategyRegistry(IN_TREE)
 EVICTOR_CLASSES = EvictorRegistry(EVICTORS)
@@ -56,9 +58,18 @@ SHELVES: Mapping[str, tuple[str, type[Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What came of a case: the cycle's outcome, or why the policy is refused."""
+    """What came of a case.
+
+    Attributes:
+        outcome: Of the cycle.
+        rehearsed: Of the same cycle as a dry run, which asks no server.
+        by_policy: What a policy of ours evicts, in order, where one can say the same.
+        error: Why the policy is refused.
+    """
 
     outcome: UpstreamOutcome
+    rehearsed: UpstreamOutcome | None = None
+    by_policy: list[Evicted] | None = None
     error: str = ""
 
 
@@ -82,22 +93,35 @@ def decide(case: Mapping[str, Any]) -> Decided:
         else:
             cluster.place(info, pod.node_name)
     try:
-        policy, asked = read_policy(case["policy"], cluster)
+        given, policy = read_policy(case["policy"], cluster)
     except ConfigurationError as exc:
-        return Decided(UpstreamOutcome(), str(exc))
-    outcome = upstream_cycle(
-        policy,
-        cluster,
-        datetime.fromisoformat(case["now"]),
-        unplaced=unplaced,
-        measurements=_measurements(case, asked),
-        mode=EvictionMode(case.get("evictionMode") or "delete"),
-        refusing=case.get("evictionErrors") or {},
-    )
-    return Decided(outcome)
+        return Decided(UpstreamOutcome(), error=str(exc))
+    now = datetime.fromisoformat(case["now"])
+    circumstances = Circumstances(now, unplaced, measurements=_measurements(case, given.sources))
+    terminates = case.get("evictionMode") == "terminate"
+    refusing = case.get("evictionErrors") or {}
+    evictors = [each for profile in policy.profiles for each in profile.evictors]
+    evictor = evictors[0] if evictors else EVICTOR_CLASSES.build("DefaultEvictor", None, "policy")
+
+    def server() -> RecordedServer:
+        return RecordedServer(
+            cluster, unplaced, now, evictor=evictor, refusing=refusing, terminates=terminates
+        )
+
+    rehearsal, run = (_run(policy, cluster, circumstances) for _ in range(2))
+    rehearsal.rehearse()
+    server().carry_out(run)
+    ours = policy_of(given)
+    by_policy = None if ours is None else server().rebalance(ours)
+    return Decided(run.outcome, rehearsal.outcome, by_policy)
 
 
-def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[UpstreamPolicy, frozenset[str]]:
+def _run(policy: UpstreamPolicy, cluster: Cluster, circumstances: Circumstances) -> UpstreamRun:
+    """A run in which nobody's scheduler forecasts the targets."""
+    return UpstreamRun(policy, Forecast(Rebalancing((), (), {}), cluster), cluster, circumstances)
+
+
+def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[DeschedulerPolicy, UpstreamPolicy]:
     """Build what a policy asks for.
 
     Args:
@@ -105,7 +129,7 @@ def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[Upstream
         cluster: To look up priority classes in.
 
     Returns:
-        The policy, and the sources of actual usage that it configures.
+        The policy as written, and in plain values.
 
     Raises:
         ConfigurationError: The policy is refused.
@@ -130,7 +154,7 @@ def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[Upstream
         _profile(profile, f"profiles[{position}]", cluster)
         for position, profile in enumerate(policy.profiles)
     )
-    return UpstreamPolicy(profiles, nodes, limits), policy.sources
+    return policy, UpstreamPolicy(profiles, nodes, limits)
 
 
 ZEROES: Mapping[str, Any] = {"int_type": 0, "float_type": 0, "model_type": {}, "extra_forbidden": {}}

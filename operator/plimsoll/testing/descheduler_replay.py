@@ -48,11 +48,16 @@ def replay(folder: Path, family: str | None = None) -> tuple[int, list[str], Cou
 
 def differences(case: Mapping[str, Any]) -> Iterator[str]:
     """How the outcome of a case differs from the recorded one, a sentence each; none when it agrees."""
-    expected = case["expected"]
-    recorded_error = expected["error"]
+    recorded_error = case["expected"]["error"]
     if recorded_error is not None and recorded_error["stage"] == "panic":
         return  # upstream crashed here: there is nothing to agree with
-    decided = decide(case)
+    yield from compared(case, decide(case))
+
+
+def compared(case: Mapping[str, Any], decided: Decided) -> Iterator[str]:
+    """How what came of a case differs from what was recorded."""
+    expected = case["expected"]
+    recorded_error = expected["error"]
     if bool(recorded_error) != bool(decided.error):
         wanted = recorded_error and recorded_error["message"]
         yield f"policy error: expected {wanted!r}, got {decided.error!r}"
@@ -65,6 +70,16 @@ def differences(case: Mapping[str, Any]) -> Iterator[str]:
     else:
         yield from _possible(case, got)
     yield from _classes(expected, decided)
+    is_dry_run = case.get("evictionMode") != "terminate" and not case.get("evictionErrors")
+    if decided.rehearsed is not None and is_dry_run:
+        planned = [_key_of(each) for each in decided.rehearsed.evictions]
+        if planned != got:
+            yield f"the dry run differs: carried out {got}, planned {planned}"
+    if decided.by_policy is not None:
+        once = {key[3:]: key[1:] for key in reversed(got)}  # a policy evicts no pod twice in a run
+        first = [once[key] for key in dict.fromkeys(key[3:] for key in got)]
+        if decided.by_policy != first:
+            yield f"the policy's run differs: expected {first}, got {decided.by_policy}"
     failed = sorted({(each.profile, each.kind.value) for each in decided.outcome.failures})
     recorded = sorted(
         (each["profile"], each["extensionPoint"]) for each in expected.get("pluginErrors") or ()

@@ -19,7 +19,7 @@ from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.limits import NO_CEILING, Limits
 from plimsoll.engine.moves import Circumstances, Move, Optimisation, Rebalancing
 from plimsoll.engine.planners import ask_again, make_plan
-from plimsoll.engine.upstream_cycle import StrategyProfile, UpstreamPolicy, upstream_cycle
+from plimsoll.engine.upstream_cycle import StrategyProfile, UpstreamPolicy, dry_run
 from plimsoll.framework import CPU, Cluster, PodInfo
 
 #: The strategies that most policies run, with what each is told.
@@ -142,8 +142,10 @@ def rounds(
 def measured(cluster: Cluster, policy: Rebalancing, around: Circumstances) -> Measures:
     """Judge a placement by the yardstick that all planners share."""
     profile = StrategyProfile("p", tuple(policy.evictors), tuple(policy.strategies))
-    outcome = upstream_cycle(
-        UpstreamPolicy((profile,), limits=Limits(per_workload=NO_CEILING)), cluster, around.now
+    outcome = dry_run(
+        UpstreamPolicy((profile,), limits=Limits(per_workload=NO_CEILING)),
+        cluster,
+        Circumstances(now=around.now),
     )
     shares = [
         100 * int(cluster.requested[row, CPU]) / int(cluster.allocatable[row, CPU])
