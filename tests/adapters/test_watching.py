@@ -56,11 +56,13 @@ class Sink:
 
     def __init__(self):
         self.told = []
+        self.added = []
         self._more = asyncio.Event()
 
     def __call__(self, events):
         """Take a batch."""
         self.told += [brief(event) for event in events]
+        self.added += [event.pod for event in events if isinstance(event, PodAdded)]
         self._more.set()
 
     async def until(self, expected):
@@ -178,6 +180,33 @@ async def test_an_object_that_cannot_be_read_harms_only_itself(told):
         await sink.until(["+a", "synced pods", "+b"])
 
     assert [name for name, _ in observer.skipped] == ["default/bad", "default/worse"]
+
+
+async def test_a_placed_pod_counts_without_what_cannot_be_read_of_it(told):
+    """It takes room all the same: wrong parts are named and left out, of a list and of a watch."""
+    observer = RememberingObserver()
+    odd = {
+        "spec": {
+            "nodeName": "n1",
+            "priority": "high",
+            "containers": [
+                {"name": 7, "resources": {"requests": {"cpu": "6", "memory": [1], "example.com/x": True}}}
+            ],
+        },
+        "status": {"startTime": "0000-01-01T00:00:00Z"},
+    }
+    server, session = told
+    server.then(a_list(wire("odd", 1, **odd)))
+    server.then_stream(line("ADDED", wire("odder", 16, **odd)), hold=asyncio.Event())
+
+    async with reflecting(session, observer=observer) as sink:
+        await sink.until(["+odd", "synced pods", "+odder"])
+
+    for pod in sink.added:
+        assert pod.node_name == "n1"
+        assert pod.spec.containers[0].resources.requests == {"cpu": "6"}
+    assert {name for name, _ in observer.skipped} == {"default/odd", "default/odder"}
+    assert len(observer.skipped) == 2 * 4
 
 
 async def test_nulls_unknown_fields_and_a_megabyte_of_annotations_are_read(told):

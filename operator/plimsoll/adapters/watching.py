@@ -16,7 +16,7 @@ from plimsoll.adapters.errors import APIError, Gone, NotFound
 from plimsoll.adapters.resources import WatchedResource
 from plimsoll.adapters.session import Session
 from plimsoll.control.ports import Clock, Randomness
-from plimsoll.model.decoding import DecodeError, decode
+from plimsoll.model.decoding import DecodeError, decode, decode_in_part
 from plimsoll.model.event import (
     ClusterEvent,
     NodeAdded,
@@ -65,7 +65,7 @@ class WatchObserver(Protocol):
         """The server answered: a list, a watch that opened, an event or a bookmark."""
 
     def object_skipped(self, resource: str, name: str, problem: str) -> None:
-        """An object cannot be read; it is as if it did not exist."""
+        """An object, or a part of it, cannot be read; the one or the other is as if it did not exist."""
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -276,17 +276,35 @@ class Reflector:
 
     def _read(self, document: msgspec.Raw) -> tuple[str, Any] | None:
         """Key and model value; None for an object that cannot be read."""
+        value: Any
         try:
-            value: Any = decode(self._resource.kind, document)
+            value = decode(self._resource.kind, document)
         except DecodeError as exc:
-            try:
-                name = _NAMED.decode(document).metadata
-            except msgspec.MsgspecError:
-                name = _Meta()
-            self._observer.object_skipped(self._resource.name, f"{name.namespace}/{name.name}", str(exc))
-            return None
+            value = self._placed_in_part(document)
+            if value is None:
+                try:
+                    named = _NAMED.decode(document).metadata
+                except msgspec.MsgspecError:
+                    named = _Meta()
+                name = f"{named.namespace}/{named.name}"
+                self._observer.object_skipped(self._resource.name, name, str(exc))
+                return None
         meta = value.metadata
         return f"{meta.namespace}/{meta.name}", value
+
+    def _placed_in_part(self, document: msgspec.Raw) -> Pod | None:
+        """A pod on a node without what cannot be read of it, for it takes room all the same; else None."""
+        if self._resource.kind is not Pod:
+            return None
+        try:
+            pod, problems = decode_in_part(Pod, document)
+        except DecodeError:
+            return None
+        if not pod.node_name or not pod.uid:
+            return None
+        for problem in problems:
+            self._observer.object_skipped(self._resource.name, pod.key, f"left out of the pod: {problem}")
+        return pod
 
     def _stored(self, key: str, new: Any) -> tuple[ClusterEvent, ...]:
         """What a new state means; an object made anew under its name while we did not look is another one."""
