@@ -58,6 +58,7 @@ class Door:
     trouble: Callable[[Call], str] = lambda _: ""  #: "", or how a request fails
     is_open: bool = True
     passed: list[tuple[float, Call]] = field(default_factory=list)  #: what was asked, and when
+    held: set[Call] = field(default_factory=set)  #: streams of which nothing is passed on for now
     _open: dict[int, web.Request] = field(default_factory=dict)
 
     def close(self) -> None:
@@ -96,11 +97,13 @@ class Door:
                 return web.Response()
         self._open[id(request)] = request
         try:
-            return await self._forward(request, is_deaf=failing == "deaf")
+            return await self._forward(
+                request, call if asked is not None else None, is_deaf=failing == "deaf"
+            )
         finally:
             del self._open[id(request)]
 
-    async def _forward(self, request: web.Request, *, is_deaf: bool) -> web.StreamResponse:
+    async def _forward(self, request: web.Request, call: Call | None, *, is_deaf: bool) -> web.StreamResponse:
         """Ask the server; a deaf client's answer gets lost, although what it asked has happened."""
         headers = {
             name: request.headers[name]
@@ -121,6 +124,8 @@ class Door:
             response.content_type = answer.content_type
             await response.prepare(request)
             async for chunk in answer.content.iter_any():
+                while call in self.held:
+                    await asyncio.sleep(0.02)
                 await response.write(chunk)
             return response
 
