@@ -58,7 +58,7 @@ class Door:
     trouble: Callable[[Call], str] = lambda _: ""  #: "", or how a request fails
     is_open: bool = True
     passed: list[tuple[float, Call]] = field(default_factory=list)  #: what was asked, and when
-    held: set[Call] = field(default_factory=set)  #: streams of which nothing is passed on for now
+    held: dict[Call, asyncio.Event] = field(default_factory=dict)  #: streams that stand still until set
     _open: dict[int, web.Request] = field(default_factory=dict)
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ class Door:
             return _status(503, "ServiceUnavailable", "the server is currently unable to handle the request")
         is_watch = request.query.get("watch") in {"true", "1"}
         asked = asked_by(request.method, request.path, is_watch=is_watch)
-        failing = ""
+        failing, call = "", ("", "", "")
         if asked is not None:
             call = (asked.verb, asked.group, asked.resource)
             if not self.permits(asked):
@@ -97,13 +97,11 @@ class Door:
                 return web.Response()
         self._open[id(request)] = request
         try:
-            return await self._forward(
-                request, call if asked is not None else None, is_deaf=failing == "deaf"
-            )
+            return await self._forward(request, call, is_deaf=failing == "deaf")
         finally:
             del self._open[id(request)]
 
-    async def _forward(self, request: web.Request, call: Call | None, *, is_deaf: bool) -> web.StreamResponse:
+    async def _forward(self, request: web.Request, call: Call, *, is_deaf: bool) -> web.StreamResponse:
         """Ask the server; a deaf client's answer gets lost, although what it asked has happened."""
         headers = {
             name: request.headers[name]
@@ -124,8 +122,8 @@ class Door:
             response.content_type = answer.content_type
             await response.prepare(request)
             async for chunk in answer.content.iter_any():
-                while call in self.held:
-                    await asyncio.sleep(0.02)
+                if call in self.held:
+                    await self.held[call].wait()
                 await response.write(chunk)
             return response
 

@@ -51,6 +51,7 @@ async def test_an_outage_is_survived_and_caught_up_with(guarded: StartGuarded) -
 async def test_an_eviction_whose_answer_is_lost_is_seen_to_its_end(guarded: StartGuarded) -> None:
     """The watch of pods lags behind and the retry finds no pod: it was ours, and its record goes on."""
     asked: list[Call] = []
+    watched = asyncio.Event()
 
     def trouble(call: Call) -> str:
         if call != ("create", "", "pods/eviction"):
@@ -58,7 +59,7 @@ async def test_an_eviction_whose_answer_is_lost_is_seen_to_its_end(guarded: Star
         asked.append(call)
         if len(asked) > 1:
             return ""
-        entrance.held.add(("watch", "", "pods"))
+        entrance.held["watch", "", "pods"] = watched
         return "deaf"
 
     async with guarded("enforce", trouble) as (scene, entrance, operator):
@@ -73,7 +74,7 @@ async def test_an_eviction_whose_answer_is_lost_is_seen_to_its_end(guarded: Star
             return any(each.get("status", {}).get("phase") in {"Evicted", *FINISHED} for each in records)
 
         first = await eventually(scene.records, answered)
-        entrance.held.clear()
+        watched.set()
         await eventually(
             lambda: scene.running(app="web"), lambda nodes: len(nodes) == 2 and old not in nodes, 40
         )
