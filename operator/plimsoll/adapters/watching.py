@@ -48,6 +48,9 @@ ABSENT_S = 60.0
 #: A watch that ends within so many seconds and told nothing counts as a failure.
 SHORT_S = 1.0
 
+#: What the place of a problem begins with that concerns the status alone.
+IN_STATUS = "`$.status."
+
 #: Failures after which a watch goes on where it was: no answer, or a server that is busy.
 RESUMABLE = (0, 429, 503)
 
@@ -280,7 +283,7 @@ class Reflector:
         try:
             value = decode(self._resource.kind, document)
         except DecodeError as exc:
-            value = self._placed_in_part(document)
+            value = self._in_part(document)
             if value is None:
                 try:
                     named = _NAMED.decode(document).metadata
@@ -292,19 +295,23 @@ class Reflector:
         meta = value.metadata
         return f"{meta.namespace}/{meta.name}", value
 
-    def _placed_in_part(self, document: msgspec.Raw) -> Pod | None:
-        """A pod on a node without what cannot be read of it, for it takes room all the same; else None."""
-        if self._resource.kind is not Pod:
-            return None
+    def _in_part(self, document: msgspec.Raw) -> Any | None:
+        """The object without what cannot be read of it, None where that would mislead.
+
+        A pod on a node takes room in any case; of all others only parts of the status may be missing.
+        """
         try:
-            pod, problems = decode_in_part(Pod, document)
+            value, problems = decode_in_part(self._resource.kind, document)
         except DecodeError:
             return None
-        if not pod.node_name or not pod.uid:
+        is_placed = isinstance(value, Pod) and value.node_name and value.uid
+        if not is_placed and not all(IN_STATUS in problem for problem in problems):
             return None
+        meta = value.metadata
         for problem in problems:
-            self._observer.object_skipped(self._resource.name, pod.key, f"left out of the pod: {problem}")
-        return pod
+            name = f"{meta.namespace}/{meta.name}"
+            self._observer.object_skipped(self._resource.name, name, f"a part is left out: {problem}")
+        return value
 
     def _stored(self, key: str, new: Any) -> tuple[ClusterEvent, ...]:
         """What a new state means; an object made anew under its name while we did not look is another one."""

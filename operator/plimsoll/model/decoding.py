@@ -76,7 +76,7 @@ def without_nulls(document: object) -> object:
     return document
 
 
-def decode_in_part(kind: type[T], document: bytes | str | msgspec.Raw) -> tuple[T, list[str]]:
+def decode_in_part(kind: type[Any], document: bytes | str | msgspec.Raw) -> tuple[Any, list[str]]:
     """Decode one JSON document without the parts of it that have the wrong type, and say which these are.
 
     Raises:
