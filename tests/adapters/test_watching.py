@@ -7,11 +7,14 @@ import pytest
 
 from plimsoll.adapters.resources import WatchedResource
 from plimsoll.adapters.watching import Reflector
-from plimsoll.model.event import PodAdded, PodDeleted, PodUpdated, Synced
+from plimsoll.model.event import NodeAdded, ObjectAdded, PodAdded, PodDeleted, PodUpdated, Synced
+from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
+from plimsoll.model.workload import PodDisruptionBudget
 from plimsoll.testing.fakes import FakeClock, FakeRandomness, RememberingObserver, settled
 
 PODS = WatchedResource("pods", "/api/v1/pods", Pod)
+NEVER = "0000-01-01T00:00:00Z"
 
 
 def wire(name, version, uid="", **more):
@@ -46,9 +49,19 @@ def brief(event):
             return f"~{pod.name}"
         case PodDeleted(pod):
             return f"-{pod.name}"
+        case NodeAdded(new) | ObjectAdded(new):
+            return f"+{new.metadata.name}"
         case Synced(kind):
             return f"synced {kind}"
     raise AssertionError(event)
+
+
+def brought(event):
+    """The object that an event brings for the first time, None for other events."""
+    match event:
+        case PodAdded(new) | NodeAdded(new) | ObjectAdded(new):
+            return new
+    return None
 
 
 class Sink:
@@ -56,11 +69,13 @@ class Sink:
 
     def __init__(self):
         self.told = []
+        self.added = []
         self._more = asyncio.Event()
 
     def __call__(self, events):
         """Take a batch."""
         self.told += [brief(event) for event in events]
+        self.added += [read for event in events if (read := brought(event)) is not None]
         self._more.set()
 
     async def until(self, expected):
@@ -73,12 +88,12 @@ class Sink:
 
 
 @asynccontextmanager
-async def reflecting(session, clock=None, observer=None):
+async def reflecting(session, clock=None, observer=None, resource=PODS):
     """A running reflector's sink."""
     sink = Sink()
     reflector = Reflector(
         session,
-        PODS,
+        resource,
         sink,
         clock=clock or FakeClock(),
         randomness=FakeRandomness(),
@@ -178,6 +193,75 @@ async def test_an_object_that_cannot_be_read_harms_only_itself(told):
         await sink.until(["+a", "synced pods", "+b"])
 
     assert [name for name, _ in observer.skipped] == ["default/bad", "default/worse"]
+
+
+async def test_a_placed_pod_counts_without_what_cannot_be_read_of_it(told):
+    """It takes room all the same: wrong parts are named and left out, of a list and of a watch."""
+    observer = RememberingObserver()
+    odd = {
+        "spec": {
+            "nodeName": "n1",
+            "priority": "high",
+            "containers": [
+                {"name": 7, "resources": {"requests": {"cpu": "6", "memory": [1], "example.com/x": True}}}
+            ],
+        },
+        "status": {"startTime": "0000-01-01T00:00:00Z"},
+    }
+    server, session = told
+    server.then(a_list(wire("odd", 1, **odd)))
+    server.then_stream(line("ADDED", wire("odder", 16, **odd)), hold=asyncio.Event())
+
+    async with reflecting(session, observer=observer) as sink:
+        await sink.until(["+odd", "synced pods", "+odder"])
+
+    for pod in sink.added:
+        assert pod.node_name == "n1"
+        assert pod.spec.containers[0].resources.requests == {"cpu": "6"}
+    assert {name for name, _ in observer.skipped} == {"default/odd", "default/odder"}
+    assert len(observer.skipped) == 2 * 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "document", "expected"),
+    [
+        pytest.param(
+            Node,
+            {
+                "status": {
+                    "allocatable": {"cpu": "4"},
+                    "conditions": [{"type": "Ready", "lastHeartbeatTime": NEVER}],
+                }
+            },
+            lambda node: (
+                node.status.allocatable == {"cpu": "4"} and node.status.conditions[0].type == "Ready"
+            ),
+            id="node",
+        ),
+        pytest.param(
+            PodDisruptionBudget,
+            {"spec": {"minAvailable": 1}, "status": {"disruptionsAllowed": 2, "disruptedPods": {"a": NEVER}}},
+            lambda budget: (budget.spec.min_available, budget.status.disruptions_allowed) == (1, 2),
+            id="budget",
+        ),
+        pytest.param(
+            Pod, {"status": {"startTime": NEVER}}, lambda pod: pod.status.start_time is None, id="waiting-pod"
+        ),
+    ],
+)
+async def test_an_object_is_read_without_what_cannot_be_read_of_its_status(told, kind, document, expected):
+    """A time in the year 0, which the API server takes: the rest counts."""
+    server, session = told
+    observer = RememberingObserver()
+    server.then(a_list(wire("odd", 1, **document)))
+    server.then_stream(hold=asyncio.Event())
+
+    resource = WatchedResource("pods", "/api/v1/pods", kind)
+    async with reflecting(session, observer=observer, resource=resource) as sink:
+        await sink.until(["+odd", "synced pods"])
+
+    assert expected(sink.added[0])
+    assert [name for name, _ in observer.skipped] == ["default/odd"]
 
 
 async def test_nulls_unknown_fields_and_a_megabyte_of_annotations_are_read(told):

@@ -83,6 +83,22 @@ async def test_the_node_is_closed_before_the_first_eviction():
     assert scene.closer.done == [("close", "idle"), ("reopen", "idle")]
 
 
+async def test_it_stays_closed_for_as_long_after_the_last_pod_has_settled():
+    """The first one settled minutes before: an autoscaler counts from the moment when the node is empty."""
+    scene = Consolidation()
+
+    async with scene.running(a_policy(**EMPTYING)):
+        await scene.run()
+        scene.arrives("api")
+        await scene.clock.advance(200)
+        scene.arrives("job")
+        await scene.clock.advance(KEPT_S - 100)
+        assert scene.closer.done == [("close", "idle")]
+        await scene.clock.advance(200)
+
+    assert scene.closer.done == [("close", "idle"), ("reopen", "idle")]
+
+
 async def test_it_is_opened_when_a_pod_may_not_go():
     """A budget says no to the second pod: the first has gone, the second stays, new ones may come."""
     scene = Consolidation()

@@ -382,6 +382,26 @@ async def test_a_binder_that_fails(stage, ignorable):
         assert "no licence" in one.statuses.conditions["a"].message
 
 
+@pytest.mark.parametrize(
+    ("answer", "is_heard"),
+    [({"Error": ""}, True), ("connection reset", False), (None, False)],
+)
+async def test_a_binding_that_an_extender_leaves_unanswered_may_happen_yet(stage, answer, is_heard):
+    """Whoever gives the lease away waits for it, as for a write of our own; None: it hangs to its limit."""
+    one = await stage(BIND)
+    one.extenders.answers["bind"] = asyncio.Event().wait() if answer is None else answer
+    began = one.clock.monotonic()
+    if answer is None:
+        one.fence.open(began + 0.05)
+
+    await one.pods(ours("a"))
+    await asyncio.sleep(0.1 if answer is None else 0)
+
+    assert one.fence.under_way == 0
+    assert [verb for verb, _ in one.extenders.asked] == ["bind"]
+    assert one.fence.is_quiet(5.0) is is_heard
+
+
 async def test_a_deposed_leader_asks_nobody_to_bind(stage):
     """Its successor does; whether the attempt could be undone matters to nobody then."""
     one = await stage(BIND)

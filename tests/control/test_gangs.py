@@ -179,6 +179,17 @@ async def test_a_gang_preempts_as_a_whole():
         assert len(one.bound) == 3
 
 
+async def test_a_member_does_not_preempt_its_sibling():
+    """One of two runs; the other one is more important, and would fit in its place: that starts no gang."""
+    async with gang_scene(nodes=1, cpu="1") as one:
+        await one.group(members=2)
+        await one.pods(a_member("hand", cpu="1", node="n0"), a_member("boss", cpu="1", priority=10))
+        await one.clock.advance(60)
+
+        assert one.preemptor.victims == []
+        assert "Insufficient cpu" in one.statuses.conditions["boss"].message
+
+
 async def test_room_that_is_being_made_is_kept_until_the_last_victim_is_gone():
     """The first victim's room is free before the others': a rival of lower priority does not get it."""
     async with gang_scene(nodes=2, cpu="2") as one:

@@ -134,14 +134,29 @@ def test_profiles_that_come_and_go_take_their_pods_along():
     ],
 )
 def test_absurd_amounts_harm_only_their_object(event):
-    """It is named and left out; what comes after it in the same batch is taken."""
+    """It is named; what comes after it in the same batch is taken."""
     scene = Scene()
 
     scene.tell(NodeAdded(a_node("n1")), event, PodAdded(ours("good")))
 
-    assert [name for name, _ in scene.observer.skipped] in (["default/bad"], ["/bad"])
+    assert [name.removeprefix("default/") for name, _ in scene.observer.skipped] == ["bad"]
     assert scene.active == ["good"]
     scene.cache.validate()
+
+
+def test_an_absurd_amount_takes_no_other_of_its_object_along():
+    """The placed pod counts with everything else it uses, the node offers everything else it has."""
+    scene = Scene()
+
+    scene.tell(
+        NodeAdded(a_node("n1", cpu="many", memory="8Gi")),
+        PodAdded(a_pod("bad", cpu="1Q", memory="2Gi", node="n1")),
+    )
+
+    cluster = scene.cache.cluster
+    assert cluster.allocatable[0, :2].tolist() == [0, 8 * 2**30]
+    assert cluster.requested[0, :2].tolist() == [0, 2 * 2**30]
+    assert cluster.requested[0, cluster.axis_of("pods")] == 1
 
 
 def test_a_listener_that_breaks_harms_nobody_else():

@@ -153,6 +153,18 @@ async def test_the_older_of_two_keeps_the_name_whichever_came_first():
     assert set(scene.served) == {"plimsoll"}
 
 
+async def test_a_profile_bears_the_name_of_the_policy_that_serves_it():
+    """The older one goes, and the younger one takes over with the same spec: what is done is its own."""
+    scene = Scene()
+    await scene.policies.set(a_policy("old"))
+    await scene.policies.set(a_policy("young", created="2026-02-01T00:00:00Z"))
+    assert scene.served["plimsoll"].profile.policy == "old"
+
+    await scene.policies.remove("old")
+
+    assert scene.served["plimsoll"].profile.policy == "young"
+
+
 async def test_a_policy_that_is_refused_disturbs_no_other():
     """The exact field is named; the other one keeps its scheduler, and what that has learnt."""
     scene = Scene()

@@ -164,6 +164,77 @@ async def test_an_answer_that_was_lost_is_seen_in_the_cluster():
     assert scene.phases == [["Planned", "Evicting", "Evicted"]]
 
 
+@pytest.mark.parametrize("verdict", [Verdict.GONE, Verdict.CONFLICT])
+async def test_a_pod_that_is_gone_after_a_lost_answer_was_evicted_by_us(verdict):
+    """The watch lags behind: the move goes on, counts in the limits, and is verified."""
+    scene = Scene()
+    scene.evictor.answers = [
+        Answer(Verdict.UNKNOWN, "no answer"),
+        Answer(Verdict.BUSY, "later"),
+        Answer(verdict, 'pods "web-1" not found'),
+    ]
+
+    async with scene.running(a_policy()):
+        run = asyncio.create_task(scene.run())
+        await scene.clock.advance(10)
+        await run
+        assert scene.phases == [["Planned", "Evicting", "Evicted"]]
+        scene.gone(OLD)
+        replaced(scene, "good")
+        await settled()
+
+    assert scene.phases == [["Planned", "Evicting", "Evicted", "Settled"]]
+    counts = scene.statuses.statuses[POLICY]["counts"]
+    assert (counts["evicted"], counts["verified"]) == (1, 1)
+
+
+async def test_the_last_of_all_lost_answers_is_seen_in_the_cluster_too():
+    """After as many requests as are sent, the pod is on its way out."""
+    scene = Scene()
+    scene.evictor.answers = [Answer(Verdict.UNKNOWN, "no answer")] * 4
+    evict = scene.evictor.evict
+
+    async def last(pod):
+        if len(scene.evictor.answers) == 1:
+            scene.leaving(OLD)
+        return await evict(pod)
+
+    scene.evictor.evict = last
+
+    async with scene.running(a_policy()):
+        run = asyncio.create_task(scene.run())
+        await scene.clock.advance(20)
+        await run
+
+    assert scene.phases == [["Planned", "Evicting", "Evicted"]]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param([Answer(Verdict.GONE, "not found")], id="at-once"),
+        pytest.param([Answer(Verdict.BUSY, "later"), Answer(Verdict.GONE, "not found")], id="busy-first"),
+        pytest.param([Answer(Verdict.BUSY, "later")], id="seen-by-the-watch"),
+    ],
+)
+async def test_a_pod_that_left_by_itself_was_not_evicted(answers):
+    """No answer was lost: nothing of ours was taken."""
+    scene = Scene()
+    scene.evictor.answers = list(answers)
+
+    async with scene.running(a_policy()):
+        run = asyncio.create_task(scene.run())
+        await settled()
+        if len(answers) == 1 and answers[0].verdict is Verdict.BUSY:
+            scene.gone(OLD)
+        await scene.clock.advance(1)
+        await run
+
+    assert scene.evictor.evicted == []
+    assert scene.phases == [["Planned", "Evicting", "Cancelled"]]
+    assert scene.record["status"]["reason"] == "Gone"
+
+
 async def test_what_cannot_be_recorded_is_not_done():
     """No record, no eviction."""
     scene = Scene()

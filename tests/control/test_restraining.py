@@ -3,6 +3,7 @@
 import pytest
 
 from control.scene import POLICY, Scene, a_policy
+from control.test_approving import annotate
 from plimsoll.control.restraining import STOP
 from plimsoll.model.event import NodeAdded, ObjectAdded, ObjectUpdated, PodAdded, PodDeleted
 from plimsoll.model.meta import ObjectMeta
@@ -33,6 +34,24 @@ async def test_nothing_is_moved_while_it_is_pressed():
 
     assert scene.evictor.evicted == ["web-1"]
     assert scene.rebalancers.troubles(POLICY) == {}
+
+
+async def test_proposals_and_their_answers_keep_while_it_is_pressed():
+    """A run that may plan nothing calls nothing off; a yes is heeded afterwards."""
+    scene = Scene()
+
+    async with scene.running(a_policy("Approve")):
+        await scene.run()
+        (key,) = scene.keeper.known
+        scene.tell(ObjectAdded(namespace("true")))
+        annotate(scene, "true", key)
+        await scene.run()
+        await scene.clock.advance(5)
+        assert (scene.evictor.evicted, scene.phases) == ([], [["Planned"]])
+        scene.tell(ObjectUpdated(namespace("true"), namespace()))
+        await scene.clock.advance(5)
+
+    assert scene.evictor.evicted == ["web-1"]
 
 
 async def test_it_stops_a_run_that_has_begun():

@@ -176,6 +176,17 @@ async def test_a_lost_answer_is_asked_for_again():
     assert stage.histories["a"] == ["Planned", "Evicting", "Evicted"]
 
 
+async def test_a_victim_that_is_gone_after_a_lost_answer_was_evicted():
+    """The retry finds nobody: the record goes on, and who needed the room is told."""
+    stage = Stage(Answer(Verdict.UNKNOWN, "no answer"), Answer(Verdict.GONE, "not found"))
+    asking = asyncio.ensure_future(stage.evict("a"))
+    await stage.clock.advance(1)
+
+    assert await asking
+    assert stage.histories == {"a": ["Planned", "Evicting", "Evicted"]}
+    assert [name for name, _ in stage.told] == ["a"]
+
+
 async def test_a_victim_that_left_before_the_answer_is_settled_after_it():
     """No outcome overtakes the record."""
     stage = Stage()

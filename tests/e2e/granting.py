@@ -67,6 +67,7 @@ class Door:
         default_factory=set
     )  #: resources whose updates a policy judged and let through
     denied: list[str] = field(default_factory=list)  #: what policies said of others
+    held: dict[Call, asyncio.Event] = field(default_factory=dict)  #: streams that stand still until set
     _open: dict[int, web.Request] = field(default_factory=dict)
 
     def close(self) -> None:
@@ -82,7 +83,7 @@ class Door:
             return _status(503, "ServiceUnavailable", "the server is currently unable to handle the request")
         is_watch = request.query.get("watch") in {"true", "1"}
         asked = asked_by(request.method, request.path, is_watch=is_watch)
-        failing = ""
+        failing, call = "", ("", "", "")
         if asked is not None:
             call = (asked.verb, asked.group, asked.resource)
             if not self.permits(asked):
@@ -108,7 +109,7 @@ class Door:
                 return web.Response()
         self._open[id(request)] = request
         try:
-            return await self._forward(request, is_deaf=failing == "deaf")
+            return await self._forward(request, call, is_deaf=failing == "deaf")
         finally:
             del self._open[id(request)]
 
@@ -135,7 +136,7 @@ class Door:
             self.admitted.add(asked.resource)
         return ""
 
-    async def _forward(self, request: web.Request, *, is_deaf: bool) -> web.StreamResponse:
+    async def _forward(self, request: web.Request, call: Call, *, is_deaf: bool) -> web.StreamResponse:
         """Ask the server; a deaf client's answer gets lost, although what it asked has happened."""
         headers = {
             name: request.headers[name]
@@ -156,6 +157,8 @@ class Door:
             response.content_type = answer.content_type
             await response.prepare(request)
             async for chunk in answer.content.iter_any():
+                if call in self.held:
+                    await self.held[call].wait()
                 await response.write(chunk)
             return response
 

@@ -106,6 +106,35 @@ async def test_absurd_requests_wait_and_others_pass(scene: Scene) -> None:
     await eventually(unanswered, lambda names: names == [])
 
 
+@pytest.mark.parametrize("amount", ["1e1002", "9" * 300])
+async def test_a_pod_does_not_hide_behind_an_amount_that_nobody_means(scene: Scene, amount: str) -> None:
+    """Six of eight cores and an absurd disk: the cores count, and nobody else gets them."""
+    node = await scene.node("a", cpu="8", runs_pods=False)
+    await scene.scheduling()
+
+    def asking(cpu: str, disk: str) -> Obj:
+        spec = scene.pod_spec(cpu=cpu)
+        spec["containers"][0]["resources"]["requests"]["ephemeral-storage"] = disk
+        return spec
+
+    await scene.pod("placed", **asking("6", amount), nodeName=node)
+    for name, disk in (("plain", "0"), ("hiding", amount)):
+        await scene.pod(name, **asking("6", disk))
+    await scene.pod("after", cpu="1")
+
+    await scene.until_bound("after")
+    for name in ("plain", "hiding"):
+        condition = await eventually(lambda name=name: scene.condition(name))
+        events = await eventually(lambda name=name: scene.events(name, "FailedScheduling"))
+        assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
+        assert "1 Insufficient cpu" in condition["message"]
+        assert "1 Insufficient cpu" in events[0]["note"]
+    assert [pod["metadata"]["name"] for pod in await scene.pods() if pod["spec"].get("nodeName")] == [
+        "after",
+        "placed",
+    ]
+
+
 async def test_nodes_without_or_with_absurd_status_are_passed_over(scene: Scene) -> None:
     """No status, nothing allocatable, more than 64 bits of it, thousands of taints and labels."""
     hostile: list[Obj] = [

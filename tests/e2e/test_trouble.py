@@ -15,6 +15,7 @@ from e2e.scene import FINISHED, POLICIES
 if TYPE_CHECKING:
     from e2e.conftest import StartGuarded
     from e2e.granting import Call
+    from e2e.scene import Obj
 
 pytestmark = pytest.mark.e2e
 
@@ -44,6 +45,48 @@ async def test_an_outage_is_survived_and_caught_up_with(guarded: StartGuarded) -
         await throughout(lambda: scene.node_of("orphan"), lambda found: found == "", 0.3)
         assert operator.status is None
         assert operator.terminate() == 0
+
+
+@pytest.mark.timeout(120)
+async def test_an_eviction_whose_answer_is_lost_is_seen_to_its_end(guarded: StartGuarded) -> None:
+    """The watch of pods lags behind and the retry finds no pod: it was ours, and its record goes on."""
+    asked: list[Call] = []
+    watched = asyncio.Event()
+
+    def trouble(call: Call) -> str:
+        if call != ("create", "", "pods/eviction"):
+            return ""
+        asked.append(call)
+        if len(asked) > 1:
+            return ""
+        entrance.held["watch", "", "pods"] = watched
+        return "deaf"
+
+    async with guarded("enforce", trouble) as (scene, entrance, operator):
+        old = await scene.node("old")
+        await scene.policy({"scheduling": {"schedulerName": scene.scheduler}}, "scheduler")
+        await scene.deployment("web", 2, terminationGracePeriodSeconds=0)
+        await scene.node("new")
+        await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
+        await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints", limits={"total": 1}))
+
+        def answered(records: list[Obj]) -> bool:
+            return any(each.get("status", {}).get("phase") in {"Evicted", *FINISHED} for each in records)
+
+        first = await eventually(scene.records, answered)
+        watched.set()
+        await eventually(
+            lambda: scene.running(app="web"), lambda nodes: len(nodes) == 2 and old not in nodes, 40
+        )
+        records = await eventually(
+            scene.records,
+            lambda found: all(each.get("status", {}).get("phase") in FINISHED for each in found),
+        )
+        assert operator.terminate() == 0
+
+    assert [record["status"]["phase"] for record in first] == ["Evicted"]
+    assert Counter(record["status"]["phase"] for record in records) == {"Settled": 2}
+    assert len(asked) == 3
 
 
 async def test_one_request_in_five_fails_and_all_gets_done(guarded: StartGuarded) -> None:

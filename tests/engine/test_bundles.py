@@ -5,6 +5,7 @@ from typing import ClassVar
 import pytest
 
 from engine.moving import NOW, SURROUNDINGS, a_rebalancing, reasons, targets
+from engine.test_plan import READY, a_budget
 from plimsoll.engine.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.engine.moves import Circumstances
 from plimsoll.engine.plan import plan, revalidate
@@ -116,6 +117,30 @@ def test_limits_count_a_bundle_that_was_taken_back_for_nothing():
     )
 
     assert targets(found) == {"p1": "one", "p2": "two"}
+
+
+def test_a_budget_that_a_bundle_would_have_used_is_left_when_it_is_taken_back():
+    """One disruption is allowed: the pod of the bundle stays, so another one may have it."""
+    cluster = a_scene()
+    covered = {"labels": {"app": "web"}, "status": READY}
+    for name in ("p0", "p2"):
+        pod = a_pod(name, cpu="1", node="large", owner=f"ReplicaSet/r{name[1]}", **covered)
+        cluster.place(cluster.templates.info(pod), "large")
+    budget = a_budget(allowed=1, selector={"app": "web"})
+    cluster.objects.budgets[budget.key] = budget
+
+    found = plan(
+        a_rebalancing(Sends(p0="one", p1="one"), Sends(together=False, p2="one", p0="two"), limits=FREE),
+        cluster,
+        SURROUNDINGS,
+    )
+
+    assert targets(found) == {"p2": "one"}
+    assert [(each.pod.name, each.refusal.reason) for each in found.refused] == [
+        ("p0", "NotAll"),
+        ("p1", "NotFeasible"),
+        ("p0", "Budget"),
+    ]
 
 
 def test_a_bundle_beyond_the_total_ends_the_cycle():

@@ -1,14 +1,16 @@
 """Joint placement: all that are needed or none, on a fork, with the ordinary cycle."""
 
 import random
+from typing import ClassVar
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.engine.cycle import Nominations, Outcome, Scheduler
 from plimsoll.engine.gang import lacking_resources, place_together
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.framework import Registry
+from plimsoll.framework import NoArgs, Nomination, Registry
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
@@ -130,6 +132,41 @@ def test_members_are_no_victims_of_each_other():
 
     assert not decision.is_feasible
     assert [each.decision.pod.name for each in decision.placements] == ["boss"]
+
+
+class Reclaims:
+    """Takes a node from whoever is there, as a queue does that takes back its share."""
+
+    name: ClassVar = "Reclaims"
+    args_model: ClassVar = NoArgs
+
+    def __init__(self, args):
+        self.args = args
+
+    def post_filter(self, state, pod, snapshot, rejections):
+        return Nomination(node=snapshot.node(0).name, victims=tuple(snapshot.pods(0)))
+
+
+@pytest.mark.parametrize("is_placed", [False, True])
+def test_no_plugin_makes_members_victims_of_each_other(is_placed):
+    """Neither one that was placed a moment ago, nor one that runs already."""
+    defaults = [
+        Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultPreemption"
+    ]
+    profile = build_profile(
+        ProfileConfig("s"), Registry([*IN_TREE, Reclaims]), [*defaults, Enabled("Reclaims")]
+    )
+    members = a_gang(2)
+    cluster = a_cluster_of(a_node("a", cpu="1"))
+    if is_placed:
+        cluster.place(cluster.templates.info(members[0]), "a")
+    waiting = [(cluster.templates.info(pod), Scheduler(profile, cluster)) for pod in members[is_placed:]]
+    placed = [members[0].uid] if is_placed else []
+
+    decision = place_together(waiting, cluster, len(waiting), is_preempting=True, placed=placed)
+
+    assert not decision.is_feasible
+    assert not any(each.victims for each in decision.placements)
 
 
 def test_room_that_is_promised_to_others_is_not_taken():

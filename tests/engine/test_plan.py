@@ -1,6 +1,7 @@
 """The Proven planner: every move has a proven place, every refusal a reason."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 import hypothesis.strategies as st
 import pytest
@@ -16,6 +17,7 @@ from engine.moving import (
     targets,
 )
 from plimsoll.engine.limits import NO_CEILING, Ceiling, Limits
+from plimsoll.engine.memory import Fate, Memory, PastMove
 from plimsoll.engine.moves import Circumstances, Move, replacement_of
 from plimsoll.engine.plan import plan, revalidate
 from plimsoll.framework.strategy import Candidate, Refusal, StrategyKind
@@ -103,6 +105,31 @@ def test_a_pod_that_would_come_back_stays():
 
     assert reasons(found) == {"p": "WouldReturn"}
     assert "node a again" in found.refused[0].refusal.message
+
+
+@pytest.mark.parametrize("left", ["first", "second"])
+def test_a_node_that_was_just_left_is_no_target_where_scores_tie(left):
+    """The scheduler may take any of the best nodes: also the one that would begin a game of ping-pong."""
+    past = PastMove(
+        "tidy", "Named", "uid-ReplicaSet-web", "ReplicaSet web", left, Fate.SETTLED, NOW.timestamp() - 60
+    )
+    cluster = a_cluster(
+        [a_node("full", cpu="4"), a_node("first", cpu="4"), a_node("second", cpu="4")],
+        [a_pod(f"p{n}", cpu="1", node="full", owner="ReplicaSet/web") for n in range(3)],
+    )
+    owner = cluster.pods["uid-default-p0"].pod.metadata.controller.uid
+
+    class Balances(Named):
+        kind: ClassVar = StrategyKind.BALANCE
+
+    found = plan(
+        a_rebalancing(Balances("p0")),
+        cluster,
+        Circumstances(NOW, memory=Memory([replace(past, owner=owner)], NOW.timestamp())),
+    )
+
+    assert reasons(found) == {"p0": "PingPong"}
+    assert f"away from node {left}" in found.refused[0].refusal.message
 
 
 def test_the_only_feasible_node_is_no_move():

@@ -1,11 +1,14 @@
 """Quantities: every accepted form, exactly, and one sentence for the rest."""
 
+import time
+import tracemalloc
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.upstream_quantity import Quantity
 from plimsoll.model.quantity import MAX_INT64, QuantityError, canonical, milli, nanos, units
 
 SUFFIXES = {
@@ -48,6 +51,14 @@ SUFFIXES = {
         ("10E", 0, 0),
         (2, 2000, 2),
         (1.5, 1500, 2),
+        (" 1\n", 1000, 1),
+        ("1e1002", 0, 0),
+        ("1e-1002", 1, 1),
+        ("1" + "0" * 300, 0, 0),
+        ("0." + "0" * 400 + "1", 1, 1),
+        ("18446744073709551617", 1000, 1),
+        ("18446744073709551615", 0, 0),
+        ("1e9223372036854775807", 100, 1),
     ],
 )
 def test_reads_every_accepted_form(quantity, thousandths, whole):
@@ -57,7 +68,7 @@ def test_reads_every_accepted_form(quantity, thousandths, whole):
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "1 Gi", "1gi", "1e", "abc", "1.2.3", "--1", "1KI", "NaN", "1_000", "9" * 300, "1e9999", True],
+    ["", " ", "1 Gi", "1gi", "1e", "abc", "1.2.3", "--1", "1KI", "NaN", "1_000", "1e" + "9" * 19, True],
 )
 def test_refuses_what_is_no_quantity(text):
     """The error repeats the text and says what is allowed."""
@@ -72,9 +83,63 @@ def test_rounds_up_and_never_down(whole, fraction, suffix):
 
     result = milli(f"{whole}.{fraction:06d}{suffix}")
 
-    assert Fraction(result - 1, 1000) < exact <= Fraction(result, 1000) or (
-        result == 0 and exact > Fraction(MAX_INT64, 1000)
-    )
+    assert Fraction(result - 1, 1000) < exact <= Fraction(result, 1000) or exact > Fraction(MAX_INT64, 1000)
+
+
+@given(
+    st.integers(0, 10**400) | st.integers(0, 10**22),
+    st.just("") | st.from_regex(r"\.[0-9]{1,40}", fullmatch=True),
+    st.sampled_from([*"numkMGTPE", "", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
+    | st.integers(-500, 500).map("e{}".format),
+)
+def test_reads_each_number_as_upstream_does(whole, fraction, suffix):
+    """Also what does not fit 64 bits; only where upstream's value turns negative it is 0."""
+    text = f"{whole}{fraction}{suffix}"
+    upstream = Quantity.parse(text)
+
+    assert (milli(text), units(text)) == (max(upstream.value(-3), 0), max(upstream.value(0), 0))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e1000000000",
+        "-1e2147483647",
+        "1e-2000000000",
+        "7" * 1_400_000,
+        "7" * 1_400_000 + "Ei",
+        "0." + "7" * 1_400_000 + "Ki",
+        "0." + "0" * 1_400_000 + "1",
+        "1e" + "0" * 1_400_000 + "5",
+    ],
+)
+def test_no_text_costs_more_than_its_length(text):
+    """Whatever fits into an object of the API server is read soon, and in little memory."""
+    tracemalloc.start()
+    began = time.process_time()
+
+    milli(text), units(text), nanos(text)
+
+    took, (_, peak) = time.process_time() - began, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert took < 1.0
+    assert peak < 10 * len(text) + 100_000
+
+
+@given(st.integers(0, 10**1005), st.integers(0, 10**1005))
+def test_numbers_too_long_to_be_kept_are_ordered_by_their_length(one, two):
+    """And what follows from their lowest 64 bits stays."""
+    assert units(str(one)) == max((one + 2**63) % 2**64 - 2**63, 0) or one <= MAX_INT64
+    if len(str(one)) < len(str(two)):
+        assert nanos(str(one)) < nanos(str(two))
+
+
+def test_an_error_repeats_the_beginning_of_a_text():
+    """A log line of a megabyte helps nobody."""
+    with pytest.raises(QuantityError) as raised:
+        nanos("x" * 10**6)
+
+    assert len(str(raised.value)) < 300
 
 
 @given(st.integers(0, 2**40), st.sampled_from(sorted(SUFFIXES)))

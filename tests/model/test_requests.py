@@ -1,9 +1,11 @@
 """Effective requests: sidecars, init containers, pod level, overhead, resize in place, defaults."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model import upstream_quantity
 from plimsoll.model.pod import (
     Container,
     ContainerStatus,
@@ -13,7 +15,6 @@ from plimsoll.model.pod import (
     PodStatus,
     ResourceRequirements,
 )
-from plimsoll.model.quantity import QuantityError
 from plimsoll.model.requests import (
     existing,
     fit_score,
@@ -21,9 +22,18 @@ from plimsoll.model.requests import (
     is_extended,
     is_scalar,
     nonzero_existing,
+    unreadable,
 )
 
 MIB = 1024 * 1024
+
+#: Amounts about and beyond 64 bits, in both of upstream's forms.
+wide = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(["0", "1", "7", "8", "9", "16", "9" * 17, "9" * 18, str(2**63), str(2**64 + 5)]),
+    st.sampled_from(["", "", ".5", ".123456789123"]),
+    st.sampled_from(["", "m", "P", "E", "Ti", "Pi", "Ei", "e15", "e16", "e18", "e19", "e40", "e1002"]),
+)
 
 
 def container(name="c", *, sidecar=False, **requests):
@@ -175,10 +185,27 @@ def test_sidecars_never_lower_the_total(inits, regulars):
     assert all(total >= cpu for cpu, _ in inits)
 
 
-def test_an_unreadable_quantity_is_an_error_of_its_pod():
-    """The caller learns it when the pod comes in, not in the middle of a cycle."""
-    with pytest.raises(QuantityError, match="'lots' is not a quantity"):
-        incoming(a_pod(container(cpu="lots")))
+def test_an_amount_that_is_no_quantity_takes_no_other_along():
+    """It counts as 0, and is named."""
+    pod = a_pod(container(cpu="lots", memory="1Mi"), container(cpu="1"))
+
+    assert incoming(pod) == {"cpu": 1000, "memory": MIB}
+    assert [sentence.split(":")[0] for sentence in unreadable(pod)] == ["cpu of container c counts as 0"]
+
+
+@given(st.lists(wide, min_size=1, max_size=3), st.lists(st.tuples(wide, st.booleans()), max_size=2), wide)
+def test_what_does_not_fit_64_bits_is_upstreams(regulars, inits, overhead):
+    """Sums of the largest and of the oddest amounts, in both units."""
+    pod = a_pod(
+        *(container(cpu=amount, memory=amount) for amount in regulars),
+        init=[container(cpu=amount, memory=amount, sidecar=sidecar) for amount, sidecar in inits],
+        overhead={"cpu": overhead, "memory": overhead},
+    )
+
+    taken = incoming(pod)
+
+    expected = upstream_quantity.requests(msgspec.to_builtins(pod))
+    assert taken == {name: max(amount, 0) for name, amount in expected.items()}
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,29 @@ def test_no_pod_goes_to_a_node_without_pods(node):
     assert plan(empty(), cluster, AROUND).moves == ()
 
 
+@pytest.mark.parametrize("pods", [1, 7])
+def test_a_node_that_is_being_emptied_is_not_chosen_again(pods):
+    """Its last pods are leaving: they are not planned again, and no others come, whatever they tolerate."""
+    tolerant = {"tolerations": [{"operator": "Exists"}], "cpu": "1"}
+    cluster = a_cluster(
+        [
+            a_node("closed", cpu="10", taints=[f"{CONSOLIDATING}:NoSchedule"]),
+            a_node("idle", cpu="10"),
+            a_node("tiny", cpu="2"),
+        ],
+        [
+            *(a_replica(f"c{n}", "closed", **tolerant) for n in range(pods)),
+            *(a_replica(f"i{n}", "idle", **tolerant) for n in range(2)),
+            a_replica("t", "tiny", **tolerant),
+        ],
+    )
+
+    made = plan(empty(nodes=3), cluster, AROUND)
+
+    assert {move.source for move in made.moves} == {"tiny"}
+    assert {move.target for move in made.moves} == {"idle"}
+
+
 @pytest.mark.parametrize(
     "key", ["cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt"]
 )

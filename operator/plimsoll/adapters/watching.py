@@ -16,7 +16,7 @@ from plimsoll.adapters.errors import APIError, Gone, NotFound
 from plimsoll.adapters.resources import WatchedResource
 from plimsoll.adapters.session import Session
 from plimsoll.control.ports import Clock, Randomness
-from plimsoll.model.decoding import DecodeError, decode
+from plimsoll.model.decoding import DecodeError, decode, decode_in_part
 from plimsoll.model.event import (
     ClusterEvent,
     NodeAdded,
@@ -48,6 +48,9 @@ ABSENT_S = 60.0
 #: A watch that ends within so many seconds and told nothing counts as a failure.
 SHORT_S = 1.0
 
+#: What the place of a problem begins with that concerns the status alone.
+IN_STATUS = "`$.status."
+
 #: Failures after which a watch goes on where it was: no answer, or a server that is busy.
 RESUMABLE = (0, 429, 503)
 
@@ -65,7 +68,7 @@ class WatchObserver(Protocol):
         """The server answered: a list, a watch that opened, an event or a bookmark."""
 
     def object_skipped(self, resource: str, name: str, problem: str) -> None:
-        """An object cannot be read; it is as if it did not exist."""
+        """An object, or a part of it, cannot be read; the one or the other is as if it did not exist."""
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -276,17 +279,39 @@ class Reflector:
 
     def _read(self, document: msgspec.Raw) -> tuple[str, Any] | None:
         """Key and model value; None for an object that cannot be read."""
+        value: Any
         try:
-            value: Any = decode(self._resource.kind, document)
+            value = decode(self._resource.kind, document)
         except DecodeError as exc:
-            try:
-                name = _NAMED.decode(document).metadata
-            except msgspec.MsgspecError:
-                name = _Meta()
-            self._observer.object_skipped(self._resource.name, f"{name.namespace}/{name.name}", str(exc))
-            return None
+            value = self._in_part(document)
+            if value is None:
+                try:
+                    named = _NAMED.decode(document).metadata
+                except msgspec.MsgspecError:
+                    named = _Meta()
+                name = f"{named.namespace}/{named.name}"
+                self._observer.object_skipped(self._resource.name, name, str(exc))
+                return None
         meta = value.metadata
         return f"{meta.namespace}/{meta.name}", value
+
+    def _in_part(self, document: msgspec.Raw) -> Any | None:
+        """The object without what cannot be read of it, None where that would mislead.
+
+        A pod on a node takes room in any case; of all others only parts of the status may be missing.
+        """
+        try:
+            value, problems = decode_in_part(self._resource.kind, document)
+        except DecodeError:
+            return None
+        is_placed = isinstance(value, Pod) and value.node_name and value.uid
+        if not is_placed and not all(IN_STATUS in problem for problem in problems):
+            return None
+        meta = value.metadata
+        for problem in problems:
+            name = f"{meta.namespace}/{meta.name}"
+            self._observer.object_skipped(self._resource.name, name, f"a part is left out: {problem}")
+        return value
 
     def _stored(self, key: str, new: Any) -> tuple[ClusterEvent, ...]:
         """What a new state means; an object made anew under its name while we did not look is another one."""

@@ -124,7 +124,8 @@ class Gangs:
 
     def _decide(self, group: Group, taken: list[QueuedPod], schedulers: Mapping[str, Scheduler]) -> None:
         cluster = self._cache.cluster
-        placed = len(self.placed(group))
+        siblings = self.placed(group)
+        placed = len(siblings)
         needed = group.min_member - placed
         obstacle = group.obstacle() or shortage(group, cluster)
         if obstacle:
@@ -155,7 +156,8 @@ class Gangs:
         for _, scheduler in members:
             name = scheduler.profile.scheduler_name
             self._observer.attempt_ended(name, Outcome.UNSCHEDULABLE.value, seconds)
-        rescue = place_together(members, cluster, needed, is_preempting=True)
+        uids = {pod.uid for pod in siblings}
+        rescue = place_together(members, cluster, needed, is_preempting=True, placed=uids)
         if rescue.is_feasible:
             self._preempt(group, rescue, by_uid, schedulers, decision.message(placed))
             return

@@ -15,7 +15,6 @@ from plimsoll.engine.moves import Move, replacement_of
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import Cluster, Pod, PodInfo
 from plimsoll.framework.strategy import REPLACEMENT
-from plimsoll.model.quantity import QuantityError
 from plimsoll.state.cache import Cache
 
 #: The priority with which a target is held.
@@ -56,10 +55,7 @@ class Holds:
         self.release(record)
         target = record.spec.target_node
         if target is not None and not pod.node_name and pod.spec.scheduler_name in self.profiles:
-            try:
-                self._nominations.add(self._cache.info(pod), target)
-            except QuantityError:
-                return  # reported when it came in
+            self._nominations.add(self._cache.info(pod), target)
 
     def release(self, record: Record) -> None:
         """The room is anybody's again."""

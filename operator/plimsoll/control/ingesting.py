@@ -1,6 +1,7 @@
 """ClusterEvent → cache and queue: the one way by which the outside world reaches our state.
 
-An object that makes no sense (a quantity that is none) is reported and left out; the others go on.
+An object that makes no sense is reported and left out; the others go on. A pod on a node is never left out:
+an amount of it that is no quantity is reported and counts as 0, and so does one of a node.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +26,7 @@ from plimsoll.model.event import (
     PodUpdated,
     Synced,
 )
-from plimsoll.model.quantity import QuantityError
+from plimsoll.model.node_facts import unreadable_of
 from plimsoll.model.storage import (
     CSIDriver,
     CSINode,
@@ -130,7 +131,7 @@ class Ingestion:
             try:
                 self._apply(event, now)
             except Exception as exc:  # noqa: BLE001 - whatever one object holds, the others go on
-                self._observer.object_skipped(type(event).__name__, _name_of(event), _sentence(exc))
+                self._observer.object_skipped(type(event).__name__, _name_of(event), repr(exc))
             for listener in self._listeners:
                 try:
                     listener(event)
@@ -150,7 +151,7 @@ class Ingestion:
             try:
                 self._set_waiting(pod, now)
             except Exception as exc:  # noqa: BLE001 - whatever one pod holds, the others go on
-                self._observer.object_skipped("pods", pod.key, _sentence(exc))
+                self._observer.object_skipped("pods", pod.key, repr(exc))
         self._woken()
 
     # ------------------------------------------------------------------------------------------------
@@ -198,6 +199,8 @@ class Ingestion:
         row = cluster.rows.get(node.name)
         old = None if row is None else cluster.nodes[row]
         self._cache.set_node(node)
+        for problem in unreadable_of(node):
+            self._observer.object_skipped("nodes", node.name, problem)
         if old is None:
             self._happened(EventResource.NODE, ActionType.ADD, None, node, now)
             return
@@ -232,6 +235,8 @@ class Ingestion:
         uid = info.uid
         known = "" if uid in self._cache.assumed else self._cache.node_of(uid)
         old = self._cache.cluster.pods.get(uid) if known == info.pod.node_name else None
+        for problem in info.template.unreadable:
+            self._observer.object_skipped("pods", info.key, problem)
         self._cache.set_placed(info, info.pod.node_name)
         if old is None:
             self._happened(EventResource.ASSIGNED_POD, ActionType.ADD, None, info, now)
@@ -263,6 +268,9 @@ class Ingestion:
                 self._queue.set(info, now)
         elif pod.is_terminating or not self._serves(info):
             self._queue.remove(pod.uid)
+        elif info.template.unreadable:
+            self._queue.remove(pod.uid)
+            self._observer.object_skipped("pods", pod.key, f"not scheduled: {info.template.unreadable[0]}")
         else:
             is_new = pod.uid not in self._queue
             self._queue.set(info, now)
@@ -306,11 +314,6 @@ def _reads_the_same(old: Any, new: Any) -> bool:
         msgspec.structs.replace(old, metadata=msgspec.structs.replace(old.metadata, resource_version=""))
         == msgspec.structs.replace(new, metadata=blank)
     )
-
-
-def _sentence(exc: Exception) -> str:
-    """What is wrong; an error that nobody foresaw is named, too."""
-    return str(exc) if isinstance(exc, QuantityError) else repr(exc)
 
 
 def _name_of(event: ClusterEvent) -> str:

@@ -25,7 +25,6 @@ from plimsoll.framework import Pod, PodInfo
 from plimsoll.framework.strategy import Refusal
 from plimsoll.framework.strategy_context import Measurements
 from plimsoll.model.event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
-from plimsoll.model.quantity import QuantityError
 from plimsoll.state.cache import Cache
 
 #: Reason and sentence of a record whose policy wants something else by now.
@@ -203,15 +202,8 @@ class Mover:
         return ""
 
     def _unplaced_infos(self) -> list[PodInfo]:
-        infos = []
-        for pod in self._unplaced.values():
-            if self._cache.node_of(pod.uid):
-                continue
-            try:
-                infos.append(self._cache.info(pod))
-            except QuantityError:
-                continue  # reported when it came in
-        return infos
+        waiting = self._unplaced.values()
+        return [self._cache.info(pod) for pod in waiting if not self._cache.node_of(pod.uid)]
 
 
 def _is_as_recorded(move: Move, record: Record) -> bool:

@@ -431,10 +431,11 @@ class Rebalancers:
         if spec.mode is Mode.DRY_RUN:
             await self._predictions.write(made, name, spec.records, cycle)
         elif spec.mode is Mode.APPROVE:
-            begun = self._enforcement.under_way()
-            dropped = await self.approvals.propose(made.moves, name, spec.records, cycle, begun)
-            for _ in range(dropped):
-                self._observer.record_dropped(name, "breaker")
+            # A plan that may hold no move says nothing against the proposals: they and their answers keep.
+            if not (self._stop.is_pressed or self._displacements.sentence(name)):
+                begun = self._enforcement.under_way()
+                for _ in range(await self.approvals.propose(made.moves, name, spec.records, cycle, begun)):
+                    self._observer.record_dropped(name, "breaker")
         elif not is_live:
             await self._enforcement.carry_out(totals, memory)
         await self._reports.end(totals, self._clock.now())

@@ -162,23 +162,43 @@ class MoveSender:
 async def ask(evictor: Evictor, pod: Pod, cache: Cache, clock: Clock) -> Answer:
     """Ask the Eviction API; again while no answer tells whether the pod goes. Never raises.
 
-    The uid makes that safe: this pod goes at most once, and a later one of its name never.
+    The uid makes that safe: this pod goes at most once, and a later one of its name never. A pod that has
+    left counts as evicted by us as soon as one answer was lost: nobody can tell whose request it was, and a
+    move that happened must not be missing from the records and the limits.
     """
     stood = cache.cluster.pods.get(pod.uid)
     may_tell = stood is not None and not stood.is_terminating
+    was_lost = False
     try:
         answer = await evictor.evict(pod)
         for pause_s in ASK_AGAIN_S:
+            was_lost |= answer.verdict is Verdict.UNKNOWN
             if answer.verdict not in (Verdict.UNKNOWN, Verdict.BUSY):
-                return answer
+                break
             await clock.sleep(max(pause_s, answer.retry_after_s))
-            present = cache.cluster.pods.get(pod.uid)
-            if may_tell and (present is None or present.is_terminating):
-                return Answer(Verdict.DONE)  # taken, though the answer was lost
+            if may_tell and _has_left(pod, cache):
+                return _left(was_lost=was_lost)
             answer = await evictor.evict(pod)
     except Exception as exc:  # noqa: BLE001 - whatever broke, the record is carried to its end
         return Answer(Verdict.UNKNOWN, f"asking for the eviction broke: {exc!r}")
+    if was_lost and answer.verdict in (Verdict.GONE, Verdict.CONFLICT):
+        return _left(was_lost=True)
+    if answer.verdict is Verdict.UNKNOWN and may_tell and _has_left(pod, cache):
+        return _left(was_lost=True)
     return answer
+
+
+def _has_left(pod: Pod, cache: Cache) -> bool:
+    """Whether the watch has shown that the pod goes, or is gone."""
+    present = cache.cluster.pods.get(pod.uid)
+    return present is None or present.is_terminating
+
+
+def _left(*, was_lost: bool) -> Answer:
+    """What a pod that has left means for its eviction."""
+    if was_lost:
+        return Answer(Verdict.DONE)
+    return Answer(Verdict.GONE, "it left before it was evicted")
 
 
 async def refused(keeper: RecordKeeper, record: Record, answer: Answer) -> None:
@@ -193,6 +213,6 @@ async def refused(keeper: RecordKeeper, record: Record, answer: Answer) -> None:
                 blocked_by=answer.budget.partition("/")[2] or None,
             )
         case Verdict.GONE | Verdict.CONFLICT:
-            await keeper.cancel(record, "Gone", f"the pod is another one by now: {answer.message}")
+            await keeper.cancel(record, "Gone", f"the pod is gone, or another one by now: {answer.message}")
         case _:
             await keeper.advance(record, Phase.FAILED, reason="EvictionFailed", message=answer.message)

@@ -1,21 +1,26 @@
 """Quantities: their canonical form and their value.
 
 Source: apimachinery v1.36 ``api/resource/quantity.go``. The format of the suffix is kept (binary, decimal,
-exponent); the number is made whole and its suffix as large as it can be.
+exponent); the number is made whole and its suffix as large as it can be. Numbers of any length stay exact; an
+exponent beyond ten thousand, over which a real server loses minutes, is refused.
 """
 
 from __future__ import annotations
 
 import re
-from decimal import ROUND_UP, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_UP, Context, Decimal
 from functools import lru_cache
 
-_FORM = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]?|[eE][+-]?\d+)")
+_FORM = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]?|[eE]([+-]?\d+))")
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _SUFFIX = {power: suffix for suffix, power in _DECIMAL.items()}
 _BINARY_SUFFIX = {power: suffix for suffix, power in _BINARY.items()}
 _FINEST, _COARSEST = -9, -3
+_LARGEST = 10_000
+_EXACT = Context(prec=4 * _LARGEST, rounding=ROUND_UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_TOO_LARGE = "the quantity has more digits than are looked at here"
+_MOST = Decimal(2**63 - 1)
 _MILLI = Decimal("1e-3")
 _NANO = Decimal("1e-9")
 
@@ -27,21 +32,35 @@ def parsed(text: str) -> tuple[Decimal, str]:
     Raises:
         ValueError: it is none.
     """
-    found = _FORM.fullmatch(text)
+    found = _FORM.fullmatch(text.strip())
     if found is None:
         raise ValueError(
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
         )
     number, suffix = Decimal(found[1]), found[2]
+    if len(text) > _LARGEST or (found[3] and abs(int(found[3])) > 2 * _LARGEST):
+        raise ValueError(_TOO_LARGE)
     if suffix in _BINARY:
-        value, form = number * 1024 ** _BINARY[suffix], "binary"
+        value, form = min(_EXACT.multiply(number, 1024 ** _BINARY[suffix]), _MOST), "binary"
     elif suffix in _DECIMAL:
-        value, form = number.scaleb(_DECIMAL[suffix]), "decimal"
+        value, form = number.scaleb(_DECIMAL[suffix], _EXACT), "decimal"
     else:
-        value, form = number.scaleb(int(suffix[1:])), "exponent"
+        value, form = number.scaleb(int(found[3]), _EXACT), "exponent"
+    if value.adjusted() > _LARGEST:
+        raise ValueError(_TOO_LARGE)
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)
-    return value.quantize(_NANO, rounding=ROUND_UP) if exponent < _FINEST else value, form
+    return value.quantize(_NANO, context=_EXACT) if exponent < _FINEST else value, form
+
+
+def is_whole(amount: Decimal) -> bool:
+    """Whether an amount of any length has no fraction."""
+    return amount == amount.to_integral_value()
+
+
+def is_multiple(text: str, of: Decimal) -> bool:
+    """Whether a quantity of any length is a multiple of an amount."""
+    return not _EXACT.remainder(parsed(text)[0], of)
 
 
 def value(text: str) -> Decimal:
@@ -73,7 +92,7 @@ def in_thousandths(text: str) -> str:
     number, form = parsed(text)
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int)
-    return _written(number.quantize(_MILLI, rounding=ROUND_UP) if exponent < _COARSEST else number, form)
+    return _written(number.quantize(_MILLI, context=_EXACT) if exponent < _COARSEST else number, form)
 
 
 def written(amount: Decimal, like: str) -> str:
@@ -90,7 +109,7 @@ def _written(number: Decimal, form: str) -> str:
             whole, power = whole // 1024, power + 1
         return f"{whole}{_BINARY_SUFFIX.get(power, '')}"
     power = -9
-    whole = int(number.scaleb(9))
+    whole = int(number.scaleb(9, _EXACT))
     if not whole:
         return "0"
     while whole % 1000 == 0 and (power < 18 or form == "exponent"):

@@ -11,7 +11,7 @@ preempts as a whole only when the whole fits afterwards.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from plimsoll.engine.cycle import Decision, Outcome, Scheduler
@@ -99,6 +99,7 @@ def place_together(
     needed: int,
     *,
     is_preempting: bool = False,
+    placed: Collection[str] = (),
     admitted: Admission = lambda _, __: "",
 ) -> GangDecision:
     """Find places for all members at once; the cluster is only read.
@@ -108,11 +109,12 @@ def place_together(
         cluster: As it is.
         needed: How many must fit.
         is_preempting: Whether members that fit nowhere may name victims, none of them a member.
+        placed: Uids of the members that have a node already.
         admitted: Asked of each member on the fork, before it is placed.
     """
     fork = cluster.fork()
     ordered = _largest_first(list(members))
-    ours = {pod.uid for pod, _ in ordered}
+    ours = {pod.uid for pod, _ in ordered} | set(placed)
     twins: dict[int, Scheduler] = {}
     placements: list[Placement] = []
     refused: list[Decision] = []

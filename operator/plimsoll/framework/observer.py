@@ -28,7 +28,7 @@ class Observer:
         """What a list or watch told was applied."""
 
     def object_skipped(self, resource: str, name: str, problem: str) -> None:
-        """An object cannot be read; it is as if it did not exist."""
+        """An object, or a part of it, cannot be read; the one or the other is as if it did not exist."""
 
     def pod_queued(self, queue: str, event: str) -> None:
         """A pod entered a queue: active, backoff, unschedulable or gated; ``event`` brought it there."""

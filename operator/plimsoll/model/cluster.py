@@ -164,11 +164,7 @@ class Cluster:
     # -- nodes ---------------------------------------------------------------------------------------
 
     def set_node(self, node: Node) -> bool:
-        """Add a node or replace its object; whether anything that decisions read has changed.
-
-        Raises:
-            QuantityError: An allocatable amount is no quantity; nothing was changed.
-        """
+        """Add a node or replace its object; whether anything that decisions read has changed."""
         amounts = allocatable_of(node)
         row = self.rows.get(node.name)
         if row is None:

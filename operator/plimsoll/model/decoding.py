@@ -5,11 +5,16 @@ A document with an explicit ``null`` where the model has a list, a map or a numb
 the API, whose own decoder treats it as absent) takes the slow path: parse, drop the nulls, convert.
 """
 
-from typing import TypeVar
+import re
+from typing import Any, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
+
+_PLACE = re.compile(r" - at `\$([^`]*)`")
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
+_MOST_PARTS = 32
 
 
 class DecodeError(ValueError):
@@ -69,3 +74,41 @@ def without_nulls(document: object) -> object:
     if isinstance(document, list):
         return [without_nulls(value) for value in document if value is not None]
     return document
+
+
+def decode_in_part(kind: type[Any], document: bytes | str | msgspec.Raw) -> tuple[Any, list[str]]:
+    """Decode one JSON document without the parts of it that have the wrong type, and say which these are.
+
+    Raises:
+        DecodeError: the document is not JSON, is no object, or too much of it is wrong.
+    """
+    try:
+        parsed = without_nulls(msgspec.json.decode(document))
+    except msgspec.DecodeError as exc:
+        raise DecodeError(kind.__name__, str(exc)) from exc
+    problems: list[str] = []
+    while True:
+        try:
+            return msgspec.convert(parsed, kind), problems
+        except msgspec.ValidationError as exc:
+            problems.append(str(exc))
+            place = _PLACE.search(str(exc))
+            if place is None or len(problems) > _MOST_PARTS:
+                raise DecodeError(kind.__name__, str(exc)) from exc
+            _leave_out(parsed, place[1])
+
+
+def _leave_out(document: Any, place: str) -> None:
+    """Delete what a path leads to; of a map whose key is not told, what is no scalar, or all."""
+    steps = [name or index for name, index in _STEP.findall(place)]
+    for step in steps[:-1]:
+        if step == "...":
+            break
+        document = document[int(step)] if isinstance(document, list) else document[step]
+    last = next((step for step in steps if step == "..."), steps[-1])
+    if last != "...":
+        del document[int(last) if isinstance(document, list) else last]
+        return
+    odd = [key for key, value in document.items() if isinstance(value, (dict, list, bool))]
+    for key in odd or list(document):
+        del document[key]

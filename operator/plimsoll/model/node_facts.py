@@ -1,20 +1,24 @@
 """What decisions read of a node object, and whether two states of it differ in that."""
 
+from collections.abc import Iterator
+
 from plimsoll.model.node import Node
 from plimsoll.model.pod_info import LARGEST_AMOUNT
-from plimsoll.model.quantity import milli, units
+from plimsoll.model.quantity import readable
+from plimsoll.model.requests import to_integer, unreadable_amounts
 
 
 def allocatable_of(node: Node) -> dict[str, int]:
-    """What pods may take of a node: cpu in milli, the rest in units.
-
-    Raises:
-        QuantityError: An amount is no quantity.
-    """
+    """What pods may take of a node: cpu in milli, the rest in units; of what is no quantity nothing."""
     return {
-        name: max(0, min(milli(quantity) if name == "cpu" else units(quantity), LARGEST_AMOUNT))
+        name: max(0, min(to_integer(name, readable(quantity)), LARGEST_AMOUNT))
         for name, quantity in node.status.allocatable.items()
     }
+
+
+def unreadable_of(node: Node) -> Iterator[str]:
+    """What is wrong with the allocatable amounts that are no quantities, and count as 0; a sentence each."""
+    return unreadable_amounts("the node", node.status.allocatable)
 
 
 def decide_the_same(old: Node, new: Node) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 
 from plimsoll.model.pod import Pod, PodStatus, Volume
 from plimsoll.model.pod_terms import PodTerm, TermKind, compile_terms
-from plimsoll.model.requests import existing, fit_score, incoming, nonzero_existing
+from plimsoll.model.requests import existing, fit_score, incoming, nonzero_existing, unreadable
 from plimsoll.model.selectors import SelectorError
 
 T = TypeVar("T")
@@ -38,6 +38,7 @@ class PodTemplate:
         nonzero_requests: The same when the pod is placed and nothing was granted yet, cpu and memory only.
         terms: Its inter-pod (anti-)affinity terms.
         terms_error: Why its terms cannot be parsed, or "".
+        unreadable: What is wrong with its amounts that are no quantities and count as 0, a sentence each.
     """
 
     __slots__ = (
@@ -53,6 +54,7 @@ class PodTemplate:
         "signature",
         "terms",
         "terms_error",
+        "unreadable",
     )
 
     def __init__(self, pod: Pod, signature: bytes) -> None:
@@ -64,6 +66,7 @@ class PodTemplate:
         self.requests = bounded(incoming(pod))
         self.score_requests = bounded(fit_score(pod))
         self.nonzero_requests = nonzero_existing(msgspec.structs.replace(pod, status=PodStatus()))
+        self.unreadable = tuple(unreadable(pod))
         self.terms_error = ""
         try:
             self.terms = compile_terms(pod.spec.affinity, pod.namespace)
@@ -132,8 +135,8 @@ class PodInfo:
             # Siblings share one dict: half a million pods are held in memory.
             self.requests = template.requests if requests == template.requests else requests
             nonzero = nonzero_existing(pod)
-        self.nonzero_cpu_milli = min(nonzero.get("cpu", 0), LARGEST_AMOUNT)
-        self.nonzero_memory_bytes = min(nonzero.get("memory", 0), LARGEST_AMOUNT)
+        self.nonzero_cpu_milli = max(0, min(nonzero.get("cpu", 0), LARGEST_AMOUNT))
+        self.nonzero_memory_bytes = max(0, min(nonzero.get("memory", 0), LARGEST_AMOUNT))
         self.is_large = max(self.requests.values(), default=0) > LARGE_REQUEST
 
     @property

@@ -8,16 +8,29 @@ Formula, per resource::
                + overhead
 
 Units: ``cpu`` in milli-CPU, everything else in whole units; rounded up once, after the exact sum.
-Edges: a resource that is neither cpu, memory, ephemeral-storage nor a scalar is dropped.
+Edges: a resource that is neither cpu, memory, ephemeral-storage nor a scalar is dropped; a total that does
+not fit 64 bits is computed once more as upstream computes it
+(:class:`~plimsoll.model.quantity.Amount`); what is no quantity counts as 0, for that amount alone.
 Source: kube-scheduler v1.36, ``component-helpers/resource/helpers.go`` and ``framework/types.go``; KEPs 753
 (sidecars), 1287 (resize in place), 2837 (pod-level resources).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 from plimsoll.model.pod import Container, ContainerStatus, Pod, ResourceRequirements
-from plimsoll.model.quantity import QuantityValue, nanos, scaled
+from plimsoll.model.quantity import (
+    BILLION,
+    MAX_INT64,
+    Amount,
+    QuantityError,
+    QuantityValue,
+    in_unit,
+    nanos,
+    readable,
+    scaled,
+)
 from plimsoll.model.selectors import is_label_key
 
 CPU = "cpu"
@@ -35,6 +48,8 @@ _LEAST = {CPU: DEFAULT_CPU_MILLI * 10**6, MEMORY: DEFAULT_MEMORY_BYTES * 10**9}
 _EXTENDED_NAME = re.compile(r"[^/]+/[^/]+")
 
 Nanos = dict[str, int]
+Number = TypeVar("Number", int, Amount)
+Read = Callable[[QuantityValue], Number]
 
 
 def is_extended(name: str) -> bool:
@@ -59,72 +74,95 @@ def to_integer(name: str, quantity: QuantityValue) -> int:
     Raises:
         QuantityError: the text is no quantity.
     """
-    return scaled(nanos(quantity), 10**6 if name == CPU else 10**9)
+    return in_unit(quantity, _unit(name))
 
 
 def incoming(pod: Pod) -> dict[str, int]:
-    """Requests of a pod to be placed, from its spec alone.
-
-    Raises:
-        QuantityError: a quantity cannot be read.
-    """
-    return _integers(_total(pod))
+    """Requests of a pod to be placed, from its spec alone."""
+    return _integers(pod)
 
 
 def exact(pod: Pod) -> Nanos:
-    """Requests from the spec alone, in billionths, of every resource that is named; sums stay exact.
-
-    Raises:
-        QuantityError: a quantity cannot be read.
-    """
-    return _total(pod)
+    """Requests from the spec alone, in billionths, of every resource that is named; sums stay exact."""
+    return _total(pod, _read_nanos)
 
 
 def existing(pod: Pod) -> dict[str, int]:
-    """Requests of a pod on a node: during a resize in place the larger of wanted and granted.
-
-    Raises:
-        QuantityError: a quantity cannot be read.
-    """
-    return _integers(_total(pod, observed=True))
+    """Requests of a pod on a node: during a resize in place the larger of wanted and granted."""
+    return _integers(pod, observed=True)
 
 
 def nonzero_existing(pod: Pod) -> dict[str, int]:
     """Cpu and memory of a pod on a node, with the defaults for containers that name none.
 
     With pod-level requests, the default of a resource applies only if nothing at all names it.
-
-    Raises:
-        QuantityError: a quantity cannot be read.
     """
     least = dict(_LEAST)
     if _pod_level(pod.spec.resources):
-        named = _total(pod, observed=True)
+        named = _total(pod, _read_nanos, observed=True)
         least = {name: value for name, value in least.items() if name not in named}
-    total = _integers(_total(pod, observed=True, least=least))
+    total = _integers(pod, observed=True, least=least)
     return {name: total.get(name, 0) for name in (CPU, MEMORY)}
 
 
 def fit_score(pod: Pod) -> dict[str, int]:
-    """Requests of a pod to be placed as NodeResourcesFit scores it: with defaults, pod level ignored.
-
-    Raises:
-        QuantityError: a quantity cannot be read.
-    """
-    return _integers(_total(pod, least=_LEAST, pod_level=False))
+    """Requests of a pod to be placed as NodeResourcesFit scores it: with defaults, pod level ignored."""
+    return _integers(pod, least=_LEAST, pod_level=False)
 
 
-def _integers(total: Nanos) -> dict[str, int]:
-    return {
-        name: scaled(value, 10**6 if name == CPU else 10**9)
-        for name, value in total.items()
-        if name in _NATIVE or is_scalar(name)
-    }
+def unreadable(pod: Pod) -> Iterator[str]:
+    """What is wrong with the amounts of a pod that are no quantities, and count as 0; a sentence each."""
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        yield from unreadable_amounts(f"container {container.name}", container.resources.requests)
+    yield from unreadable_amounts("the pod", pod.spec.resources.requests if pod.spec.resources else {})
+    yield from unreadable_amounts("overhead", pod.spec.overhead)
+
+
+def unreadable_amounts(where: str, quantities: Mapping[str, QuantityValue]) -> Iterator[str]:
+    """Of which resources the amount is no quantity, in a sentence each."""
+    for name, quantity in quantities.items():
+        try:
+            nanos(quantity)
+        except QuantityError as exc:
+            yield f"{name} of {where} counts as 0: {exc}"
+
+
+def _unit(name: str) -> int:
+    return 10**6 if name == CPU else BILLION
+
+
+def _integers(
+    pod: Pod, *, observed: bool = False, least: Mapping[str, int] | None = None, pod_level: bool = True
+) -> dict[str, int]:
+    """The total in the resources' units; an overflow is computed in upstream's way, when there is one."""
+    total = _total(pod, _read_nanos, observed=observed, least=least, pod_level=pod_level)
+    counted = {name: value for name, value in total.items() if name in _NATIVE or is_scalar(name)}
+    if max(counted.values(), default=0) <= MAX_INT64 * 10**6:
+        return {name: scaled(value, 10**6 if name == CPU else BILLION) for name, value in counted.items()}
+    floor = {name: Amount.of_nanos(value) for name, value in (least or {}).items()}
+    wide = _total(pod, _read_amount, observed=observed, least=floor, pod_level=pod_level)
+    return {name: wide[name].in_unit(_unit(name)) for name in counted}
+
+
+def _read_nanos(quantity: QuantityValue) -> int:
+    try:
+        return nanos(quantity)
+    except QuantityError:
+        return 0
+
+
+def _read_amount(quantity: QuantityValue) -> Amount:
+    return Amount.of(readable(quantity))
 
 
 def _total(
-    pod: Pod, *, observed: bool = False, least: Mapping[str, int] | None = None, pod_level: bool = True
-) -> Nanos:
+    pod: Pod,
+    read: Read[Number],
+    *,
+    observed: bool = False,
+    least: Mapping[str, Number] | None = None,
+    pod_level: bool = True,
+) -> dict[str, Number]:
     statuses: dict[str, ContainerStatus] = {}
     infeasible = False
     if observed and (pod.status.container_statuses or pod.status.init_container_statuses):
@@ -137,22 +175,22 @@ def _total(
         condition = pod.condition("PodResizePending")
         infeasible = condition is not None and condition.reason == "Infeasible"
 
-    def requests(container: Container, *, resizable: bool) -> Nanos:
-        taken = _nanos(container.resources.requests)
+    def requests(container: Container, *, resizable: bool) -> dict[str, Number]:
+        taken = _amounts(container.resources.requests, read)
         status = statuses.get(container.name) if resizable else None
         if status is not None and status.resources is not None:
             taken = {} if infeasible else taken
-            _raise_to(taken, _nanos(status.resources.requests))
-            _raise_to(taken, _nanos(status.allocated_resources))
+            _raise_to(taken, _amounts(status.resources.requests, read))
+            _raise_to(taken, _amounts(status.allocated_resources, read))
         for name, value in (least or {}).items():
             taken.setdefault(name, value)
         return taken
 
-    total: Nanos = {}
+    total: dict[str, Number] = {}
     for container in pod.spec.containers:
         _add(total, requests(container, resizable=True))
-    sidecars: Nanos = {}
-    peak: Nanos = {}
+    sidecars: dict[str, Number] = {}
+    peak: dict[str, Number] = {}
     for container in pod.spec.init_containers:
         taken = requests(container, resizable=container.is_sidecar)
         if container.is_sidecar:
@@ -165,8 +203,8 @@ def _total(
     _raise_to(total, peak)
 
     if pod_level and _pod_level(pod.spec.resources):
-        total.update(_pod_level_requests(pod, observed=observed, infeasible=infeasible))
-    _add(total, _nanos(pod.spec.overhead))
+        total.update(_pod_level_requests(pod, read, observed=observed, infeasible=infeasible))
+    _add(total, _amounts(pod.spec.overhead, read))
     return total
 
 
@@ -178,26 +216,34 @@ def _is_pod_level(name: str) -> bool:
     return name in (CPU, MEMORY) or name.startswith("hugepages-")
 
 
-def _pod_level_requests(pod: Pod, *, observed: bool, infeasible: bool) -> Nanos:
+def _pod_level_requests(
+    pod: Pod, read: Read[Number], *, observed: bool, infeasible: bool
+) -> dict[str, Number]:
     """The pod-level requests of the resources that the spec names there; the status adds no others."""
-    wanted = _nanos(pod.spec.resources.requests if pod.spec.resources else {})
+    wanted = _amounts(pod.spec.resources.requests if pod.spec.resources else {}, read)
     taken = wanted
     if observed and pod.status.resources is not None:
         taken = {} if infeasible else dict(wanted)
-        _raise_to(taken, _nanos(pod.status.resources.requests))
-        _raise_to(taken, _nanos(pod.status.allocated_resources))
-    return {name: taken.get(name, 0) for name in wanted if _is_pod_level(name)}
+        _raise_to(taken, _amounts(pod.status.resources.requests, read))
+        _raise_to(taken, _amounts(pod.status.allocated_resources, read))
+    return {name: taken[name] if name in taken else read(0) for name in wanted if _is_pod_level(name)}
 
 
-def _nanos(quantities: Mapping[str, QuantityValue]) -> Nanos:
-    return {name: nanos(quantity) for name, quantity in quantities.items()}
+def _amounts(quantities: Mapping[str, QuantityValue], read: Read[Number]) -> dict[str, Number]:
+    return {name: read(quantity) for name, quantity in quantities.items()}
 
 
-def _add(total: Nanos, more: Nanos) -> None:
+def _add(total: dict[str, Number], more: Mapping[str, Number]) -> None:
     for name, value in more.items():
-        total[name] = total.get(name, 0) + value
+        total[name] = total[name] + value if name in total else value
 
 
-def _raise_to(total: Nanos, floor: Nanos) -> None:
+def _raise_to(total: dict[str, Number], floor: Mapping[str, Number]) -> None:
     for name, value in floor.items():
-        total[name] = max(total.get(name, value), value)
+        standing = total.get(name)
+        if standing is None:
+            total[name] = value
+        elif isinstance(standing, Amount):
+            total[name] = standing.raised_to(value)
+        elif value > standing:
+            total[name] = value

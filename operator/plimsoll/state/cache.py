@@ -28,11 +28,7 @@ class Cache:
         self._node_of: dict[str, str] = {}
 
     def info(self, pod: Pod) -> PodInfo:
-        """The engine's view of a pod.
-
-        Raises:
-            QuantityError: It requests something that is no quantity.
-        """
+        """The engine's view of a pod."""
         return self.cluster.templates.info(pod)
 
     def node_of(self, uid: str) -> str:
@@ -42,11 +38,7 @@ class Cache:
     # -- what the watch tells ------------------------------------------------------------------------
 
     def set_node(self, node: Node) -> bool:
-        """A node was added or changed; whether a decision may change with it.
-
-        Raises:
-            QuantityError: It offers something that is no quantity; nothing was changed.
-        """
+        """A node was added or changed; whether a decision may change with it."""
         return self.cluster.set_node(node)
 
     def remove_node(self, name: str) -> None:

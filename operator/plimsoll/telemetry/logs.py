@@ -15,6 +15,12 @@ from plimsoll.framework.observer import Observer
 
 LogFormat = Literal["json", "text"]
 
+SHOWN = 200
+"""Characters of a problem with an object that are told."""
+
+REMEMBERED = 10_000
+"""Problems with objects that are told once; of more, the oldest may be told again."""
+
 
 def configure(log_format: LogFormat, level: str) -> None:
     """Send all logging to standard error in one format; called once, at start."""
@@ -59,6 +65,7 @@ class LoggingObserver(Observer):
 
     def __init__(self) -> None:
         self._log = structlog.get_logger("plimsoll")
+        self._skipped: dict[tuple[str, str, str], None] = {}
 
     def watch_failed(self, resource: str, problem: str) -> None:
         """A list or watch broke."""
@@ -69,8 +76,15 @@ class LoggingObserver(Observer):
         self._log.debug("listed", resource=resource, objects=objects)
 
     def object_skipped(self, resource: str, name: str, problem: str) -> None:
-        """An object cannot be read."""
-        self._log.warning("object left out", resource=resource, name=name, problem=problem)
+        """An object cannot be read, or not as a whole: told once, however often it comes in."""
+        shown = problem if len(problem) <= SHOWN else f"{problem[:SHOWN]}..."
+        key = (resource, name, shown)
+        if key in self._skipped:
+            return
+        if len(self._skipped) >= REMEMBERED:
+            del self._skipped[next(iter(self._skipped))]
+        self._skipped[key] = None
+        self._log.warning("object cannot be read", resource=resource, name=name, problem=shown)
 
     def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
         """A plugin broke."""

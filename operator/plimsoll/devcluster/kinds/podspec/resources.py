@@ -107,7 +107,7 @@ def amount_causes(name: str, text: str, at: str) -> list[Cause]:
     amount = quantity_forms.value(text)
     if amount < 0:
         causes.append(invalid(at, text, "must be greater than or equal to 0"))
-    if (name in _COUNTED or is_extended(name)) and amount % 1:
+    if (name in _COUNTED or is_extended(name)) and not quantity_forms.is_whole(amount):
         causes.append(invalid(at, text, "must be an integer"))
     return causes
 
@@ -117,7 +117,7 @@ def _page_causes(name: str, text: str, at: str) -> list[Cause]:
         page = quantity_forms.value(name.removeprefix(_HUGE))
     except ValueError:
         page = quantity_forms.value("0")
-    if page > 0 and not page % 1 and not quantity_forms.value(text) % page:
+    if page > 0 and quantity_forms.is_whole(page) and quantity_forms.is_multiple(text, page):
         return []
     return [invalid(at, text, f"{text} is not positive integer multiple of {name}")]
 

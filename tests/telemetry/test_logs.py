@@ -1,0 +1,48 @@
+"""What is told in the log, how often and at what length."""
+
+from structlog.testing import capture_logs
+
+from plimsoll.telemetry.logs import REMEMBERED, SHOWN, LoggingObserver
+
+
+def test_a_problem_with_an_object_is_told_once_and_in_short():
+    """An object comes in with each of its changes, and a hostile one is megabytes long."""
+    observer = LoggingObserver()
+
+    with capture_logs() as lines:
+        for _ in range(195):
+            observer.object_skipped("pods", "shop/odd", "no quantity: " + "9" * 3000)
+
+    assert [line["name"] for line in lines] == ["shop/odd"]
+    assert lines[0]["problem"].startswith("no quantity: 999")
+    assert len(lines[0]["problem"]) <= SHOWN + 3
+
+
+def test_another_problem_or_another_object_is_told_too():
+    """Nothing is kept back but repetitions."""
+    observer = LoggingObserver()
+
+    with capture_logs() as lines:
+        for name, problem in (("a", "x"), ("b", "x"), ("a", "y"), ("a", "x")):
+            observer.object_skipped("pods", name, problem)
+        observer.object_skipped("nodes", "a", "x")
+
+    assert [(line["resource"], line["name"], line["problem"]) for line in lines] == [
+        ("pods", "a", "x"),
+        ("pods", "b", "x"),
+        ("pods", "a", "y"),
+        ("nodes", "a", "x"),
+    ]
+
+
+def test_what_was_told_is_not_remembered_without_end():
+    """Pods with ever new names must not fill the memory."""
+    observer = LoggingObserver()
+
+    with capture_logs() as lines:
+        for number in range(REMEMBERED + 1):
+            observer.object_skipped("pods", f"pod-{number}", "x")
+        observer.object_skipped("pods", f"pod-{REMEMBERED}", "x")
+        observer.object_skipped("pods", "pod-0", "x")
+
+    assert len(lines) == REMEMBERED + 2
