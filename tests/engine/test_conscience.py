@@ -267,6 +267,33 @@ def test_a_restart_goes_where_it_troubles_nobody():
     assert (move.target, move.gain) == ("n1", None)
 
 
+def test_a_pod_that_failed_is_no_move_to_another_node():
+    """Its record says so: nothing is expected on any node."""
+    cluster = a_cluster([a_node("n1"), a_node("n2")])
+    failed = cluster.templates.info(a_replica("done", "n1", status={"phase": "Failed"}))
+    policy = a_policy(("RemoveFailedPods", {}), evictor=ANY)
+
+    (move,) = plan(policy, cluster, Circumstances(now=NOW, unplaced=[failed])).moves
+
+    assert (move.target, move.renews) == ("", True)
+
+
+@pytest.mark.parametrize("renews", [False, True])
+def test_a_strategy_may_say_that_it_wants_no_restart(renews):
+    """The attribute decides, not that there is one: only with True is the own node as good as another."""
+
+    class Third(Named):
+        """Of a third party, whose base class has the attribute."""
+
+    Third.renews = renews
+    cluster = a_cluster([a_node("n1")], [a_replica("p0", "n1")])
+
+    made = plan(a_rebalancing(Third("p0")), cluster, AROUND)
+
+    assert ways(made) == ({"p0": ("n1", "n1")} if renews else {})
+    assert why(made) == ({} if renews else {"p0": "NoOtherNode"})
+
+
 # -- one strategy against another ------------------------------------------------------------------------
 
 

@@ -96,7 +96,9 @@ class Book:
         self._memory = circumstances.memory
         self._over_for = circumstances.over_for
         self._asking = {each.name: each for each in rebalancing.strategies if isinstance(each, AsksForGain)}
-        self._renewing = {each.name for each in rebalancing.strategies if isinstance(each, Renewing)}
+        self._renewing = {
+            each.name for each in rebalancing.strategies if isinstance(each, Renewing) and each.renews
+        }
         self._serving_pending = {
             each.name for each in rebalancing.strategies if isinstance(each, ServesPending)
         }
@@ -410,9 +412,19 @@ class Book:
         self, candidate: Candidate, strategy: str, workload: Workload, surge: Surge | None = None
     ) -> Move | Refusal:
         pod, source = candidate.pod, candidate.node
+        renews = strategy in self._renewing
         if pod.pod.is_terminal:
             return Move(
-                pod, strategy, candidate.reason, source, "", None, 0, is_forecast=False, workload=workload
+                pod=pod,
+                strategy=strategy,
+                reason=candidate.reason,
+                source=source,
+                target="",
+                gain=None,
+                ties=0,
+                is_forecast=False,
+                workload=workload,
+                renews=renews,
             )
         named = pod.pod.spec.scheduler_name
         profile = self._rebalancing.profiles.get(named) or self._rebalancing.forecast
@@ -427,7 +439,6 @@ class Book:
                 "PlacedByExtender",
                 f"extender {asked.name} has a say in where it goes; its next node cannot be proved",
             )
-        renews = strategy in self._renewing
         ranking = self._rank(pod, source, profile)
         if ranking is None:
             return Refusal("Gone", f"the pod is not on node {source} any more")

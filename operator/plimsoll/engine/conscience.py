@@ -202,7 +202,8 @@ def _has_a_say(strategy: Strategy) -> bool:
     """Whether the strategy judges where pods are."""
     if isinstance(strategy, Complaining):
         return True
-    return not isinstance(strategy, Renewing | ServesPending)
+    renews = isinstance(strategy, Renewing) and strategy.renews
+    return not renews and not isinstance(strategy, ServesPending)
 
 
 def _complaints(watcher: Watcher, near: Vicinity | None) -> Complaints:
