@@ -20,6 +20,7 @@ from plimsoll.engine.limits import LimitLevel
 from plimsoll.engine.memory import Memory
 from plimsoll.engine.moves import Circumstances, Move, Rebalancing
 from plimsoll.engine.planners import ask_again
+from plimsoll.engine.populations import Populations
 from plimsoll.engine.surging import Deployments
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.framework.strategy import Refusal
@@ -188,9 +189,9 @@ class Mover:
 
     def _closed_budget(self, rebalancing: Rebalancing, evicted: int) -> str:
         """The budget that opened since the plan was made and allows no further eviction, "" for none."""
-        population = len(self._cache.cluster.pods)
+        populations = Populations(self._cache.cluster, rebalancing.evictors, rebalancing.nodes)
         for name, ceiling in rebalancing.limits.budgets:
-            most = ceiling.of(population)
+            most = ceiling.of(0 if ceiling.percent is None else populations(LimitLevel.BUDGET, ""))
             if most is not None and evicted >= most:
                 return name
         return ""

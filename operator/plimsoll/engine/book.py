@@ -89,9 +89,8 @@ class Book:
             self.context.surges = self._surging = Surging(
                 circumstances.deployments, self._fork.objects, frozenset(rebalancing.profiles)
             )
-        self._tally = Tally(
-            rebalancing.limits, Populations(self.context), circumstances.in_flight, circumstances.recent
-        )
+        populations = Populations(self._fork, rebalancing.evictors, rebalancing.nodes)
+        self._tally = Tally(rebalancing.limits, populations, circumstances.in_flight, circumstances.recent)
 
     def hear(self, strategy: Strategy) -> None:
         """Judge all that a strategy proposes.

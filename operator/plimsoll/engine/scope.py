@@ -6,6 +6,7 @@ from typing import ClassVar
 from plimsoll.framework.args import NoArgs
 from plimsoll.framework.strategy import Evictor, Refusal
 from plimsoll.framework.strategy_context import StrategyContext
+from plimsoll.model.objects import ClusterObjects
 from plimsoll.model.pod_info import PodInfo
 from plimsoll.model.selectors import EVERYTHING, Selector
 
@@ -33,10 +34,14 @@ class PolicyScope(Evictor):
 
     def filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
         """The first part of the scope that the pod is out of."""
+        return self.excludes(pod, context.objects)
+
+    def excludes(self, pod: PodInfo, objects: ClusterObjects) -> Refusal | None:
+        """The first part of the scope that the pod is out of; the same for all pods of one template."""
         if (self.include and pod.namespace not in self.include) or pod.namespace in self.exclude:
             return Refusal("OutOfScope", f"namespace {pod.namespace} is out of the policy's scope")
         if not self.namespace_selector.is_empty:
-            namespace = context.objects.namespaces.get(pod.namespace)
+            namespace = objects.namespaces.get(pod.namespace)
             if namespace is None or not self.namespace_selector.matches(namespace.labels):
                 return Refusal(
                     "OutOfScope", f"the labels of namespace {pod.namespace} are out of the policy's scope"

@@ -149,10 +149,9 @@ def upstream_cycle(
     if len(nodes) < 2:
         return outcome
     waiting = UnplacedPods(unplaced)
-    everything = StrategyContext(
-        cluster=fork, nodes=nodes, now=now, evictors=(), planner=Planner.UPSTREAM, unplaced=waiting
-    )
-    tally = Tally(policy.limits, Populations(everything), in_flight or {}, recent)
+    evictors = [each for profile in policy.profiles for each in profile.evictors]
+    populations = Populations(fork, evictors, policy.nodes)
+    tally = Tally(policy.limits, populations, in_flight or {}, recent)
     for kind in StrategyKind:
         for profile in policy.profiles:
             context = StrategyContext(
