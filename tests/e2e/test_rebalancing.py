@@ -358,6 +358,34 @@ async def test_suspension_stops_moves(scene: Scene) -> None:
     await eventually(lambda: scene.running(app="web"), lambda nodes: len(set(nodes)) == 2)
 
 
+@pytest.mark.parametrize("planner", ["Proven", "Upstream"])
+async def test_a_pod_that_says_never_stays(scene: Scene, planner: str) -> None:
+    """Its siblings go; the status says why it stays, and it goes when the annotation does."""
+    old, new = await crowded(scene, 3)
+    pods = await scene.pods(app="web")
+    path = scene.path(f"pods/{pods[0]['metadata']['name']}")
+
+    async def annotate(value: str | None) -> None:
+        change = {"metadata": {"annotations": {"plimsoll.dev/evict": value}}}
+        (await scene.speaker.request("PATCH", path, change, sends=MERGE)).accepted()
+
+    await annotate("false")
+    taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+    await scene.change_node(old, {"spec": {"taints": [taint]}})
+    spec = scene.rebalancing("RemovePodsViolatingNodeTaints", planner=planner, limits=ALL_AT_ONCE)
+    name = await scene.policy(spec)
+
+    await eventually(lambda: scene.running(app="web"), lambda nodes: nodes == sorted([old, new, new]))
+    status = await scene.runs(name, 2)
+    (refused,) = status["counts"]["refused"]
+    assert (refused["reason"], refused["count"]) == ("NeverEvict", 1)
+    assert refused["message"] == "the pod's annotation plimsoll.dev/evict: false forbids its eviction"
+    assert await scene.running(app="web") == sorted([old, new, new])
+
+    await annotate(None)
+    await eventually(lambda: scene.running(app="web"), lambda nodes: nodes == [new, new, new])
+
+
 async def test_one_annotation_stops_all_policies(scene: Scene, operator: Operator) -> None:
     """On the operator's own namespace; the condition says so, and its removal lets them go on."""
     await crowded(scene)

@@ -10,6 +10,21 @@ from plimsoll.model.objects import ClusterObjects
 from plimsoll.model.pod_info import PodInfo
 from plimsoll.model.selectors import EVERYTHING, Selector
 
+#: The annotation of a pod or of its namespace that forbids evictions while its value is "false".
+EVICT = "plimsoll.dev/evict"
+
+
+def never_evict(pod: PodInfo, objects: ClusterObjects) -> Refusal | None:
+    """The annotation of ours that forbids the pod's eviction, whatever the policy and its planner."""
+    if pod.pod.metadata.annotations.get(EVICT) == "false":
+        return Refusal("NeverEvict", f"the pod's annotation {EVICT}: false forbids its eviction")
+    namespace = objects.namespaces.get(pod.namespace)
+    if namespace is not None and namespace.metadata.annotations.get(EVICT) == "false":
+        return Refusal(
+            "NeverEvict", f"annotation {EVICT}: false of namespace {pod.namespace} forbids its evictions"
+        )
+    return None
+
 
 @dataclass(frozen=True)
 class PolicyScope(Evictor):
@@ -33,8 +48,8 @@ class PolicyScope(Evictor):
     priority_threshold: int | None = None
 
     def filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
-        """The first part of the scope that the pod is out of."""
-        return self.excludes(pod, context.objects)
+        """The first part of the scope that the pod is out of, or the annotation that forbids its eviction."""
+        return self.excludes(pod, context.objects) or never_evict(pod, context.objects)
 
     def excludes(self, pod: PodInfo, objects: ClusterObjects) -> Refusal | None:
         """The first part of the scope that the pod is out of; the same for all pods of one template."""
