@@ -44,7 +44,7 @@ from plimsoll.control.requesting import Requests
 from plimsoll.control.restraining import StopButton, Troubles, rested, undisturbed
 from plimsoll.control.sending import MoveSender
 from plimsoll.control.surging import Surges
-from plimsoll.control.triggering import trigger_of
+from plimsoll.control.triggering import triggers_of
 from plimsoll.control.verifying import Outcome, Verification
 from plimsoll.engine.cycle import Nominations
 from plimsoll.engine.moves import Rebalancing
@@ -283,11 +283,11 @@ class Rebalancers:
     def observe(self, event: ClusterEvent) -> None:
         """Something happened: replacements appear, pods that hold no place come and go."""
         self._mover.observe(event)
-        trigger = trigger_of(event)
-        if trigger is not None and self._running:
+        fired = triggers_of(event)
+        if fired and self._running:
             for name, policy in self._policies.items():
                 spec = policy.spec.rebalancing
-                if spec is not None and trigger in spec.schedule.triggers:
+                if spec is not None and not fired.isdisjoint(spec.schedule.triggers):
                     self._timetable.hasten(name, TRIGGERED)
         self._verification.observe(event)
         self._surges.following.observe(event)

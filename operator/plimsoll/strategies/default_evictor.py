@@ -344,14 +344,14 @@ class DefaultEvictor(Evictor):
             )
         if (critical or not context.is_exact) and priority is not None:
             threshold = self.threshold_of(context.objects)
-            if priority >= threshold:
+            if threshold is not None and priority >= threshold:
                 return Refusal(
                     "PriorityThreshold", f"the pod's priority {priority} reaches the threshold {threshold}"
                 )
         return None
 
-    def threshold_of(self, objects: ClusterObjects) -> int:
-        """Priorities from here up are protected.
+    def threshold_of(self, objects: ClusterObjects) -> int | None:
+        """Priorities from here up are protected; None without a threshold, where only SystemCriticalPods is.
 
         Raises:
             CannotJudgeError: The PriorityClass that names it does not exist.
@@ -364,7 +364,7 @@ class DefaultEvictor(Evictor):
             return found.value
         if given is not None and given.value is not None:
             return given.value
-        return SYSTEM_CRITICAL_PRIORITY
+        return None
 
     def _shape(self, pod: PodInfo) -> Refusal | None:
         owners = pod.pod.metadata.owner_references

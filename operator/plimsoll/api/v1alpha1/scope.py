@@ -75,5 +75,5 @@ class Scope(Resource):
     priority_threshold: PriorityThreshold | None = Field(
         default=None,
         description="Pods of this priority and above are left alone; left out, system-critical pods are "
-        "(2000000000 and above).",
+        "(2000000000 and above), unless the evictor's protection SystemCriticalPods is disabled.",
     )
