@@ -77,6 +77,11 @@ class Record:
         return self.status.phase
 
     @property
+    def is_forecast(self) -> bool:
+        """Whether nothing vouches for the target; records of earlier versions only name the planner."""
+        return self.spec.forecast or self.spec.planner is PlannerName.UPSTREAM
+
+    @property
     def is_finished(self) -> bool:
         """Whether nothing more will happen to it."""
         return self.phase in FINISHED
@@ -326,6 +331,7 @@ class RecordKeeper:
             from_node=move.source,
             target_node=move.target or None,
             directed=move.is_directed,
+            forecast=move.is_forecast,
             bundle=_bundle_of(move),
             gain=move.gain,
             surge=surge_reference(move.surge),

@@ -310,6 +310,7 @@ class Rebalancers:
             adopt=self.adopt,
             surge=self._surges.recover,
             resume=self._requests.resume,
+            hold=self._holds.restore,
         )
         await self._offer.refresh()
         self._running = True

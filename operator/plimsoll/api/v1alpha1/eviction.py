@@ -102,6 +102,11 @@ class EvictionSpec(Resource):
         description="Whether the replacement is sent to the target, whatever its score, instead of being "
         "expected there as the scheduler's choice.",
     )
+    forecast: bool = Field(
+        default=False,
+        description="Whether nothing vouches for the target: another scheduler places the replacement, or no "
+        "planner proved the place. Such a target is not held.",
+    )
     bundle: BundleReference | None = Field(
         default=None,
         description="The moves that this one stands and falls with; left out for one that stands alone.",
