@@ -39,17 +39,18 @@ from plimsoll.testing.fakes import (
 POLICY = "tidy"
 
 
-def a_policy(mode="Enforce", **rebalancing):
+def a_policy(mode="Enforce", *, scope=None, **rebalancing):
     """Moves pods away from nodes whose taints they do not tolerate, every five minutes."""
     return SchedulingPolicy.model_validate(
         {
             "metadata": {"name": POLICY},
             "spec": {
+                "scope": scope or {},
                 "rebalancing": {
                     "mode": mode,
                     "strategies": [{"name": "RemovePodsViolatingNodeTaints"}],
                     **rebalancing,
-                }
+                },
             },
         }
     )

@@ -52,7 +52,7 @@ async def test_an_approved_move_of_another_scheduler_is_a_forecast_to_the_end():
     scene = Scene()
     scene.rebalancers.profiles = {}
 
-    async with scene.running(a_policy("Approve")):
+    async with scene.running(a_policy("Approve", scope={"otherSchedulers": ["default-scheduler"]})):
         await scene.run()
         proposal = scene.record
         approve(scene)

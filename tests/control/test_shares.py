@@ -6,7 +6,6 @@ import pytest
 
 from control.scene import Scene, a_policy, status_of, web
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.api.v1alpha1.scope import Scope
 from plimsoll.control.configuring import rebalancing_of
 from plimsoll.engine.moves import Circumstances
 from plimsoll.engine.planners import make_plan
@@ -130,6 +129,19 @@ def test_each_part_of_the_scope_counts(scope, moves):
     assert len(planned(a_team_of_twenty(), scope=scope, total="10%").moves) == moves
 
 
+def test_pods_of_other_schedulers_count_only_where_the_policy_names_them():
+    """They cannot be moved, so no share is of them."""
+    team = a_team_of_twenty()
+    strangers = [
+        a_pod(f"stranger-{n}", node="fine", schedulerName="strange", owner="ReplicaSet/x") for n in range(100)
+    ]
+    for pod in strangers:
+        team.place(team.templates.info(pod), "fine")
+
+    assert len(planned(team, scope={}, total="10%").moves) == 20
+    assert len(planned(team, scope={"otherSchedulers": ["strange"]}, total="10%").moves) == 30
+
+
 def test_the_share_does_not_shrink_while_moves_are_planned():
     """Half of 20 are 10, whatever has been moved off the node by then."""
     assert len(planned(a_team_of_twenty(), scope=OURS, perNode="50%").moves) == 10
@@ -146,9 +158,7 @@ async def test_a_budget_that_opens_during_a_run_is_a_share_of_the_scope_as_well(
         "schedule": f"{opening.minute} {opening.hour} * * *",
         "duration": "1h",
     }
-    policy = a_policy(limits={**FREE, "budgets": [budget]})
-    scope = Scope.model_validate({"namespaces": {"include": ["default"]}})
-    policy = policy.model_copy(update={"spec": policy.spec.model_copy(update={"scope": scope})})
+    policy = a_policy(scope={"namespaces": {"include": ["default"]}}, limits={**FREE, "budgets": [budget]})
     async with scene.running(policy):
         scene.evictor.when_done = lambda _: setattr(scene.clock, "time", opening.timestamp())
         await scene.run()

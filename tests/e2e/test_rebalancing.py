@@ -358,6 +358,29 @@ async def test_suspension_stops_moves(scene: Scene) -> None:
     await eventually(lambda: scene.running(app="web"), lambda nodes: len(set(nodes)) == 2)
 
 
+async def test_pods_of_other_schedulers_move_only_when_the_policy_names_these(scene: Scene) -> None:
+    """The status says which field would allow it; then they go, and the record calls the target a forecast."""
+    old = await scene.node("old")
+    theirs: Obj = {"nodeName": old, "schedulerName": f"{scene.scheduler}-theirs"}
+    await scene.deployment("web", 2, **theirs)
+    new = await scene.node("new")
+    await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
+    spec = scene.rebalancing("RemovePodsViolatingNodeTaints")
+    name = await scene.policy(spec)
+
+    status = await scene.runs(name, 2)
+    (refused,) = status["counts"]["refused"]
+    assert (refused["reason"], refused["count"]) == ("OtherScheduler", 2)
+    assert "spec.scope.otherSchedulers does not name it" in refused["message"]
+    assert await scene.records() == []
+
+    await scene.change_policy(name, {"scope": {"otherSchedulers": [theirs["schedulerName"]]}})
+
+    records = await eventually(scene.records)
+    assert (records[0]["spec"]["forecast"], records[0]["spec"]["targetNode"]) == (True, new)
+    assert records[0]["spec"]["fromNode"] == old
+
+
 @pytest.mark.parametrize("planner", ["Proven", "Upstream"])
 async def test_a_pod_that_says_never_stays(scene: Scene, planner: str) -> None:
     """Its siblings go; the status says why it stays, and it goes when the annotation does."""

@@ -36,6 +36,7 @@ class PolicyScope(Evictor):
         namespace_selector: Labels of the namespaces.
         pod_selector: Labels of the pods.
         priority_threshold: Pods of this priority and above are out; None for no threshold.
+        schedulers: Only pods that one of these places, by name; None for any.
     """
 
     name: ClassVar = "PolicyScope"
@@ -46,6 +47,7 @@ class PolicyScope(Evictor):
     namespace_selector: Selector = EVERYTHING
     pod_selector: Selector = EVERYTHING
     priority_threshold: int | None = None
+    schedulers: frozenset[str] | None = None
 
     def filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
         """The first part of the scope that the pod is out of, or the annotation that forbids its eviction."""
@@ -67,6 +69,13 @@ class PolicyScope(Evictor):
             return Refusal(
                 "OutOfScope",
                 f"the pod's priority {pod.priority} reaches the policy's threshold {self.priority_threshold}",
+            )
+        scheduler = pod.pod.spec.scheduler_name
+        if self.schedulers is not None and scheduler not in self.schedulers:
+            return Refusal(
+                "OtherScheduler",
+                f'scheduler "{scheduler}" places the pod: no policy serves it, and spec.scope.otherSchedulers'
+                " does not name it",
             )
         return None
 
