@@ -359,7 +359,7 @@ async def test_suspension_stops_moves(scene: Scene) -> None:
 
 
 async def test_pods_of_other_schedulers_move_only_when_the_policy_names_these(scene: Scene) -> None:
-    """The status says which field would allow it; then they go, and the record calls the target a forecast."""
+    """The status says which field would allow it; then they go, and their targets are forecasts."""
     old = await scene.node("old")
     theirs: Obj = {"nodeName": old, "schedulerName": f"{scene.scheduler}-theirs"}
     await scene.deployment("web", 2, **theirs)

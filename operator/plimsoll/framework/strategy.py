@@ -130,6 +130,17 @@ class AsksForGain(Protocol):
 
 
 @runtime_checkable
+class Complains(Protocol):
+    """A strategy that proposes nothing where there is no place to go, although something is wrong.
+
+    The Optimal planner counts complaints, so that a plan is worth nothing that only takes the places away.
+    """
+
+    def complaints(self, context: "StrategyContext") -> Candidates:
+        """Yield what the strategy would propose if there were places enough; nothing of it is moved."""
+
+
+@runtime_checkable
 class ServesPending(Strategy, Protocol):
     """A strategy that makes room for pending pods: what it proposes is no wish of the pods that move.
 

@@ -16,6 +16,7 @@ Source: descheduler v0.36, ``nodeutilization/highnodeutilization.go``.
 Differs: under the Proven planner taints of the destinations are left to the proof.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, StrictInt, model_validator
@@ -23,6 +24,7 @@ from pydantic import Field, StrictInt, model_validator
 from plimsoll.framework import NodeClasses, PluginArgs, PodInfo, Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.node_usage import NodeUsage, RequestedUsage, rounded, unit_of
 from plimsoll.framework.node_utilization import (
+    ENDLESS,
     Draining,
     EvictableNamespacesArg,
     Percentages,
@@ -69,23 +71,39 @@ class HighNodeUtilization(Strategy):
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """Under-used nodes one after the other."""
-        args = self.args
         nodes = self._usage.nodes(context)
-        sources = [each for each in nodes if self._is_under(each)]
-        known = {each.name for each in sources}
-        destinations = [each for each in nodes if each.name not in known and not each.node.spec.unschedulable]
+        sources, destinations = self._classified(nodes)
         context.classes.append(
             NodeClasses(tuple(each.name for each in sources), tuple(each.name for each in destinations))
         )
-        idle = why_idle(sources, nodes, args.number_of_nodes)
+        idle = why_idle(sources, nodes, self.args.number_of_nodes)
         if idle or not destinations:
             context.remarks.append(idle or "no node is available to schedule the pods, nothing to do here")
             return
+        yield from self._draining(sources, destinations).candidates(context)
+
+    def complaints(self, context: StrategyContext) -> Candidates:
+        """The same as if there were room for all pods of under-used nodes."""
+        sources, _ = self._classified(self._usage.nodes(context))
+        if len(sources) > self.args.number_of_nodes:
+            draining = self._draining(sources, ())
+            draining.room.update(dict.fromkeys(draining.room, ENDLESS))
+            yield from draining.candidates(context)
+
+    def _classified(self, nodes: Sequence[NodeUsage]) -> tuple[list[NodeUsage], list[NodeUsage]]:
+        """The under-used nodes, and those that take their pods."""
+        sources = [each for each in nodes if self._is_under(each)]
+        known = {each.name for each in sources}
+        destinations = [each for each in nodes if each.name not in known and not each.node.spec.unschedulable]
+        return sources, destinations
+
+    def _draining(self, sources: Sequence[NodeUsage], destinations: Sequence[NodeUsage]) -> Draining:
+        args = self.args
         room = {
             name: sum(self._cap(each, name) - each.used[name] for each in destinations)
             for name in self._usage.resources
         }
-        yield from Draining(
+        return Draining(
             usage=self._usage,
             sources=sorted(sources, key=lambda each: (each.bulk, each.name)),
             destinations=destinations,
@@ -94,7 +112,7 @@ class HighNodeUtilization(Strategy):
             removable=self._is_removable,
             reason=self._reason,
             excluded=args.evictable_namespaces.exclude if args.evictable_namespaces else (),
-        ).candidates(context)
+        )
 
     def _cap(self, usage: NodeUsage, resource: str) -> int:
         """The room of a destination, in whole units for the thresholds' resources."""
