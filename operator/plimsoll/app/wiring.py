@@ -199,6 +199,7 @@ class Operator:
             clock=self.clock,
             computer=ThreadComputer(),
             observer=self.observer,
+            groups=groups,
             namespace=namespace_of(settings),
         )
         self.rebalancers.adopt = self.evictions.adopt

@@ -16,6 +16,7 @@ from plimsoll.api.v1alpha1.eviction import (
     Eviction,
     EvictionSpec,
     EvictionStatus,
+    GangMember,
     OwnerReference,
     PodReference,
     Replacement,
@@ -28,6 +29,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 from plimsoll.control.ports import Answer, Clock, Records, Verdict
 from plimsoll.engine.moves import Move
 from plimsoll.engine.surging import Surge
+from plimsoll.framework import PodInfo
 from plimsoll.framework.observer import Observer
 from plimsoll.framework.strategy_context import Planner
 
@@ -384,11 +386,17 @@ def _bundle_of(move: Move) -> BundleReference | None:
         name=move.bundle,
         position=position,
         moves=moves,
-        beneficiary=None
-        if for_whom is None
-        else PodReference(namespace=for_whom.pod.namespace, name=for_whom.pod.name, uid=for_whom.pod.uid),
+        beneficiary=None if for_whom is None else _reference(for_whom.pod),
         node=None if for_whom is None else for_whom.node,
+        members=tuple(
+            GangMember(pod=_reference(each.pod), node=each.node)
+            for each in (for_whom.others if for_whom is not None else ())
+        ),
     )
+
+
+def _reference(pod: PodInfo) -> PodReference:
+    return PodReference(namespace=pod.namespace, name=pod.name, uid=pod.uid)
 
 
 def _what_to_do(move: Move) -> str:

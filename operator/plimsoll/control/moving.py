@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.control.gang_needs import gang_needs
 from plimsoll.control.holding import Holds
 from plimsoll.control.keeping import Record, RecordKeeper, surge_reference
 from plimsoll.control.ports import Clock
@@ -28,6 +29,7 @@ from plimsoll.framework.strategy_context import Measurements
 from plimsoll.model.event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
 from plimsoll.model.quantity import QuantityError
 from plimsoll.state.cache import Cache
+from plimsoll.state.groups import Groups
 
 #: Reason and sentence of a record whose policy wants something else by now.
 POLICY_CHANGED = ("PolicyChanged", "the policy was changed, suspended or deleted")
@@ -57,7 +59,9 @@ class Mover:
         surges: Surges,
         clock: Clock,
         nominations: Nominations,
+        groups: Groups,
     ) -> None:
+        self._groups = groups
         self.rooms = Rooms(cache, nominations, self.find)
         self._cache = cache
         self._keeper = keeper
@@ -110,6 +114,7 @@ class Mover:
             measurements=self._measurements.get(name, Measurements()),
             recent=sent_since(self._keeper.known.values(), name, self._clock.now() - 60.0),
             deployments=deployments or Deployments(),
+            gangs=gang_needs(self._groups, self._cache),
         )
 
     def find(self, uid: str) -> PodInfo | None:

@@ -55,6 +55,7 @@ from plimsoll.framework.observer import Observer
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.event import ClusterEvent
 from plimsoll.state.cache import Cache
+from plimsoll.state.groups import Groups
 
 #: From a change that triggers a run to the run: changes come in groups, and are seen by then.
 TRIGGERED = timedelta(seconds=5)
@@ -89,6 +90,7 @@ class Rebalancers:
         clock: Clock,
         computer: Computer,
         observer: Observer,
+        groups: Groups,
         namespace: str = "",
     ) -> None:
         self.forecast = forecast
@@ -158,6 +160,7 @@ class Rebalancers:
             surges=self._surges,
             clock=clock,
             nominations=nominations,
+            groups=groups,
         )
         closed = ClosedNodes(
             cache=cache, keeper=keeper, closer=closer, strategies=strategies, clock=clock, observer=observer

@@ -133,6 +133,8 @@ class Circumstances:
         too_early: Strategies and nodes, by name, where that is not often enough in this cycle either; the
             Optimal planner sets it, so that what it looks ahead to is judged alike.
         deployments: Owners of pods that may be surged.
+        gangs: How many members of a PodGroup (``namespace/name``) must yet get a node together; one that
+            cannot be started yet, whatever room there is, is missing.
     """
 
     now: datetime
@@ -144,6 +146,7 @@ class Circumstances:
     over_for: Mapping[tuple[str, str], int] = field(default_factory=dict)
     too_early: frozenset[tuple[str, str]] = frozenset()
     deployments: Deployments = field(default_factory=Deployments)
+    gangs: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

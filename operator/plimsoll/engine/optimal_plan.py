@@ -95,7 +95,9 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
         moves=len(best),
         seconds=spent + rooms.seconds,
         waiting=rooms.waiting,
-        served=len({move.beneficiary.pod.uid for move in made.moves if move.beneficiary is not None}),
+        served=len(
+            {each.pod.uid for move in made.moves if move.beneficiary for each in move.beneficiary.all}
+        ),
     )
     return EvictionPlan(
         tuple(made.moves),

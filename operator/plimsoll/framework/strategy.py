@@ -75,15 +75,22 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Beneficiary:
-    """A pending pod that room is made for.
+    """A pending pod that room is made for, or a gang of them.
 
     Attributes:
         pod: The pod.
         node: Where it must be feasible once the moves are made; the room is held for it.
+        others: Further members of its PodGroup, which must be feasible together with it.
     """
 
     pod: PodInfo
     node: str
+    others: "tuple[Beneficiary, ...]" = ()
+
+    @property
+    def all(self) -> "tuple[Beneficiary, ...]":
+        """The pod, then the others."""
+        return self, *self.others
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,13 @@ class OwnerReference(Resource):
     uid: Uid = Field(description="Uid of the owner.")
 
 
+class GangMember(Resource):
+    """A further member of the PodGroup that moves make room for."""
+
+    pod: PodReference = Field(description="The member.")
+    node: ObjectName = Field(description="Where it fits then.")
+
+
 class BundleReference(Resource):
     """The moves that this one stands and falls with."""
 
@@ -47,6 +54,10 @@ class BundleReference(Resource):
     )
     node: ObjectName | None = Field(
         default=None, description="Where the beneficiary fits then; left out without one."
+    )
+    members: Annotated[tuple[GangMember, ...], Field(max_length=100)] = Field(
+        default=(),
+        description="Further members of the beneficiary's PodGroup, which get their nodes together with it.",
     )
 
 
