@@ -531,6 +531,36 @@ async def test_a_run_can_be_asked_for_and_triggered(scene: Scene) -> None:
     await triggered
 
 
+@pytest.mark.parametrize("trigger", ["NodeLabelsChanged", "NodeTaintsChanged"])
+async def test_an_update_of_labels_and_taints_fires_either_trigger(scene: Scene, trigger: str) -> None:
+    """Whichever of the two a policy waits for, its pods leave soon, although its turn is years away."""
+    old, new = await crowded(scene)
+    leap_day = {"cron": "0 0 29 2 *", "triggers": [trigger]}
+    spec = scene.rebalancing("RemovePodsViolatingNodeTaints", schedule=leap_day, limits=ALL_AT_ONCE)
+    await scene.until_condition(await scene.policy(spec), "Ready", "True")
+
+    taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+    both: Obj = {"metadata": {"labels": {"pool": "batch"}}, "spec": {"taints": [taint]}}
+    await scene.change_node(old, both)
+
+    await eventually(lambda: scene.running(app="web"), lambda nodes: new in nodes)
+
+
+async def test_system_critical_pods_move_once_their_protection_is_disabled(scene: Scene) -> None:
+    """The status names the protection; without it they go like others."""
+    old, new = await crowded(scene, priorityClassName="system-cluster-critical")
+    taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+    await scene.change_node(old, {"spec": {"taints": [taint]}})
+    name = await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints", limits=ALL_AT_ONCE))
+    (refused,) = (await scene.runs(name, 2))["counts"]["refused"]
+    assert (refused["reason"], refused["count"]) == ("SystemCriticalPods", 2)
+
+    protections = {"podProtections": {"defaultDisabled": ["SystemCriticalPods"]}}
+    await scene.change_policy(name, {"rebalancing": {"evictor": protections}})
+
+    await eventually(lambda: scene.running(app="web"), lambda nodes: nodes == [new, new])
+
+
 async def test_replacements_go_where_an_optimal_plan_sends_them(scene: Scene) -> None:
     """The scheduler would spread three pods over three nodes; the plan empties two of them."""
     for name in ("a", "b", "c"):

@@ -69,6 +69,7 @@ class Rebalancers:
         approvals: What people say of proposals.
         forecast: The default profile, for pods of schedulers that are not ours.
         adopt: Takes over records that earlier processes left and that are no moves, such as of victims.
+        recovered: Set when records of earlier processes have been taken over, and their targets are held.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class Rebalancers:
         self._predictions = Predictions(keeper, observer)
         self._collector = Collector(meter, clock)
         self.adopt: Callable[[Record], bool] = lambda _: False
+        self.recovered = asyncio.Event()
         self.keeper = keeper
         self._cache = cache
         self._strategies = strategies
@@ -315,6 +317,7 @@ class Rebalancers:
             resume=self._requests.resume,
             hold=self._holds.restore,
         )
+        self.recovered.set()
         await self._offer.refresh()
         self._running = True
         self._timetable.start()

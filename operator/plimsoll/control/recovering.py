@@ -43,7 +43,8 @@ async def recover(
     await keeper.load()
     for record in keeper.known.values():
         verification.remember(record)
-    for record in keeper.unfinished():
+    # Targets are held first: the others may take a while to write.
+    for record in sorted(keeper.unfinished(), key=lambda each: each.phase is not Phase.EVICTED):
         await _carry_on(
             record,
             keeper=keeper,
