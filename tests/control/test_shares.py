@@ -7,7 +7,7 @@ import pytest
 from control.scene import Scene, a_policy, status_of, web
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.control.configuring import rebalancing_of
-from plimsoll.engine.moves import Circumstances
+from plimsoll.engine.moves import Circumstances, replacement_of
 from plimsoll.engine.planners import make_plan
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
@@ -145,6 +145,15 @@ def test_pods_of_other_schedulers_count_only_where_the_policy_names_them():
 def test_the_share_does_not_shrink_while_moves_are_planned():
     """Half of 20 are 10, whatever has been moved off the node by then."""
     assert len(planned(a_team_of_twenty(), scope=OURS, perNode="50%").moves) == 10
+
+
+def test_a_replacement_that_is_only_expected_is_no_pod_yet():
+    """A tenth of 20 are 2, also while room is held for 20 more."""
+    team = a_team_of_twenty(0)
+    for pod in list(team.pods.values()):
+        team.place(replacement_of(pod, team, "fine"), "fine")
+
+    assert len(planned(team, scope={}, total="10%").moves) == 2
 
 
 async def test_a_budget_that_opens_during_a_run_is_a_share_of_the_scope_as_well():
