@@ -17,6 +17,7 @@ from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegist
 from plimsoll.model.event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.state.cache import Cache
+from plimsoll.state.groups import Groups
 from plimsoll.state.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
@@ -39,17 +40,18 @@ from plimsoll.testing.fakes import (
 POLICY = "tidy"
 
 
-def a_policy(mode="Enforce", **rebalancing):
+def a_policy(mode="Enforce", *, scope=None, **rebalancing):
     """Moves pods away from nodes whose taints they do not tolerate, every five minutes."""
     return SchedulingPolicy.model_validate(
         {
             "metadata": {"name": POLICY},
             "spec": {
+                "scope": scope or {},
                 "rebalancing": {
                     "mode": mode,
                     "strategies": [{"name": "RemovePodsViolatingNodeTaints"}],
                     **rebalancing,
-                }
+                },
             },
         }
     )
@@ -91,6 +93,7 @@ class Scene:
         self.meter = FakeMeter()
         self.cache = Cache()
         self.nominations = Nominations()
+        self.groups = Groups()
         self.keeper = RecordKeeper(self.records, self.clock, self.observer)
         registry = Registry(IN_TREE)
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
@@ -112,11 +115,13 @@ class Scene:
             clock=self.clock,
             computer=InlineComputer(),
             observer=self.observer,
+            groups=self.groups,
             namespace="plimsoll",
         )
         self.rebalancers.profiles = {"default-scheduler": profile}
         queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         self.ingestion = Ingestion(self.cache, queue, lambda _: None, self.observer, self.nominations)
+        self.ingestion.before_event(self.groups.observe)
         self.ingestion.on_event(self.rebalancers.observe)
         self.tell(
             NodeAdded(a_node("bad", taints=["broken=yes:NoSchedule"])),

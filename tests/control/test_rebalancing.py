@@ -559,7 +559,7 @@ async def test_a_target_that_another_scheduler_decides_is_called_a_forecast():
     scene = Scene()
     scene.rebalancers.profiles = {}
 
-    async with scene.running(a_policy("DryRun")):
+    async with scene.running(a_policy("DryRun", scope={"otherSchedulers": ["default-scheduler"]})):
         await scene.run()
 
     assert scene.record["spec"]["targetNode"] == "good"

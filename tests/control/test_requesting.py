@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 from control.scene import POLICY, Scene, a_policy
@@ -11,7 +12,8 @@ from plimsoll.control.ports import Answer, Verdict
 from plimsoll.control.requesting import LOOK_S, STARTING_S, SWEEP_S, WITHDRAWN_S
 from plimsoll.control.responding import TAKEN_UP_S
 from plimsoll.control.restraining import STOP
-from plimsoll.model.event import ObjectAdded
+from plimsoll.engine.scope import EVICT
+from plimsoll.model.event import ObjectAdded, PodUpdated
 from plimsoll.model.meta import ObjectMeta
 from plimsoll.model.objects import Namespace
 from plimsoll.testing.fakes import settled
@@ -262,6 +264,21 @@ class TestCallingOff:
         assert (scene.record["status"]["phase"], scene.record["status"]["reason"]) == (
             "Cancelled",
             "Rejected",
+        )
+
+    async def test_an_annotation_that_forbids_the_eviction(self):
+        """It comes while a responder is at work: the request is withdrawn, and the record says why."""
+        scene = Scene()
+        async with scene.running(by_request()):
+            await asked(scene)
+            metadata = msgspec.structs.replace(OLD.metadata, annotations={EVICT: "false"})
+            scene.tell(PodUpdated(OLD, msgspec.structs.replace(OLD, metadata=metadata)))
+            await look(scene)
+
+        assert the_request(scene).is_withdrawn
+        assert (scene.record["status"]["phase"], scene.record["status"]["reason"]) == (
+            "Cancelled",
+            "NeverEvict",
         )
 
     async def test_a_deleted_record(self):

@@ -213,6 +213,10 @@ async def nothing_to_surge(_record):
     raise AssertionError("victims are not surged")
 
 
+def nothing_to_hold(_record, _pod):
+    raise AssertionError("victims are not replaced elsewhere")
+
+
 async def nothing_to_wait_for(_record, _pod):
     raise AssertionError("victims are not asked to leave")
 
@@ -235,6 +239,7 @@ async def test_the_next_process_completes_what_was_evicted(has_left):
             adopt=stage.evictions.adopt,
             surge=nothing_to_surge,
             resume=nothing_to_wait_for,
+            hold=nothing_to_hold,
         )
         if not has_left:
             stage.gone("a")

@@ -12,6 +12,7 @@ import yaml
 
 from deploy.admitting import ORDINARY, Admission
 from deploy.manifests import DEPLOY, Obj, of_kind
+from plimsoll.engine import scope
 from plimsoll.model.priority import PREFER_NO_EVICTION
 from plimsoll.strategies.default_evictor import EVICT, OPT_OUTS
 
@@ -19,12 +20,12 @@ FILE = DEPLOY / "admission/guarded_annotations.yaml"
 OBJECTS: list[Obj] = list(yaml.safe_load_all(FILE.read_text(encoding="utf-8")))
 (POLICY,) = of_kind(OBJECTS, "ValidatingAdmissionPolicy")
 (BINDING,) = of_kind(OBJECTS, "ValidatingAdmissionPolicyBinding")
-GUARDED = {EVICT, PREFER_NO_EVICTION, *OPT_OUTS}
+GUARDED = {EVICT, scope.EVICT, PREFER_NO_EVICTION, *OPT_OUTS}
 
 
 def pod(**annotations: str) -> Obj:
     """A pod with annotations, by the part of their names behind the last slash."""
-    full = {name.rpartition("/")[2].replace("-", "_"): name for name in GUARDED}
+    full = {name.rpartition("/")[2].replace("-", "_"): name for name in GUARDED - {scope.EVICT}}
     given = {full.get(name, name): value for name, value in annotations.items()}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "annotations": given}, "spec": {}}
 

@@ -163,6 +163,7 @@ async def a_prediction(scene: Scene) -> tuple[str, str]:
     await scene.node("new")
     await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
     predicting = scene.rebalancing("RemovePodsViolatingNodeTaints", mode="DryRun", records={"maxCount": 1})
+    predicting["scope"]["otherSchedulers"] = ["default-scheduler"]
     name = await scene.policy(predicting)
     await scene.until_finished(1)
     await scene.runs(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from e2e.ganging import a_gang, until_phase
 from e2e.polling import eventually, throughout
 
 if TYPE_CHECKING:
@@ -70,3 +71,35 @@ async def test_nobody_moves_for_nothing(scene: Scene) -> None:
     assert {pod["metadata"]["uid"] for pod in await scene.pods(app="small")} == before
     assert await scene.records() == []
     await throughout(lambda: scene.node_of("huge"), lambda node: not node, 1)
+
+
+async def test_a_gang_gets_its_room_whole(scene: Scene) -> None:
+    """With a place for one of two pods in the way nobody moves; with a second one both do, and it starts."""
+    old = [await scene.node(suffix, cpu="1") for suffix in ("old-0", "old-1")]
+    await scene.scheduling()
+    apart = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchLabels": {"app": "small"}}, "topologyKey": "kubernetes.io/hostname"}
+            ]
+        }
+    }
+    await scene.deployment("small", 2, cpu="500m", affinity=apart)
+    await scene.node("spare-0", cpu="500m")
+    await a_gang(scene, "train", 2, cpu="700m")
+    await eventually(lambda: scene.condition("train-0"), lambda one: one.get("reason") == "Unschedulable")
+    limits = {"total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%"}
+    spec = scene.rebalancing("MakeRoomForPending", limits=limits, evictor={"minReplicas": 0})
+    name = await scene.policy(spec)
+    await scene.runs(name, 3)
+    assert await scene.records() == []
+
+    await scene.node("spare-1", cpu="500m")
+
+    await until_phase(scene, "train", "Running")
+    assert sorted([await scene.node_of("train-0"), await scene.node_of("train-1")]) == sorted(old)
+    records = await scene.until_finished(2)
+    bundles = [record["spec"]["bundle"] for record in records]
+    assert len({bundle["name"] for bundle in bundles}) == 1
+    members = {(bundle["beneficiary"]["name"], bundle["members"][0]["pod"]["name"]) for bundle in bundles}
+    assert members == {("train-0", "train-1")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -96,6 +97,31 @@ async def test_a_victim_is_told_and_makes_room(scene: Scene) -> None:
     assert (event["related"]["name"], event["action"]) == ("high", "Preempting")
     assert await scene.until_bound("high") == node
     assert await scene.records() == []
+
+
+async def test_victims_leave_the_policy_the_moves_of_its_minute(scene: Scene) -> None:
+    """One policy does both, and may move one pod a minute: a victim on record is none of its moves."""
+    await with_classes(scene, high=1000)
+    old = await scene.node("old", cpu="500m")
+    spec = scene.rebalancing("RemovePodsViolatingNodeTaints", limits={"perMinute": 1})
+    spec["scheduling"] = {"schedulerName": scene.scheduler, "preemption": {"viaEviction": True}}
+    await scene.until_condition(await scene.policy(spec, "scheduler"), "Ready", "True")
+    await scene.deployment("web", 2)
+    only = await scene.node("only", cpu="1")
+    await low_pod(scene, "low", only)
+
+    await high_pod(scene)
+    assert await scene.until_bound("high") == only
+    (victim,) = await scene.until_finished(1)
+    await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
+
+    records = await eventually(scene.records, lambda found: len(found) > 1)
+    assert victim["spec"]["strategy"] == "DefaultPreemption"
+    assert {record["spec"]["strategy"] for record in records} - {"DefaultPreemption"} == {
+        "RemovePodsViolatingNodeTaints"
+    }
+    first, second = sorted(record["status"]["transitions"][0]["time"] for record in records)[:2]
+    assert datetime.fromisoformat(second) - datetime.fromisoformat(first) < timedelta(seconds=60)
 
 
 async def test_a_pod_that_no_budget_protects_goes_first(scene: Scene) -> None:

@@ -391,6 +391,57 @@ async def test_suspension_stops_moves(scene: Scene) -> None:
     await eventually(lambda: scene.running(app="web"), lambda nodes: len(set(nodes)) == 2)
 
 
+async def test_pods_of_other_schedulers_move_only_when_the_policy_names_these(scene: Scene) -> None:
+    """The status says which field would allow it; then they go, and their targets are forecasts."""
+    old = await scene.node("old")
+    theirs: Obj = {"nodeName": old, "schedulerName": f"{scene.scheduler}-theirs"}
+    await scene.deployment("web", 2, **theirs)
+    new = await scene.node("new")
+    await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
+    spec = scene.rebalancing("RemovePodsViolatingNodeTaints")
+    name = await scene.policy(spec)
+
+    status = await scene.runs(name, 2)
+    (refused,) = status["counts"]["refused"]
+    assert (refused["reason"], refused["count"]) == ("OtherScheduler", 2)
+    assert "spec.scope.otherSchedulers does not name it" in refused["message"]
+    assert await scene.records() == []
+
+    await scene.change_policy(name, {"scope": {"otherSchedulers": [theirs["schedulerName"]]}})
+
+    records = await eventually(scene.records)
+    assert (records[0]["spec"]["forecast"], records[0]["spec"]["targetNode"]) == (True, new)
+    assert records[0]["spec"]["fromNode"] == old
+
+
+@pytest.mark.parametrize("planner", ["Proven", "Upstream"])
+async def test_a_pod_that_says_never_stays(scene: Scene, planner: str) -> None:
+    """Its siblings go; the status says why it stays, and it goes when the annotation does."""
+    old, new = await crowded(scene, 3)
+    pods = await scene.pods(app="web")
+    path = scene.path(f"pods/{pods[0]['metadata']['name']}")
+
+    async def annotate(value: str | None) -> None:
+        change = {"metadata": {"annotations": {"plimsoll.dev/evict": value}}}
+        (await scene.speaker.request("PATCH", path, change, sends=MERGE)).accepted()
+
+    await annotate("false")
+    taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+    await scene.change_node(old, {"spec": {"taints": [taint]}})
+    spec = scene.rebalancing("RemovePodsViolatingNodeTaints", planner=planner, limits=ALL_AT_ONCE)
+    name = await scene.policy(spec)
+
+    await eventually(lambda: scene.running(app="web"), lambda nodes: nodes == sorted([old, new, new]))
+    status = await scene.runs(name, 2)
+    (refused,) = status["counts"]["refused"]
+    assert (refused["reason"], refused["count"]) == ("NeverEvict", 1)
+    assert refused["message"] == "the pod's annotation plimsoll.dev/evict: false forbids its eviction"
+    assert await scene.running(app="web") == sorted([old, new, new])
+
+    await annotate(None)
+    await eventually(lambda: scene.running(app="web"), lambda nodes: nodes == [new, new, new])
+
+
 async def test_one_annotation_stops_all_policies(scene: Scene, operator: Operator) -> None:
     """On the operator's own namespace; the condition says so, and its removal lets them go on."""
     await crowded(scene)
@@ -511,6 +562,36 @@ async def test_a_run_can_be_asked_for_and_triggered(scene: Scene) -> None:
     await asyncio.sleep(0)
     await scene.node("third")
     await triggered
+
+
+@pytest.mark.parametrize("trigger", ["NodeLabelsChanged", "NodeTaintsChanged"])
+async def test_an_update_of_labels_and_taints_fires_either_trigger(scene: Scene, trigger: str) -> None:
+    """Whichever of the two a policy waits for, its pods leave soon, although its turn is years away."""
+    old, new = await crowded(scene)
+    leap_day = {"cron": "0 0 29 2 *", "triggers": [trigger]}
+    spec = scene.rebalancing("RemovePodsViolatingNodeTaints", schedule=leap_day, limits=ALL_AT_ONCE)
+    await scene.until_condition(await scene.policy(spec), "Ready", "True")
+
+    taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+    both: Obj = {"metadata": {"labels": {"pool": "batch"}}, "spec": {"taints": [taint]}}
+    await scene.change_node(old, both)
+
+    await eventually(lambda: scene.running(app="web"), lambda nodes: new in nodes)
+
+
+async def test_system_critical_pods_move_once_their_protection_is_disabled(scene: Scene) -> None:
+    """The status names the protection; without it they go like others."""
+    old, new = await crowded(scene, priorityClassName="system-cluster-critical")
+    taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+    await scene.change_node(old, {"spec": {"taints": [taint]}})
+    name = await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints", limits=ALL_AT_ONCE))
+    (refused,) = (await scene.runs(name, 2))["counts"]["refused"]
+    assert (refused["reason"], refused["count"]) == ("SystemCriticalPods", 2)
+
+    protections = {"podProtections": {"defaultDisabled": ["SystemCriticalPods"]}}
+    await scene.change_policy(name, {"rebalancing": {"evictor": protections}})
+
+    await eventually(lambda: scene.running(app="web"), lambda nodes: nodes == [new, new])
 
 
 async def test_replacements_go_where_an_optimal_plan_sends_them(scene: Scene) -> None:

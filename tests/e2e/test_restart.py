@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.polling import PACE_S, eventually
+from e2e.polling import PACE_S, eventually, throughout
 from e2e.scene import FINISHED
+from e2e.speaking import MERGE
 from plimsoll.api.v1alpha1.eviction_phases import Phase, may_follow
 
 if TYPE_CHECKING:
@@ -71,6 +72,46 @@ async def test_pods_are_bound_once_although_the_operator_dies(scene: Scene, oper
         if event["reason"] == "Scheduled"
     )
     assert set(told.values()) <= {1}
+
+
+async def test_the_target_of_an_evicted_pod_is_held_again(scene: Scene, operator: Operator) -> None:
+    """Killed before the replacement exists: nobody takes its room meanwhile, and it goes there."""
+    old = await scene.node("old", cpu="1")
+    await scene.scheduling()
+    labels = {"app": "db"}
+    document = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db"},
+        "spec": {
+            "replicas": 1,
+            "serviceName": "db",
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": scene.pod_spec(cpu="700m")},
+        },
+    }
+    await scene.make(scene.path("statefulsets", "/apis/apps/v1"), document)
+    await scene.until_running(1, app="db")
+    new = await scene.node("new", cpu="1")
+    path = scene.path("pods/db-0")
+    # A StatefulSet makes the replacement when the pod is gone, and the finalizer puts that off.
+    held = {"metadata": {"finalizers": ["example.com/hold"]}}
+    (await scene.speaker.request("PATCH", path, held, sends=MERGE)).accepted()
+    await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
+    await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints", evictor={"minReplicas": 0}))
+    await eventually(scene.records, lambda records: open_ones(records) == ["Evicted"])
+
+    operator.kill()
+    await scene.pod("thief", cpu="700m")
+    operator.start().until_ready()
+    await eventually(lambda: scene.condition("thief"), lambda one: one.get("reason") == "Unschedulable", 60)
+    await throughout(lambda: scene.node_of("thief"), lambda node: not node, 2)
+    let_go = {"metadata": {"finalizers": None}}
+    (await scene.speaker.request("PATCH", path, let_go, sends=MERGE)).accepted()
+
+    (record,) = await scene.until_finished(1)
+    assert (record["status"]["phase"], record["status"]["replacement"]["node"]) == ("Settled", new)
+    assert await scene.node_of("thief") == ""
 
 
 @pytest.mark.parametrize("moment", ["Evicting", "Evicted"])

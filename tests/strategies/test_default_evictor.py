@@ -161,10 +161,10 @@ def test_some_pods_are_never_evictable(pod, reason):
 
 
 def test_an_invitation_must_say_so():
-    """Upstream takes evict: "false" for an invitation; here it is none (requirement 9)."""
+    """Upstream takes evict: "false" for an invitation; here it forbids the eviction."""
     daemon = {"owner": "DaemonSet/ds"}
 
-    for value, safe in (("true", ""), ("false", "DaemonSetPods")):
+    for value, safe in (("true", ""), ("false", "NeverEvict"), ("maybe", "DaemonSetPods")):
         pod = {**daemon, "annotations": {EVICT: value}}
         assert refused({}, pod) == ""
         assert refused({}, pod, exact=False) == safe

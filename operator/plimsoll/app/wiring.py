@@ -87,6 +87,9 @@ WRITTEN = frozenset(("pods", "persistentvolumes", "persistentvolumeclaims"))
 #: slots may be taken for ten minutes by pods whose volumes are being provisioned.
 HANGS_S = 900.0
 
+#: Seconds that placing pods waits at most for targets of moves of earlier processes to be held again.
+RECOVERY_S = 5.0
+
 
 class Operator:
     """One operator process.
@@ -202,6 +205,7 @@ class Operator:
             clock=self.clock,
             computer=ThreadComputer(),
             observer=self.observer,
+            groups=groups,
             namespace=namespace_of(settings),
         )
         self.rebalancers.adopt = self.evictions.adopt
@@ -392,9 +396,14 @@ class Operator:
             structlog.get_logger("plimsoll").warning("evictions are shadowed", by=shadow)
             await self.policies.refresh()
         async with asyncio.TaskGroup() as group:
+            group.create_task(self.rebalancers.run())
+            with contextlib.suppress(
+                TimeoutError
+            ):  # the records may not be readable: pods are placed then, too
+                async with asyncio.timeout(RECOVERY_S):
+                    await self.rebalancers.recovered.wait()
             group.create_task(self.loop.run())
             group.create_task(self.group_reports.run())
-            group.create_task(self.rebalancers.run())
             group.create_task(self.evictions.run())
             group.create_task(self.failures.run(self.policies.refresh))
             group.create_task(self.extender_health.run(self.policies.refresh))

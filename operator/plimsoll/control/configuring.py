@@ -64,7 +64,7 @@ def rebalancing_of(
         strategies=[
             _strategy(each, position, strategies, planner) for position, each in enumerate(spec.strategies)
         ],
-        evictors=(scope_of(policy, objects), evictor),
+        evictors=(scope_of(policy, objects, profiles), evictor),
         profiles=profiles,
         forecast=forecast,
         limits=Limits(
@@ -126,8 +126,14 @@ def _holds(budget: EvictionBudget, now: datetime) -> bool:
     return timing.is_open(opening, duration_s(budget.duration), now)
 
 
-def scope_of(policy: SchedulingPolicy, objects: ClusterObjects) -> PolicyScope:
-    """The policy's scope as an evictor; a priority class that does not exist protects every pod of it."""
+def scope_of(policy: SchedulingPolicy, objects: ClusterObjects, served: Iterable[str]) -> PolicyScope:
+    """The policy's scope as an evictor; a priority class that does not exist protects every pod of it.
+
+    Args:
+        policy: Whose scope it is.
+        objects: Where priority classes are looked up.
+        served: Names of the schedulers that are ours.
+    """
     scope = policy.spec.scope
     threshold = scope.priority_threshold
     priority = None
@@ -140,6 +146,7 @@ def scope_of(policy: SchedulingPolicy, objects: ClusterObjects) -> PolicyScope:
         namespace_selector=_selector(scope.namespaces.label_selector, "spec.scope.namespaces.labelSelector"),
         pod_selector=_selector(scope.pod_selector, "spec.scope.podSelector"),
         priority_threshold=priority,
+        schedulers=frozenset(served) | frozenset(scope.other_schedulers),
     )
 
 

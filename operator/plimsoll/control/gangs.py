@@ -91,11 +91,7 @@ class Gangs:
 
     def placed(self, group: Group) -> list[Pod]:
         """Members that have a node, bound or assumed, and those that have ended well."""
-        return [
-            pod
-            for pod in group.counting()
-            if pod.status.phase == "Succeeded" or self._cache.node_of(pod.uid) or pod.node_name
-        ]
+        return placed_members(group, self._cache)
 
     def _has_started(self, group: Group) -> bool:
         return group.object is not None and len(self.placed(group)) >= group.min_member
@@ -348,6 +344,15 @@ def _veto(members: Sequence[tuple[PodInfo, Scheduler]]) -> str:
             if each.filter_verb or each.preempt_verb:
                 return each.name
     return ""
+
+
+def placed_members(group: Group, cache: Cache) -> list[Pod]:
+    """Members that have a node, bound or assumed, and those that have ended well."""
+    return [
+        pod
+        for pod in group.counting()
+        if pod.status.phase == "Succeeded" or cache.node_of(pod.uid) or pod.node_name
+    ]
 
 
 def shortage(group: Group, cluster: Cluster) -> str:

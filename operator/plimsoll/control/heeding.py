@@ -142,9 +142,11 @@ class Heeding:
         beneficiary = None
         if bundle is not None and bundle.beneficiary is not None:
             waiting = self._mover.find(bundle.beneficiary.uid)
-            if waiting is None:
+            others = [(self._mover.find(each.pod.uid), each.node) for each in bundle.members]
+            if waiting is None or any(pod is None for pod, _ in others):
                 return None
-            beneficiary = Beneficiary(waiting, bundle.node or "")
+            members = tuple(Beneficiary(pod, node) for pod, node in others if pod is not None)
+            beneficiary = Beneficiary(waiting, bundle.node or "", members)
         moves: list[Move] = []
         for record in records:
             pod = self._mover.find(record.spec.pod.uid)

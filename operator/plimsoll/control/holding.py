@@ -41,6 +41,22 @@ class Holds:
             self._held_by[record.key] = firm.uid
             self._nominations.add(firm, move.target)
 
+    def restore(self, record: Record, like: Pod) -> None:
+        """Keep the room again for the replacement of a pod that an earlier process evicted.
+
+        Args:
+            record: Of the move.
+            like: The evicted pod, or another one of its owner.
+        """
+        target = record.spec.target_node
+        if target is None or record.is_forecast:
+            return
+        metadata = msgspec.structs.replace(like.metadata, name=record.spec.pod.name, uid=record.spec.pod.uid)
+        pod = self._cache.info(msgspec.structs.replace(like, metadata=metadata))
+        firm = self._firm(replacement_of(pod, self._cache.cluster))
+        self._held_by[record.key] = firm.uid
+        self._nominations.add(firm, target)
+
     def reserve(self, move: Move) -> None:
         """Keep the room for a move of a bundle whose turn has not come."""
         if move.target and not move.is_forecast:
@@ -54,7 +70,7 @@ class Holds:
         """The replacement has appeared: the room is kept in its own name, and it goes there."""
         self.release(record)
         target = record.spec.target_node
-        if target is not None and not pod.node_name and pod.spec.scheduler_name in self.profiles:
+        if target is not None and not pod.node_name and not record.is_forecast:
             self._nominations.add(self._cache.info(pod), target)
 
     def release(self, record: Record) -> None:

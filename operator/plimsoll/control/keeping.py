@@ -16,6 +16,7 @@ from plimsoll.api.v1alpha1.eviction import (
     Eviction,
     EvictionSpec,
     EvictionStatus,
+    GangMember,
     OwnerReference,
     PodReference,
     Purpose,
@@ -29,6 +30,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 from plimsoll.control.ports import Answer, Clock, Records, Verdict
 from plimsoll.engine.moves import Move
 from plimsoll.engine.surging import Surge
+from plimsoll.framework import PodInfo
 from plimsoll.framework.observer import Observer
 from plimsoll.framework.strategy_context import Planner
 
@@ -76,6 +78,11 @@ class Record:
     def phase(self) -> Phase | None:
         """How far it has come."""
         return self.status.phase
+
+    @property
+    def is_forecast(self) -> bool:
+        """Whether nothing vouches for the target; records of earlier versions only name the planner."""
+        return self.spec.forecast or self.spec.planner is PlannerName.UPSTREAM
 
     @property
     def is_finished(self) -> bool:
@@ -329,6 +336,7 @@ class RecordKeeper:
             directed=move.is_directed,
             gain_maximum=move.maximum if move.gain is not None else None,
             purpose=Purpose.RESTART if move.renews else Purpose.MOVE,
+            forecast=move.is_forecast,
             bundle=_bundle_of(move),
             gain=move.gain,
             surge=surge_reference(move.surge),
@@ -381,11 +389,17 @@ def _bundle_of(move: Move) -> BundleReference | None:
         name=move.bundle,
         position=position,
         moves=moves,
-        beneficiary=None
-        if for_whom is None
-        else PodReference(namespace=for_whom.pod.namespace, name=for_whom.pod.name, uid=for_whom.pod.uid),
+        beneficiary=None if for_whom is None else _reference(for_whom.pod),
         node=None if for_whom is None else for_whom.node,
+        members=tuple(
+            GangMember(pod=_reference(each.pod), node=each.node)
+            for each in (for_whom.others if for_whom is not None else ())
+        ),
     )
+
+
+def _reference(pod: PodInfo) -> PodReference:
+    return PodReference(namespace=pod.namespace, name=pod.name, uid=pod.uid)
 
 
 def _what_to_do(move: Move) -> str:

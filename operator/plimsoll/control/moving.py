@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.control.gang_needs import gang_needs
 from plimsoll.control.holding import Holds
 from plimsoll.control.keeping import Record, RecordKeeper, surge_reference
 from plimsoll.control.ports import Clock
@@ -20,12 +21,14 @@ from plimsoll.engine.limits import LimitLevel
 from plimsoll.engine.memory import Memory
 from plimsoll.engine.moves import Circumstances, Move, Rebalancing
 from plimsoll.engine.planners import ask_again
+from plimsoll.engine.populations import Populations
 from plimsoll.engine.surging import Deployments
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.framework.strategy import Refusal
 from plimsoll.framework.strategy_context import Measurements
 from plimsoll.model.event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
 from plimsoll.state.cache import Cache
+from plimsoll.state.groups import Groups
 
 #: Reason and sentence of a record whose policy wants something else by now.
 POLICY_CHANGED = ("PolicyChanged", "the policy was changed, suspended or deleted")
@@ -58,8 +61,10 @@ class Mover:
         surges: Surges,
         clock: Clock,
         nominations: Nominations,
+        groups: Groups,
         others: Callable[[str], Mapping[str, Rebalancing]] = lambda _: {},
     ) -> None:
+        self._groups = groups
         self.rooms = Rooms(cache, nominations, self.find)
         self._cache = cache
         self._keeper = keeper
@@ -115,6 +120,7 @@ class Mover:
             deployments=deployments or Deployments(),
             others=self._others(name),
             moved=recently_moved(self._keeper.known.values(), self._clock.now()),
+            gangs=gang_needs(self._groups, self._cache),
         )
 
     def find(self, uid: str) -> PodInfo | None:
@@ -194,9 +200,9 @@ class Mover:
 
     def _closed_budget(self, rebalancing: Rebalancing, evicted: int) -> str:
         """The budget that opened since the plan was made and allows no further eviction, "" for none."""
-        population = len(self._cache.cluster.pods)
+        populations = Populations(self._cache.cluster, rebalancing.evictors, rebalancing.nodes)
         for name, ceiling in rebalancing.limits.budgets:
-            most = ceiling.of(population)
+            most = ceiling.of(0 if ceiling.percent is None else populations(LimitLevel.BUDGET, ""))
             if most is not None and evicted >= most:
                 return name
         return ""

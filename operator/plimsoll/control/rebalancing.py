@@ -46,7 +46,7 @@ from plimsoll.control.run_result import RunResult
 from plimsoll.control.run_statistics import RunStatistics
 from plimsoll.control.sending import MoveSender
 from plimsoll.control.surging import Surges
-from plimsoll.control.triggering import trigger_of
+from plimsoll.control.triggering import triggers_of
 from plimsoll.control.upstream_enforcement import UpstreamEnforcement
 from plimsoll.control.verifying import Outcome, Verification
 from plimsoll.engine.cycle import Nominations
@@ -60,6 +60,7 @@ from plimsoll.framework.strategy_context import Planner
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.event import ClusterEvent
 from plimsoll.state.cache import Cache
+from plimsoll.state.groups import Groups
 
 #: From a change that triggers a run to the run: changes come in groups, and are seen by then.
 TRIGGERED = timedelta(seconds=5)
@@ -75,6 +76,7 @@ class Rebalancers:
         statistics: Of the runs, for metrics.
         upstream: Carries out runs of planner Upstream that evict.
         adopt: Takes over records that earlier processes left and that are no moves, such as of victims.
+        recovered: Set when records of earlier processes have been taken over, and their targets are held.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Rebalancers:
         clock: Clock,
         computer: Computer,
         observer: Observer,
+        groups: Groups,
         namespace: str = "",
     ) -> None:
         self.forecast = forecast
@@ -103,6 +106,7 @@ class Rebalancers:
         self._predictions = Predictions(keeper, observer)
         self._collector = Collector(meter, clock)
         self.adopt: Callable[[Record], bool] = lambda _: False
+        self.recovered = asyncio.Event()
         self.keeper = keeper
         self._cache = cache
         self._strategies = strategies
@@ -169,6 +173,7 @@ class Rebalancers:
             clock=clock,
             nominations=nominations,
             others=self._others,
+            groups=groups,
         )
         closed = ClosedNodes(
             cache=cache, keeper=keeper, closer=closer, strategies=strategies, clock=clock, observer=observer
@@ -315,11 +320,11 @@ class Rebalancers:
     def observe(self, event: ClusterEvent) -> None:
         """Something happened: replacements appear, pods that hold no place come and go."""
         self._mover.observe(event)
-        trigger = trigger_of(event)
-        if trigger is not None and self._running:
+        fired = triggers_of(event)
+        if fired and self._running:
             for name, policy in self._policies.items():
                 spec = policy.spec.rebalancing
-                if spec is not None and trigger in spec.schedule.triggers:
+                if spec is not None and not fired.isdisjoint(spec.schedule.triggers):
                     self._timetable.hasten(name, TRIGGERED)
         self._verification.observe(event)
         self._surges.following.observe(event)
@@ -342,7 +347,9 @@ class Rebalancers:
             adopt=self.adopt,
             surge=self._surges.recover,
             resume=self._requests.resume,
+            hold=self._holds.restore,
         )
+        self.recovered.set()
         await self._offer.refresh()
         self._running = True
         self._timetable.start()

@@ -11,7 +11,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.control.keeping import Record, RecordKeeper
 from plimsoll.control.ports import Clock
 from plimsoll.control.verifying import Verification
-from plimsoll.framework import PodInfo
+from plimsoll.framework import Pod, PodInfo
 from plimsoll.state.cache import Cache
 
 REASON = "Restarted"
@@ -26,6 +26,7 @@ async def recover(
     adopt: Callable[[Record], bool],
     surge: Callable[[Record], Awaitable[None]],
     resume: Callable[[Record, PodInfo], Awaitable[bool]],
+    hold: Callable[[Record, Pod], None],
 ) -> None:
     """Read the records and carry each open one on.
 
@@ -37,11 +38,13 @@ async def recover(
         adopt: Asked first who sees to an evicted pod's record; true for one that expects no replacement.
         surge: Goes on with a surge that may have been started.
         resume: Asked first who sees to the record of a pod that still stands; true for one that waits for it.
+        hold: Keeps the room of an evicted pod's replacement, which is like the pod given.
     """
     await keeper.load()
     for record in keeper.known.values():
         verification.remember(record)
-    for record in keeper.unfinished():
+    # Targets are held first: the others may take a while to write.
+    for record in sorted(keeper.unfinished(), key=lambda each: each.phase is not Phase.EVICTED):
         await _carry_on(
             record,
             keeper=keeper,
@@ -51,6 +54,7 @@ async def recover(
             adopt=adopt,
             surge=surge,
             resume=resume,
+            hold=hold,
         )
     keeper.is_recovered = True
 
@@ -65,6 +69,7 @@ async def _carry_on(
     adopt: Callable[[Record], bool],
     surge: Callable[[Record], Awaitable[None]],
     resume: Callable[[Record, PodInfo], Awaitable[bool]],
+    hold: Callable[[Record, Pod], None],
 ) -> None:
     pod = cache.cluster.pods.get(record.spec.pod.uid)
     if record.phase is None:  # ended between a record and its status
@@ -94,4 +99,7 @@ async def _carry_on(
         sent = next((each.time for each in record.status.transitions if each.phase is Phase.EVICTING), None)
         owner = record.spec.owner
         known = verification.siblings(owner.uid, sent) if owner else frozenset[str]()
+        like = pod.pod if pod is not None else verification.sibling(record)
+        if like is not None:
+            hold(record, like)  # until the replacement is seen, or given up
         verification.expect(record, known, clock.monotonic(), is_replaced=record.spec.target_node is not None)

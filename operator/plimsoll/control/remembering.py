@@ -1,4 +1,8 @@
-"""Records of past moves → what they teach (:mod:`plimsoll.engine.memory`)."""
+"""Records of past moves → what they teach (:mod:`plimsoll.engine.memory`).
+
+Records of preemption's victims name the policy whose profile decided, but they are no moves of its
+rebalancing: they use up none of its limits, and neither begin nor end a rest.
+"""
 
 from collections.abc import Iterable
 
@@ -6,6 +10,7 @@ from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.control.keeping import Record
+from plimsoll.control.victim_evictions import STRATEGY
 from plimsoll.engine.memory import Fate, Memory, PastMove
 
 #: Reasons of a Failed record whose pod was evicted in vain; another reason means that nothing was evicted.
@@ -30,7 +35,7 @@ def memory_of(records: Iterable[Record], now: float) -> Memory:
 def past_move(record: Record) -> PastMove | None:
     """A record as a past move; None when it teaches nothing."""
     owner, fate = record.spec.owner, _fate(record)
-    if fate is None or owner is None or record.spec.mode is Mode.DRY_RUN:
+    if fate is None or owner is None or record.spec.mode is Mode.DRY_RUN or is_victim(record):
         return None
     namespace, surge = record.spec.pod.namespace, record.spec.surge
     return PastMove(
@@ -45,6 +50,11 @@ def past_move(record: Record) -> PastMove | None:
         ended=ended_at(record),
         budget=f"{namespace}/{record.status.blocked_by}" if record.status.blocked_by else "",
     )
+
+
+def is_victim(record: Record) -> bool:
+    """Whether the record is of a pod that was preempted through the Eviction API."""
+    return record.spec.strategy == STRATEGY
 
 
 def ended_at(record: Record) -> float:
@@ -66,6 +76,7 @@ def sent_since(records: Iterable[Record], policy: str, moment: float) -> int:
         for record in records
         if record.spec.policy == policy
         and record.phase not in STAYED
+        and not is_victim(record)
         and any(
             each.phase in (Phase.EVICTING, Phase.SURGING) and each.time.timestamp() > moment
             for each in record.status.transitions

@@ -23,6 +23,7 @@ from plimsoll.control.restraining import STOP, StopButton
 from plimsoll.control.sending import MoveSender, refused
 from plimsoll.engine.limits import LimitLevel
 from plimsoll.engine.moves import Move
+from plimsoll.engine.scope import never_evict
 from plimsoll.framework import PodInfo
 from plimsoll.framework.observer import Observer
 from plimsoll.state.cache import Cache
@@ -240,7 +241,9 @@ class Requests:
             return Standing(Phase.BLOCKED, LimitLevel.BUDGET.value, self._stop.sentence)
         if self._approvals.is_taken_back(record):
             return Standing(Phase.CANCELLED, REJECTED, f"somebody took {APPROVED}=true back")
-        return None
+        present = self._cache.cluster.pods.get(record.spec.pod.uid)
+        never = never_evict(present, self._cache.cluster.objects) if present is not None else None
+        return None if never is None else Standing(Phase.CANCELLED, never.reason, never.message)
 
     def _has_left(self, record: Record) -> bool:
         present = self._cache.cluster.pods.get(record.spec.pod.uid)

@@ -1,4 +1,4 @@
-"""Room that moves make for a pending pod: kept for it until they are made, then its own.
+"""Room that moves make for a pending pod, or for a gang: kept until they are made, then its own.
 
 While the moves of a bundle are under way the room that their pod will take counts as taken, by a nomination
 in its stead: it is not there yet, so the pod itself must not be sent, and every failed attempt of the pod
@@ -27,11 +27,9 @@ PATIENCE_S = 300.0
 
 @dataclass(slots=True)
 class _Room:
-    """Room that is kept: for whom, where, by which nomination, and who has to leave until then."""
+    """Room that is kept: for whom, by uid, on which nodes, and who has to leave until then."""
 
-    uid: str
-    node: str
-    hold: str
+    nodes: dict[str, str]
     leaving: set[str]
     until: float
 
@@ -61,28 +59,29 @@ class Rooms:
         """
         if move.beneficiary is None:
             return True
-        uid, node = move.beneficiary.pod.uid, move.beneficiary.node
-        pod = self._waiting(uid)
-        if pod is None:
+        nodes = {each.pod.uid: each.node for each in move.beneficiary.all}
+        pods = [pod for pod in map(self._waiting, nodes) if pod is not None]
+        if len(pods) < len(nodes):
             self.release(move.bundle)
             return False
         if move.bundle not in self._rooms:
-            hold = f"{REPLACEMENT}nobody-{uid}"
             leaving = {each.pod.uid for each in moves if each.bundle == move.bundle}
-            self._rooms[move.bundle] = _Room(uid, node, hold, leaving, now + PATIENCE_S)
-            metadata = msgspec.structs.replace(pod.pod.metadata, uid=hold)
-            self._nominations.add(self._cache.info(msgspec.structs.replace(pod.pod, metadata=metadata)), node)
+            self._rooms[move.bundle] = _Room(nodes, leaving, now + PATIENCE_S)
+            for pod in pods:
+                metadata = msgspec.structs.replace(pod.pod.metadata, uid=_hold(pod.uid))
+                held = self._cache.info(msgspec.structs.replace(pod.pod, metadata=metadata))
+                self._nominations.add(held, nodes[pod.uid])
         return True
 
     def release(self, bundle: str) -> None:
         """Moves of the bundle came to nothing: the room is anybody's again."""
         room = self._rooms.pop(bundle, None)
-        if room is not None:
-            self._nominations.remove(room.hold)
+        for uid in room.nodes if room is not None else ():
+            self._nominations.remove(_hold(uid))
 
     def served(self) -> frozenset[str]:
         """Uids of the pods that room is being made for: no other room is needed."""
-        return frozenset(room.uid for room in self._rooms.values())
+        return frozenset(uid for room in self._rooms.values() for uid in room.nodes)
 
     def observe(self, event: ClusterEvent) -> None:
         """Moved pods leave; pods that room is made for find another place, or go."""
@@ -96,7 +95,7 @@ class Rooms:
             case _:
                 return
         for bundle, room in list(self._rooms.items()):
-            if room.uid == pod.uid:
+            if pod.uid in room.nodes:
                 self.release(bundle)
             elif gone in room.leaving:
                 room.leaving.discard(gone)
@@ -111,10 +110,16 @@ class Rooms:
     def _hand_over(self, bundle: str, room: _Room) -> None:
         """The room is there: it is the pod's, against others of no higher priority, until it is tried."""
         self.release(bundle)
-        pod = self._waiting(room.uid)
-        if pod is not None:
-            self._nominations.add(pod, room.node)
+        pods = [pod for pod in map(self._waiting, room.nodes) if pod is not None]
+        if len(pods) == len(room.nodes):
+            for pod in pods:
+                self._nominations.add(pod, room.nodes[pod.uid])
 
     def _waiting(self, uid: str) -> PodInfo | None:
         pod = None if self._cache.node_of(uid) else self._find(uid)
         return None if pod is None or pod.pod.is_terminal or pod.is_terminating else pod
+
+
+def _hold(uid: str) -> str:
+    """The uid of the nomination in a pod's stead."""
+    return f"{REPLACEMENT}nobody-{uid}"

@@ -4,14 +4,16 @@ from plimsoll.api.v1alpha1.schedules import Trigger
 from plimsoll.model.event import ClusterEvent, NodeAdded, NodeUpdated
 
 
-def trigger_of(event: ClusterEvent) -> Trigger | None:
-    """The trigger that an event is; None for most. Of several at once the labels speak."""
+def triggers_of(event: ClusterEvent) -> frozenset[Trigger]:
+    """The triggers that an event fires; none for most, several where one update changes several things."""
     match event:
         case NodeAdded():
-            return Trigger.NODE_ADDED
-        case NodeUpdated(old, new) if old.metadata.labels != new.metadata.labels:
-            return Trigger.NODE_LABELS_CHANGED
-        case NodeUpdated(old, new) if old.spec.taints != new.spec.taints:
-            return Trigger.NODE_TAINTS_CHANGED
+            return frozenset({Trigger.NODE_ADDED})
+        case NodeUpdated(old, new):
+            changed = {
+                Trigger.NODE_LABELS_CHANGED: old.metadata.labels != new.metadata.labels,
+                Trigger.NODE_TAINTS_CHANGED: old.spec.taints != new.spec.taints,
+            }
+            return frozenset(trigger for trigger, is_changed in changed.items() if is_changed)
         case _:
-            return None
+            return frozenset()

@@ -72,6 +72,12 @@ class Verification:
             or pod.metadata.creation_timestamp < before
         )
 
+    def sibling(self, record: Record) -> Pod | None:
+        """Some pod of the evicted pod's controller, None when there is none."""
+        owner = record.spec.owner
+        pods = self._siblings.get(owner.uid, {}).values() if owner is not None else ()
+        return next((pod for pod in pods if pod.namespace == record.namespace), None)
+
     def expect(
         self,
         record: Record,

@@ -44,6 +44,7 @@ from plimsoll.framework import MAX_SCORE, Cluster, PluginError, PodInfo
 from plimsoll.framework.strategy import (
     REPLACEMENT,
     AsksForGain,
+    Beneficiary,
     Bundle,
     Candidate,
     Proposal,
@@ -114,6 +115,7 @@ class Book:
             planner=Planner.PROVEN,
             unplaced=UnplacedPods(circumstances.unplaced),
             measurements=circumstances.measurements,
+            gangs=circumstances.gangs,
             prospects=ForkProspects(self._fork, rebalancing, self.ranked, self._serving),
         )
         self._surging: Surging | None = None
@@ -124,9 +126,8 @@ class Book:
         self._conscience = Conscience(
             self._fork, self.context, rebalancing.strategies, self._watchers(circumstances.others)
         )
-        self._tally = Tally(
-            rebalancing.limits, Populations(self.context), circumstances.in_flight, circumstances.recent
-        )
+        populations = Populations(self._fork, rebalancing.evictors, rebalancing.nodes)
+        self._tally = Tally(rebalancing.limits, populations, circumstances.in_flight, circumstances.recent)
 
     def hear(self, strategy: Strategy) -> None:
         """Judge all that a strategy proposes.
@@ -260,10 +261,10 @@ class Book:
         if bundle.one_by_one:
             for move in self.moves[made:]:
                 self._replace(move, PodStatus(phase="Pending"))  # other proposals do not wait
-        if beneficiary is not None:
-            self._moved.add(beneficiary.pod.uid)  # nobody moves it in this plan
-            self.context.unplaced.discard(beneficiary.pod.uid)
-            self._fork.place(beneficiary.pod, beneficiary.node)
+        for each in beneficiary.all if beneficiary is not None else ():
+            self._moved.add(each.pod.uid)  # nobody moves it in this plan
+            self.context.unplaced.discard(each.pod.uid)
+            self._fork.place(each.pod, each.node)
 
     def _before(self, candidate: Candidate, made: int) -> Move | None:
         """The move of the same workload that comes before a candidate of a bundle."""
@@ -281,9 +282,21 @@ class Book:
 
     def _no_use(self, bundle: Bundle) -> Refusal | None:
         """Why the moves, all made, do not help the pod that they are for."""
-        beneficiary = bundle.beneficiary
-        if beneficiary is None:
-            return None
+        placed: list[str] = []
+        try:
+            for each in bundle.beneficiary.all if bundle.beneficiary is not None else ():
+                refusal = self._no_use_for(each, bundle)
+                if refusal is not None:
+                    return refusal
+                self._fork.place(each.pod, each.node)  # members of a gang see those before them
+                placed.append(each.pod.uid)
+        finally:
+            for uid in placed:
+                self._fork.displace(uid)
+        return None
+
+    def _no_use_for(self, beneficiary: Beneficiary, bundle: Bundle) -> Refusal | None:
+        """Why the moves do not help one pod that they are for."""
         pod, node = beneficiary.pod, beneficiary.node
         above = next((each.pod for each in bundle.candidates if each.pod.priority > pod.priority), None)
         if above is not None:

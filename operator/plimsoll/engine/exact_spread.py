@@ -89,7 +89,7 @@ def _searched(
             return walk.moves, found.gap < 1e-6
         if seconds <= 0:
             break
-        problem = setting.forbid(problem, walk.impossible)
+        problem = setting.forbid(problem, walk.impossible, found)
     return walk.moves, False
 
 

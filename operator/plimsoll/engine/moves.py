@@ -137,6 +137,8 @@ class Circumstances:
         deployments: Owners of pods that may be surged.
         others: Other live policies, by name, whose strategies must not be given new complaints.
         moved: Uids of pods that are the outcome of a move within the last hour; they stay where they are.
+        gangs: How many members of a PodGroup (``namespace/name``) must yet get a node together; one that
+            cannot be started yet, whatever room there is, is missing.
     """
 
     now: datetime
@@ -150,6 +152,7 @@ class Circumstances:
     deployments: Deployments = field(default_factory=Deployments)
     others: Mapping[str, "Rebalancing"] = field(default_factory=dict)
     moved: frozenset[str] = frozenset()
+    gangs: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@
 3. Its solution says how many pods of which template leave and arrive where. Single moves are found in an
    order in which each is feasible when those before it are made, by the scheduler's own filters; among
    the arrivals that are feasible for a pod the one with the highest score is taken.
-4. The strategies are asked what they would want when all moves are made: that is what a plan is worth.
+4. The strategies are asked what they would complain of when all moves are made, whether or not there is a
+   place to go by then: that is what a plan is worth.
    Arrivals that they would want elsewhere again, and those that the filters refuse although the program
    allowed them (rules it does not know, such as anti-affinity), are forbidden, and the program is solved
    again, a few times.
@@ -18,7 +19,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from plimsoll.engine.aftermath import aftermath
@@ -31,7 +32,7 @@ from plimsoll.engine.moves import (
     Rebalancing,
 )
 from plimsoll.engine.neighbourhoods import Search
-from plimsoll.engine.optimal_problem import Setting, Wish, wishes_of
+from plimsoll.engine.optimal_problem import Setting, wishes_of
 from plimsoll.engine.optimal_walk import walk_to
 from plimsoll.engine.optimum import solve
 from plimsoll.engine.plan import plan
@@ -60,7 +61,7 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
     wishes = wishes_of(free, cluster, circumstances)
     left_alone = {node for _, node in circumstances.too_early}
     setting = Setting.of(free, Book(free, cluster, circumstances), wishes, seeds, left_alone)
-    judge = _Judge(free, cluster, circumstances, setting, wishes)
+    judge = _Judge(free, cluster, circumstances, setting)
     before, seeded = judge.value(()), judge.value(seeds)
     plans = [(before, ()), (seeded, seeds)]
     problem, bound, spent = setting.problem, float("-inf"), 0.0
@@ -78,7 +79,7 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
         forbidden = walk.impossible | judge.unwelcome(moves)
         if not forbidden:
             break
-        problem = setting.forbid(problem, forbidden)
+        problem = setting.forbid(problem, forbidden, found)
     plans.sort(key=lambda each: each[0])
     best_value, best = plans[0]
     made = _first_steps([moves for value, moves in plans if value < before], ended, judge, rebalancing)
@@ -92,7 +93,9 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
         moves=len(best),
         seconds=spent + rooms.seconds,
         waiting=rooms.waiting,
-        served=len({move.beneficiary.pod.uid for move in made.moves if move.beneficiary is not None}),
+        served=len(
+            {each.pod.uid for move in made.moves if move.beneficiary for each in move.beneficiary.all}
+        ),
     )
     return EvictionPlan(
         tuple(made.moves),
@@ -150,10 +153,11 @@ def _too_early(
 
 
 class _Judge:
-    """What plans are worth, by what the strategies would want when all moves are made.
+    """What plans are worth, by what the strategies complain of when all moves are made.
 
     The program takes what they want now as given. A move may grant one wish and make another: a node that is
-    filled is over-used, one that is emptied has room for others.
+    filled is over-used, one that is emptied has room for others. Complaints count also where a strategy
+    proposes nothing, because the last place to go has been filled.
     """
 
     def __init__(
@@ -162,14 +166,11 @@ class _Judge:
         cluster: Cluster,
         circumstances: Circumstances,
         setting: Setting,
-        wishes: Mapping[str, Wish],
     ) -> None:
         self.cluster, self.circumstances = cluster, circumstances
         self._rebalancing = rebalancing
         self._setting = setting
-        self._known: dict[tuple[tuple[str, str], ...], tuple[frozenset[str], Counter[str]]] = {
-            (): (frozenset(wishes), _by_node(wishes, cluster))
-        }
+        self._known: dict[tuple[tuple[str, str], ...], tuple[frozenset[str], Counter[str]]] = {}
 
     @property
     def stuck(self) -> float:
@@ -183,21 +184,29 @@ class _Judge:
         return value_of(setting.problem, *setting.solution_of(moves), len(self._after(moves)[0]))
 
     def unwelcome(self, moves: Sequence[Move]) -> Counter[tuple[PodTemplate, str]]:
-        """Arrivals that a strategy would want elsewhere again, or that make it want others elsewhere."""
+        """Arrivals that a strategy would want elsewhere again, or that make it want others elsewhere.
+
+        Of those that make it want others elsewhere, the last ones: as many as there are complaints more.
+        """
         wanted, by_node = self._after(moves)
         present = self._after(())[1]
-        return Counter(
-            (move.pod.template, move.target)
-            for move in moves
-            if f"{REPLACEMENT}{move.pod.uid}" in wanted or by_node[move.target] > present[move.target]
-        )
+        surplus = by_node - present
+        found: Counter[tuple[PodTemplate, str]] = Counter()
+        for again in (True, False):
+            for move in reversed(moves):
+                if (f"{REPLACEMENT}{move.pod.uid}" in wanted) is again and (
+                    again or surplus[move.target] > 0
+                ):
+                    found[move.pod.template, move.target] += 1
+                    surplus[move.target] -= 1
+        return found
 
     def _after(self, moves: Sequence[Move]) -> tuple[frozenset[str], Counter[str]]:
-        """Uids of the pods that strategies want elsewhere then, and how many they are on each node."""
+        """Uids of the pods that strategies complain of then, and how many they are on each node."""
         key = tuple((move.pod.uid, move.target) for move in moves)
         if key not in self._known:
             fork, around = aftermath(self.cluster, self.circumstances, moves)
-            wishes = wishes_of(self._rebalancing, fork, around)
+            wishes = wishes_of(self._rebalancing, fork, around, complaints=True)
             self._known[key] = frozenset(wishes), _by_node(wishes, fork)
         return self._known[key]
 

@@ -19,7 +19,16 @@ from plimsoll.engine.strategy_run import run_strategy
 from plimsoll.framework import Cluster, PluginError, PodInfo, PodTemplate, Snapshot
 from plimsoll.framework.eviction_cost import eviction_cost
 from plimsoll.framework.spread_constraints import SpreadConstraint, spread_constraints_of
-from plimsoll.framework.strategy import Bundle, MendsSpread, Proposal, Verdict
+from plimsoll.framework.strategy import (
+    Bundle,
+    Candidates,
+    MendsSpread,
+    NamesSurplus,
+    Proposal,
+    Strategy,
+    Verdict,
+)
+from plimsoll.framework.strategy_context import StrategyContext
 
 #: Filters whose verdict the program works out itself.
 ARITHMETIC = frozenset({"NodeResourcesFit", "PodTopologySpread"})
@@ -40,35 +49,56 @@ class Wish:
     evenly: bool = False
 
 
-def wishes_of(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> dict[str, Wish]:
+def wishes_of(
+    rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances, *, complaints: bool = False
+) -> dict[str, Wish]:
     """What each strategy would move if it could, by pod uid: every proposal is accepted on paper.
 
     Strategies that mend topology spread are left out: the program knows their constraints, and proposals
     for one constraint at a time would be too many.
+
+    Args:
+        rebalancing: What the policy asks for.
+        cluster: The placed pods.
+        circumstances: What surrounds them.
+        complaints: Whether strategies that propose nothing, for want of places, are asked what is wrong.
     """
     wishes: dict[str, Wish] = {}
     for strategy in rebalancing.strategies:
         if isinstance(strategy, MendsSpread):
             continue
-        book = Book(rebalancing, cluster, circumstances)
-        evenly = bool(getattr(strategy, "spreads_evenly", False))
-
-        def judge(
-            proposal: Proposal, book: Book = book, name: str = strategy.name, evenly: bool = evenly
-        ) -> Verdict:
-            if not isinstance(proposal, Bundle) and (name, proposal.node) in circumstances.too_early:
-                return Verdict.NODE_CLOSED
-            together = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
-            for each in together:
-                if not each.pod.pod.is_terminal:
-                    wishes.setdefault(each.pod.uid, Wish(name, each.reason, evenly))
-                    book.context.cluster.displace(each.pod.uid)
-            return Verdict.ACCEPTED
-
         try:
-            run_strategy(strategy, book.context, judge)
+            found = _wishes_of(strategy, Book(rebalancing, cluster, circumstances), circumstances)
+            if isinstance(strategy, NamesSurplus) and (found or complaints):
+                book = Book(rebalancing, cluster, circumstances)
+                found |= _wishes_of(strategy, book, circumstances, strategy.surplus)
         except PluginError:
             continue  # Proven has reported it
+        wishes = found | wishes
+    return wishes
+
+
+def _wishes_of(
+    strategy: Strategy,
+    book: Book,
+    circumstances: Circumstances,
+    source: Callable[[StrategyContext], Candidates] | None = None,
+) -> dict[str, Wish]:
+    """What one strategy would move, or what else it is asked for by ``source``."""
+    wishes: dict[str, Wish] = {}
+    evenly = bool(getattr(strategy, "spreads_evenly", False))
+
+    def judge(proposal: Proposal) -> Verdict:
+        if not isinstance(proposal, Bundle) and (strategy.name, proposal.node) in circumstances.too_early:
+            return Verdict.NODE_CLOSED
+        together = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
+        for each in together:
+            if not each.pod.pod.is_terminal:
+                wishes.setdefault(each.pod.uid, Wish(strategy.name, each.reason, evenly))
+                book.context.cluster.displace(each.pod.uid)
+        return Verdict.ACCEPTED
+
+    run_strategy(strategy, book.context, judge, source)
     return wishes
 
 
@@ -257,12 +287,15 @@ class Setting:
             arrivals[self.templates[template]][self.nodes[node]] = int(found.arriving[template, node])
         return leaving, arrivals
 
-    def forbid(self, problem: Problem, impossible: Mapping[tuple[PodTemplate, str], int]) -> Problem:
-        """The same program without arrivals that the filters refuse."""
+    def forbid(
+        self, problem: Problem, impossible: Mapping[tuple[PodTemplate, str], int], found: Solution
+    ) -> Problem:
+        """The same program with fewer arrivals than a solution had, where some of them were no use."""
         most = problem.most.copy()
         number = {template: at for at, template in enumerate(self.templates)}
-        for template, name in impossible:
-            most[number[template], self._node[name]] = 0
+        for (template, name), surplus in impossible.items():
+            at = number[template], self._node[name]
+            most[at] = max(int(found.arriving[at]) - surplus, 0)
         return replace(problem, most=most)
 
 

@@ -6,6 +6,7 @@ from plimsoll.engine import plan as proven
 from plimsoll.engine.imbalance import imbalance
 from plimsoll.engine.moves import Circumstances, EvictionPlan, Move, Rebalancing
 from plimsoll.engine.optimal_plan import optimal_plan
+from plimsoll.engine.scope import never_evict
 from plimsoll.engine.upstream_plan import still_stands, upstream_plan
 from plimsoll.framework import Cluster
 from plimsoll.framework.strategy import Refusal
@@ -31,5 +32,6 @@ def ask_again(
 ) -> Move | Refusal:
     """Whether a planned move is still right, in the cluster as it is now."""
     if rebalancing.planner is Planner.UPSTREAM:
-        return still_stands(move, cluster)
+        standing = cluster.pods.get(move.pod.uid, move.pod)
+        return never_evict(standing, cluster.objects) or still_stands(move, cluster)
     return proven.revalidate(move, rebalancing, cluster, circumstances)

@@ -38,9 +38,17 @@ class ForkAttempt:
         self._fork.displace(pod.uid)
         self._fork.place(replacement_of(pod, self._fork, target), target)
 
+    def place(self, pod: PodInfo, node: str) -> None:
+        """The pending pod is on the node."""
+        self._made.append((pod, ""))
+        self._fork.place(pod, node)
+
     def undo(self) -> None:
         """Everybody is back."""
         for pod, source in reversed(self._made):
+            if not source:
+                self._fork.displace(pod.uid)
+                continue
             self._fork.displace(f"{REPLACEMENT}{pod.uid}")
             self._fork.place(pod, source)
         self._made.clear()

@@ -6,8 +6,24 @@ from typing import ClassVar
 from plimsoll.framework.args import NoArgs
 from plimsoll.framework.strategy import Evictor, Refusal
 from plimsoll.framework.strategy_context import StrategyContext
+from plimsoll.model.objects import ClusterObjects
 from plimsoll.model.pod_info import PodInfo
 from plimsoll.model.selectors import EVERYTHING, Selector
+
+#: The annotation of a pod or of its namespace that forbids evictions while its value is "false".
+EVICT = "plimsoll.dev/evict"
+
+
+def never_evict(pod: PodInfo, objects: ClusterObjects) -> Refusal | None:
+    """The annotation of ours that forbids the pod's eviction, whatever the policy and its planner."""
+    if pod.pod.metadata.annotations.get(EVICT) == "false":
+        return Refusal("NeverEvict", f"the pod's annotation {EVICT}: false forbids its eviction")
+    namespace = objects.namespaces.get(pod.namespace)
+    if namespace is not None and namespace.metadata.annotations.get(EVICT) == "false":
+        return Refusal(
+            "NeverEvict", f"annotation {EVICT}: false of namespace {pod.namespace} forbids its evictions"
+        )
+    return None
 
 
 @dataclass(frozen=True)
@@ -20,6 +36,7 @@ class PolicyScope(Evictor):
         namespace_selector: Labels of the namespaces.
         pod_selector: Labels of the pods.
         priority_threshold: Pods of this priority and above are out; None for no threshold.
+        schedulers: Only pods that one of these places, by name; None for any.
     """
 
     name: ClassVar = "PolicyScope"
@@ -30,13 +47,18 @@ class PolicyScope(Evictor):
     namespace_selector: Selector = EVERYTHING
     pod_selector: Selector = EVERYTHING
     priority_threshold: int | None = None
+    schedulers: frozenset[str] | None = None
 
     def filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
-        """The first part of the scope that the pod is out of."""
+        """The first part of the scope that the pod is out of, or the annotation that forbids its eviction."""
+        return self.excludes(pod, context.objects) or never_evict(pod, context.objects)
+
+    def excludes(self, pod: PodInfo, objects: ClusterObjects) -> Refusal | None:
+        """The first part of the scope that the pod is out of; the same for all pods of one template."""
         if (self.include and pod.namespace not in self.include) or pod.namespace in self.exclude:
             return Refusal("OutOfScope", f"namespace {pod.namespace} is out of the policy's scope")
         if not self.namespace_selector.is_empty:
-            namespace = context.objects.namespaces.get(pod.namespace)
+            namespace = objects.namespaces.get(pod.namespace)
             if namespace is None or not self.namespace_selector.matches(namespace.labels):
                 return Refusal(
                     "OutOfScope", f"the labels of namespace {pod.namespace} are out of the policy's scope"
@@ -47,6 +69,13 @@ class PolicyScope(Evictor):
             return Refusal(
                 "OutOfScope",
                 f"the pod's priority {pod.priority} reaches the policy's threshold {self.priority_threshold}",
+            )
+        scheduler = pod.pod.spec.scheduler_name
+        if self.schedulers is not None and scheduler not in self.schedulers:
+            return Refusal(
+                "OtherScheduler",
+                f'scheduler "{scheduler}" places the pod: no policy serves it, and spec.scope.otherSchedulers'
+                " does not name it",
             )
         return None
 

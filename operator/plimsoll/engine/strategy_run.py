@@ -5,21 +5,32 @@ from contextlib import AbstractContextManager, nullcontext
 
 from plimsoll.engine.runtime import calling
 from plimsoll.engine.strategy_timer import TIMER
-from plimsoll.framework.strategy import Proposal, Strategy, Verdict
+from plimsoll.framework.strategy import Candidates, Proposal, Strategy, Verdict
 from plimsoll.framework.strategy_context import StrategyContext
 
 Judge = Callable[[Proposal], Verdict | None]
 """Says what becomes of a proposal; None wants no more of them."""
 
 
-def run_strategy(strategy: Strategy, context: StrategyContext, judge: Judge) -> None:
+def run_strategy(
+    strategy: Strategy,
+    context: StrategyContext,
+    judge: Judge,
+    source: Callable[[StrategyContext], Candidates] | None = None,
+) -> None:
     """Put every candidate of a strategy before the judge, until either has enough.
+
+    Args:
+        strategy: What is run.
+        context: What it sees.
+        judge: Answers its candidates.
+        source: Yields the candidates; left out, ``strategy.candidates``.
 
     Raises:
         PluginError: The strategy, or an evictor that it asked, raised; what was judged before stands.
     """
     with _timed(strategy):
-        asking = proposals(strategy, context)
+        asking = proposals(strategy, context, source)
         proposal = next(asking, None)
         while proposal is not None:
             try:
@@ -28,14 +39,23 @@ def run_strategy(strategy: Strategy, context: StrategyContext, judge: Judge) -> 
                 return
 
 
-def proposals(strategy: Strategy, context: StrategyContext) -> Generator[Proposal, Verdict | None, None]:
+def proposals(
+    strategy: Strategy,
+    context: StrategyContext,
+    source: Callable[[StrategyContext], Candidates] | None = None,
+) -> Generator[Proposal, Verdict | None, None]:
     """Yield the candidates of a strategy; each is answered with its verdict, None ends the strategy.
+
+    Args:
+        strategy: Who is named when something raises.
+        context: The cluster.
+        source: What yields proposals in place of the strategy's candidates.
 
     Raises:
         PluginError: The strategy, or an evictor that it asked, raised; what was judged before stands.
     """
     with _timed(strategy), calling(strategy.name, strategy.kind):
-        candidates = strategy.candidates(context)
+        candidates = (source or strategy.candidates)(context)
         candidate = next(candidates, None)
     while candidate is not None:
         verdict = yield candidate

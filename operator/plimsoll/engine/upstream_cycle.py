@@ -174,15 +174,10 @@ class UpstreamCycle:
         nodes = considered_nodes(fork, policy.nodes)
         if len(nodes) < 2:
             return
-        everything = StrategyContext(
-            cluster=fork, nodes=nodes, now=now, evictors=(), planner=Planner.UPSTREAM, unplaced=self._unplaced
-        )
-        tally = Tally(
-            policy.limits,
-            Populations(everything),
-            self._circumstances.in_flight,
-            self._circumstances.recent,
-        )
+        evictors = [each for profile in policy.profiles for each in profile.evictors]
+        populations = Populations(fork, evictors, policy.nodes)
+        around = self._circumstances
+        tally = Tally(policy.limits, populations, around.in_flight, around.recent)
         for kind in StrategyKind:
             for profile in policy.profiles:
                 context = StrategyContext(

@@ -29,6 +29,9 @@ from plimsoll.model.node import Node
 from plimsoll.model.pod_info import PodInfo
 from plimsoll.model.taints import tolerates
 
+#: Room, in billionths, that no pods fill.
+ENDLESS = 2**200
+
 Percentages = dict[StrictStr, StrictInt | StrictFloat]
 """Percent of a node's room by resource name."""
 

@@ -29,6 +29,9 @@ class Attempt(Protocol):
     def move(self, pod: PodInfo, target: str) -> None:
         """From now on the cluster shows the pod's replacement on the target instead of the pod."""
 
+    def place(self, pod: PodInfo, node: str) -> None:
+        """From now on the cluster shows a pending pod on the node."""
+
 
 class Prospects(Protocol):
     """The scheduler's view of places, in the cluster with all moves that were accepted so far."""

@@ -83,15 +83,22 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Beneficiary:
-    """A pending pod that room is made for.
+    """A pending pod that room is made for, or a gang of them.
 
     Attributes:
         pod: The pod.
         node: Where it must be feasible once the moves are made; the room is held for it.
+        others: Further members of its PodGroup, which must be feasible together with it.
     """
 
     pod: PodInfo
     node: str
+    others: "tuple[Beneficiary, ...]" = ()
+
+    @property
+    def all(self) -> "tuple[Beneficiary, ...]":
+        """The pod, then the others."""
+        return self, *self.others
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +146,7 @@ class AsksForGain(Protocol):
 
 @runtime_checkable
 class Renewing(Protocol):
-    """A strategy whose point is a fresh pod, not another node: its replacements may return to their node."""
+    """A strategy whose point may be a fresh pod, not another node: replacements may return to their node."""
 
     renews: ClassVar[bool]
 
@@ -151,6 +158,17 @@ class MendsSpread(Strategy, Protocol):
     @property
     def mends_spread(self) -> tuple[str, ...]:
         """The kinds of constraints that it mends, such as ``DoNotSchedule``."""
+
+
+@runtime_checkable
+class NamesSurplus(Protocol):
+    """A strategy that proposes nothing where there is no place to go, although something is wrong.
+
+    The Optimal planner counts the surplus, so that a plan is worth nothing that only takes the places away.
+    """
+
+    def surplus(self, context: "StrategyContext") -> Candidates:
+        """Yield what the strategy would propose if there were places enough; nothing of it is moved."""
 
 
 @runtime_checkable

@@ -261,6 +261,8 @@ class StrategyContext:
         planner: Who drives.
         unplaced: Pods that hold no place, as pending and ended ones.
         measurements: Actual usage.
+        gangs: How many members of a PodGroup (``namespace/name``) must yet get a node together; 0 when it has
+            started. One that cannot be started yet, whatever room there is, is missing.
         prospects: Where pods could go, for strategies that look for places themselves.
         surges: Who lifts refusals that hold for evictions only.
         protected: Refusals by evictors of pods that a strategy wanted; the planner collects them.
@@ -277,6 +279,7 @@ class StrategyContext:
     planner: Planner = Planner.PROVEN
     unplaced: UnplacedPods = field(default_factory=UnplacedPods)
     measurements: Measurements = Measurements()
+    gangs: Mapping[str, int] = field(default_factory=dict)
     prospects: Prospects = field(default_factory=Nowhere)
     surges: Surges = field(default_factory=NoSurges)
     protected: list[Protected] = field(default_factory=list)

@@ -15,8 +15,9 @@ disabling SystemCriticalPods also drops the priority threshold; pods with two ow
 replicas; a pod without start time is too young; with a ``nodeSelector`` that cannot be parsed no pod
 fits anywhere.
 Source: descheduler v0.36, ``pkg/framework/plugins/defaultevictor``.
-Differs: only under the Proven planner, where safety wins: the evict annotation counts when it says
-``"true"`` and never admits mirror, static or terminating pods; the priority threshold stands by itself;
+Differs: only under the planners Proven and Optimal, where safety wins: the evict annotation admits a pod
+when it says ``"true"``, but never mirror, static or terminating pods, and ``"false"`` forbids its eviction
+(reason ``NeverEvict``); the priority threshold stands by itself;
 the opt-outs of karpenter and cluster-autoscaler are honoured; where ``minReplicas`` is 2 or more the
 only ready pod of an owner stays; node fit is left to the proof. Failed and
 succeeded pods need no other node there.
@@ -279,6 +280,8 @@ class DefaultEvictor(Evictor):
                 return hard
             if annotations.get(EVICT) == "true":
                 return None
+            if annotations.get(EVICT) == "false":
+                return Refusal("NeverEvict", f"the pod's annotation {EVICT}: false forbids its eviction")
             for name, forbidding in OPT_OUTS.items():
                 if annotations.get(name) == forbidding:
                     return Refusal(
@@ -341,14 +344,14 @@ class DefaultEvictor(Evictor):
             )
         if (critical or not context.is_exact) and priority is not None:
             threshold = self.threshold_of(context.objects)
-            if priority >= threshold:
+            if threshold is not None and priority >= threshold:
                 return Refusal(
                     "PriorityThreshold", f"the pod's priority {priority} reaches the threshold {threshold}"
                 )
         return None
 
-    def threshold_of(self, objects: ClusterObjects) -> int:
-        """Priorities from here up are protected.
+    def threshold_of(self, objects: ClusterObjects) -> int | None:
+        """Priorities from here up are protected; None without a threshold, where only SystemCriticalPods is.
 
         Raises:
             CannotJudgeError: The PriorityClass that names it does not exist.
@@ -361,7 +364,7 @@ class DefaultEvictor(Evictor):
             return found.value
         if given is not None and given.value is not None:
             return given.value
-        return SYSTEM_CRITICAL_PRIORITY
+        return None
 
     def _shape(self, pod: PodInfo) -> Refusal | None:
         owners = pod.pod.metadata.owner_references

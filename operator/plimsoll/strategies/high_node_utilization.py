@@ -17,6 +17,7 @@ Differs: under the Proven planner taints of the destinations are left to the pro
 destination that takes it, never to an under-used or empty node, and stays where there is none.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ from plimsoll.framework import NodeClasses, PluginArgs, PodInfo, Strategy, Strat
 from plimsoll.framework.complaints import Complaints, Destinations, Vicinity, nodes_near
 from plimsoll.framework.node_usage import NodeUsage, RequestedUsage, rounded, unit_of
 from plimsoll.framework.node_utilization import (
+    ENDLESS,
     Draining,
     EvictableNamespacesArg,
     Percentages,
@@ -72,23 +74,41 @@ class HighNodeUtilization(Strategy):
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """Under-used nodes one after the other."""
-        args = self.args
         nodes = self._usage.nodes(context)
-        sources = [each for each in nodes if self._is_under(each)]
-        known = {each.name for each in sources}
-        destinations = [each for each in nodes if each.name not in known and not each.node.spec.unschedulable]
+        sources, destinations = self._classified(nodes)
         context.classes.append(
             NodeClasses(tuple(each.name for each in sources), tuple(each.name for each in destinations))
         )
-        idle = why_idle(sources, nodes, args.number_of_nodes)
+        idle = why_idle(sources, nodes, self.args.number_of_nodes)
         if idle or not destinations:
             context.remarks.append(idle or "no node is available to schedule the pods, nothing to do here")
             return
+        yield from self._draining(sources, destinations, context).candidates(context)
+
+    def surplus(self, context: StrategyContext) -> Candidates:
+        """The same as if there were room for all pods of under-used nodes."""
+        sources, _ = self._classified(self._usage.nodes(context))
+        if len(sources) > self.args.number_of_nodes:
+            draining = self._draining(sources, (), context)
+            draining.room.update(dict.fromkeys(draining.room, ENDLESS))
+            yield from draining.candidates(context)
+
+    def _classified(self, nodes: Sequence[NodeUsage]) -> tuple[list[NodeUsage], list[NodeUsage]]:
+        """The under-used nodes, and those that take their pods."""
+        sources = [each for each in nodes if self._is_under(each)]
+        known = {each.name for each in sources}
+        destinations = [each for each in nodes if each.name not in known and not each.node.spec.unschedulable]
+        return sources, destinations
+
+    def _draining(
+        self, sources: Sequence[NodeUsage], destinations: Sequence[NodeUsage], context: StrategyContext
+    ) -> Draining:
+        args = self.args
         room = {
             name: sum(self._cap(each, name) - each.used[name] for each in destinations)
             for name in self._usage.resources
         }
-        yield from Draining(
+        return Draining(
             usage=self._usage,
             sources=sorted(sources, key=lambda each: (each.bulk, each.name)),
             destinations=destinations,
@@ -98,7 +118,7 @@ class HighNodeUtilization(Strategy):
             reason=self._reason,
             targets=self._targets(destinations, context),
             excluded=args.evictable_namespaces.exclude if args.evictable_namespaces else (),
-        ).candidates(context)
+        )
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
         """Pods on under-used nodes that could leave, by node."""
@@ -114,7 +134,7 @@ class HighNodeUtilization(Strategy):
                     found[f"node {each.name} is under-used and not empty"] = float(pods)
         return found
 
-    def _targets(self, destinations: list[NodeUsage], context: StrategyContext) -> Destinations:
+    def _targets(self, destinations: Sequence[NodeUsage], context: StrategyContext) -> Destinations:
         """The fullest destination first; the scheduler's score may prefer the emptiest."""
         admitted = frozenset(each.name for each in destinations)
         cluster = context.cluster

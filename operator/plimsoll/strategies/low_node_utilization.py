@@ -21,7 +21,7 @@ goes to an under-used node, or stays. A node that a pod was moved off or to is s
 again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
@@ -40,6 +40,7 @@ from plimsoll.framework.node_usage import (
     unit_of,
 )
 from plimsoll.framework.node_utilization import (
+    ENDLESS,
     Draining,
     EvictableNamespacesArg,
     Percentages,
@@ -134,8 +135,31 @@ class LowNodeUtilization(Strategy):
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """Over-used nodes one after the other."""
-        args = self.args
         nodes = self._usage.nodes(context)
+        high, under, over = self._classified(nodes)
+        context.classes.append(
+            NodeClasses(tuple(each.name for each in under), tuple(each.name for each in over))
+        )
+        idle = why_idle(under, nodes, self.args.number_of_nodes)
+        if idle or not over:
+            context.remarks.append(idle or "all nodes are under target utilization, nothing to do here")
+            return
+        limits = self.args.eviction_limits
+        yield from self._draining(
+            high, under, over, context, node_limit=None if limits is None else limits.node
+        ).candidates(context)
+
+    def surplus(self, context: StrategyContext) -> Candidates:
+        """The same as if there were room for all pods that over-used nodes have too many."""
+        high, _, over = self._classified(self._usage.nodes(context))
+        draining = self._draining(high, (), over, context)
+        draining.room.update(dict.fromkeys(draining.room, ENDLESS))
+        yield from draining.candidates(context)
+
+    def _classified(
+        self, nodes: Sequence[NodeUsage]
+    ) -> tuple[Mapping[str, float], list[NodeUsage], list[NodeUsage]]:
+        """The upper line by resource, the under-used nodes, the over-used ones."""
         low, high = self._lines(nodes)
         under = [
             each
@@ -150,13 +174,16 @@ class LowNodeUtilization(Strategy):
             if each.name not in known
             and any(each.percent.get(name, 0.0) > percent for name, percent in high.items())
         ]
-        context.classes.append(
-            NodeClasses(tuple(each.name for each in under), tuple(each.name for each in over))
-        )
-        idle = why_idle(under, nodes, args.number_of_nodes)
-        if idle or not over:
-            context.remarks.append(idle or "all nodes are under target utilization, nothing to do here")
-            return
+        return high, under, over
+
+    def _draining(
+        self,
+        high: Mapping[str, float],
+        under: Sequence[NodeUsage],
+        over: list[NodeUsage],
+        context: StrategyContext,
+        node_limit: int | None = None,
+    ) -> Draining:
         caps = {each.name: _caps(each, high, self._usage.resources) for each in (*under, *over)}
         room = {
             name: sum(caps[each.name][name] - each.used[name] for each in under)
@@ -176,8 +203,8 @@ class LowNodeUtilization(Strategy):
             over.sort(key=lambda each: (-each.bulk, each.name))
         else:
             over.sort(key=lambda each: (-excess(each), each.name))
-        limits = args.eviction_limits
-        yield from Draining(
+        namespaces = self.args.evictable_namespaces
+        return Draining(
             usage=self._usage,
             sources=over,
             destinations=under,
@@ -185,10 +212,10 @@ class LowNodeUtilization(Strategy):
             may_go_on=above,
             removable=lambda _: True,
             reason=reason,
-            targets=Destinations(known.__contains__),
-            excluded=args.evictable_namespaces.exclude if args.evictable_namespaces else (),
-            node_limit=None if limits is None else limits.node,
-        ).candidates(context)
+            targets=Destinations(frozenset(each.name for each in under).__contains__),
+            excluded=namespaces.exclude if namespaces else (),
+            node_limit=node_limit,
+        )
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
         """Percentage points above the target, by node and resource, whether other nodes have room or not."""
@@ -206,7 +233,7 @@ class LowNodeUtilization(Strategy):
             if each.percent.get(name, 0.0) > line
         }
 
-    def _lines(self, nodes: list[NodeUsage]) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    def _lines(self, nodes: Sequence[NodeUsage]) -> tuple[Mapping[str, float], Mapping[str, float]]:
         low, high = self.args.thresholds, self.args.target_thresholds
         if not self.args.use_deviation_thresholds:
             return low, high

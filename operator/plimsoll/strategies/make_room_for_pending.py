@@ -11,25 +11,36 @@ moved. Sets are told apart by the highest priority in them, then the number of m
 costs; the cheapest goes. All of a set go or none does, and only if the pending pod fits afterwards. Each
 pod is sent where least is left over. The room is held for the pending pod until the last one has left.
 
-Units: as requests; moves in pods.
-Edges: a pod whose scheduler is not ours, whose place an extender has a say in, that is gated or of a
-PodGroup, or that already has a nominated node is left alone; where more than requests stands in the way
-(affinity between pods, ports, volumes) the node is left out; a pod that fits somewhere is the scheduler's.
+A PodGroup that has not started is served whole or not at all: as many of its members as must get a node
+together (the most important first, then the largest) are given places one after the other, with room made
+where one fits nowhere. All moves for the group are one set. A group's turn is that of its first member;
+members beyond those are left to later runs, and once the group has started each is a pod like any other.
+
+Units: as requests; moves in pods, for each pending pod.
+Edges: a pod whose scheduler is not ours, whose place an extender has a say in, that is gated, or that
+already has a nominated node is left alone; so is a PodGroup that cannot start for another reason (too few
+members, minResources), or of which more than 100 members must start together; where more than requests
+stands in the way (affinity between pods, ports, volumes) the node is left out; a pod that fits somewhere is
+the scheduler's.
 Source: our own; descheduler has no such strategy.
 Differs: there is nothing upstream to differ from; planners Proven and Optimal only.
 """
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from plimsoll.framework import (
+    IntArray,
     NamespacesArg,
     Planner,
     PluginArgs,
     PodInfo,
+    RowArray,
     Strategy,
     StrategyContext,
     StrategyKind,
@@ -43,6 +54,9 @@ from plimsoll.framework.strategy import Beneficiary, Bundle, Candidate, Candidat
 
 #: Bundles that are compared for one pending pod, and how many of them are proposed.
 COMPARED, PROPOSED = 8, 4
+
+#: Members of a PodGroup that must start together, at most.
+MOST_MEMBERS = 100
 
 
 class MakeRoomForPendingArgs(PluginArgs):
@@ -79,7 +93,13 @@ class MakeRoomForPending(Strategy):
     def candidates(self, context: StrategyContext) -> Candidates:
         """Pending pod by pending pod; siblings of one that cannot be helped are not tried."""
         hopeless = set()
-        for pod in self._waiting(context):
+        gangs = self._gangs(context)
+        for pod in self._sorted([*self._waiting(context), *gangs], context):
+            if pod in gangs:
+                together = self._together(gangs[pod], context)
+                if together is not None:
+                    yield together
+                continue
             kind = (pod.template, pod.priority)
             if kind in hopeless or self._fits(pod, context):
                 continue
@@ -91,39 +111,147 @@ class MakeRoomForPending(Strategy):
                 hopeless.add(kind)
 
     def _waiting(self, context: StrategyContext) -> list[PodInfo]:
+        """Pods that wait for a place of their own."""
+        return self._sorted(
+            (pod for pod in self._pending(context) if not self._needed(pod, context)), context
+        )
+
+    def _gangs(self, context: StrategyContext) -> dict[PodInfo, list[PodInfo]]:
+        """Members of each PodGroup that must get a node together, by the first of them."""
+        members: defaultdict[str, list[PodInfo]] = defaultdict(list)
+        for pod in self._sorted(self._pending(context), context):
+            if self._needed(pod, context):
+                members[group_key(pod.pod)].append(pod)
+        found = (pods[: context.gangs[key]] for key, pods in members.items() if key in context.gangs)
+        return {
+            pods[0]: pods
+            for pods in found
+            if len(pods) == context.gangs[group_key(pods[0].pod)] <= MOST_MEMBERS
+        }
+
+    def _needed(self, pod: PodInfo, context: StrategyContext) -> bool:
+        """Whether the pod gets a node only together with others."""
+        key = group_key(pod.pod)
+        return bool(key) and context.gangs.get(key) != 0
+
+    def _pending(self, context: StrategyContext) -> Iterator[PodInfo]:
+        namespaces = self.args.namespaces
+        return (
+            pod
+            for pod in context.unplaced.pending()
+            if (namespaces is None or namespaces.covers(pod.namespace))
+            and pod.uid not in context.cluster.pods
+        )
+
+    def _sorted(self, pods: Iterable[PodInfo], context: StrategyContext) -> list[PodInfo]:
+        """The highest priority first, and of one priority the largest."""
         total = np.maximum(context.snapshot.allocatable.sum(axis=0), 1)
 
         def size(pod: PodInfo) -> float:
             wanted = context.snapshot.requests_row(pod.requests)
             return float((wanted / np.resize(total, len(wanted))).max())
 
-        namespaces = self.args.namespaces
-        waiting = [
-            pod
-            for pod in context.unplaced.pending()
-            if (namespaces is None or namespaces.covers(pod.namespace))
-            and not group_key(pod.pod)
-            and pod.uid not in context.cluster.pods
-        ]
-        return sorted(waiting, key=lambda pod: (-pod.priority, -size(pod), pod.key))
+        return sorted(pods, key=lambda pod: (-pod.priority, -size(pod), pod.key))
 
-    def _rooms(self, pod: PodInfo, context: StrategyContext) -> Iterator[Bundle]:
-        """Bundles that make room for a pending pod, the cheapest first."""
+    def _together(self, members: Sequence[PodInfo], context: StrategyContext) -> Bundle | None:
+        """The moves that make room for all members; None where there are none, or none are needed.
+
+        Tried twice: first nothing is moved to the nodes where members are likely to go.
+        """
+        for spared in (self._likely(members, context), frozenset[int]()):
+            moves: list[Candidate] = []
+            places: list[Beneficiary] = []
+            with ExitStack() as trials:
+                for pod in members:
+                    found = self._place(pod, members, context, trials, spared)
+                    if found is None:
+                        break
+                    moves += found.candidates
+                    places.append(Beneficiary(pod, found.beneficiary.node if found.beneficiary else ""))
+            if len(places) == len(members):
+                first, *others = places
+                bundle = Bundle(tuple(moves), Beneficiary(first.pod, first.node, tuple(others)))
+                return bundle if moves else None  # without moves it is the scheduler's
+        return None
+
+    def _likely(self, members: Sequence[PodInfo], context: StrategyContext) -> frozenset[int]:
+        """Rows of as many nodes as there are members, those where the fewest pods have to leave."""
+        highest = min(pod.priority for pod in members)
+        counts = Counter(pod.template for pod in members)
+        samples = {pod.template: pod for pod in members}
+        likely: set[int] = set()
+        for template, count in counts.items():
+            rows, _ = self._deficits(samples[template], highest, context)
+            likely.update(rows[:count].tolist())
+        return frozenset(likely)
+
+    def _place(
+        self,
+        pod: PodInfo,
+        members: Sequence[PodInfo],
+        context: StrategyContext,
+        trials: ExitStack,
+        spared: frozenset[int],
+    ) -> Bundle | None:
+        """Give one member a place on trial, with the moves that it takes, maybe none."""
+        rows = context.prospects.feasible(pod)
+        if rows is None:
+            return None
+        if len(rows):
+            node = _fullest(rows, pod, context)
+            trials.enter_context(context.prospects.attempt()).place(pod, node)
+            return Bundle((), Beneficiary(pod, node))
+        highest = min(each.priority for each in members)
+        for bundle in self._rooms(pod, context, highest, spared):
+            node = bundle.beneficiary.node if bundle.beneficiary else ""
+            with ExitStack() as trial:
+                attempt = trial.enter_context(context.prospects.attempt())
+                for each in bundle.candidates:
+                    attempt.move(each.pod, each.target)
+                rows = context.prospects.feasible(pod)
+                if rows is not None and context.cluster.rows[node] in rows.tolist():
+                    attempt.place(pod, node)
+                    trials.push(trial.pop_all())
+                    return bundle
+        return None
+
+    def _deficits(self, pod: PodInfo, highest: int, context: StrategyContext) -> tuple[RowArray, IntArray]:
+        """Rows of the nodes where moves might make room for a pod, the fewest first, and what they lack."""
+        snapshot = context.snapshot
         what_if = context.prospects.what_if(pod)
         if what_if is None:
-            return
-        most, snapshot = self.args.max_moves_per_pod, context.snapshot
+            return np.zeros(0, dtype=np.intp), np.zeros((0, 0), dtype=np.int64)
         wanted = snapshot.requests_row(pod.requests)
         rows = what_if.helpful()
         rows = rows[np.isin(rows, [context.cluster.rows[name] for name in context.nodes])]
         rows = rows[what_if.by_sums(rows)]
         deficits = np.maximum(snapshot.requested[rows] + wanted - snapshot.allocatable[rows], 0)
         deficits[:, wanted == 0] = 0
-        rows, deficits = promising(rows, deficits, snapshot, most, pod.priority)
+        return promising(rows, deficits, snapshot, self.args.max_moves_per_pod, highest)
+
+    def _rooms(
+        self,
+        pod: PodInfo,
+        context: StrategyContext,
+        highest: int | None = None,
+        spared: frozenset[int] = frozenset(),
+    ) -> Iterator[Bundle]:
+        """Bundles that make room for a pending pod, the cheapest first.
+
+        Args:
+            pod: The pod.
+            context: The cluster.
+            highest: The highest priority of a pod that may go; the pod's own unless given.
+            spared: Rows of nodes that nothing is moved to.
+        """
+        highest = pod.priority if highest is None else highest
+        most, snapshot = self.args.max_moves_per_pod, context.snapshot
+        rows, deficits = self._deficits(pod, highest, context)
         fit, reason = BestFit(context), f"makes room on its node for pending pod {pod.key}"
+        fit.free[list(spared)] = 0
         found = []
         for row, deficit in zip(rows.tolist(), deficits, strict=True):
-            moves = moves_off(row, deficit, context, fit, most=most, highest=pod.priority, reason=reason)
+            moves = moves_off(row, deficit, context, fit, most=most, highest=highest, reason=reason)
             if moves:
                 found.append((_cost(moves), snapshot.node(row).name, moves))
             if len(found) == COMPARED:
@@ -135,6 +263,15 @@ class MakeRoomForPending(Strategy):
     def _fits(self, pod: PodInfo, context: StrategyContext) -> bool:
         rows = context.prospects.feasible(pod)
         return rows is None or bool(len(rows))
+
+
+def _fullest(rows: RowArray, pod: PodInfo, context: StrategyContext) -> str:
+    """The node of these where least is left over, by the largest share."""
+    snapshot = context.snapshot
+    wanted = snapshot.requests_row(pod.requests)
+    free = snapshot.allocatable[rows] - snapshot.requested[rows] - wanted
+    left = (free / np.maximum(snapshot.allocatable[rows], 1))[:, wanted > 0].max(axis=1)
+    return min(snapshot.node(row).name for row in rows[left == left.min()].tolist())
 
 
 def _cost(moves: tuple[Candidate, ...]) -> tuple[int, int, int]:

@@ -225,7 +225,7 @@ def _check_threshold(evictor: Evictor, cluster: Cluster, path: str) -> None:
         threshold = evictor.threshold_of(cluster.objects)
     except CannotJudgeError as exc:
         raise ConfigurationError(path, str(exc)) from exc
-    if threshold > SYSTEM_CRITICAL_PRIORITY:
+    if threshold is not None and threshold > SYSTEM_CRITICAL_PRIORITY:
         raise ConfigurationError(path, f"priority threshold can't be greater than {SYSTEM_CRITICAL_PRIORITY}")
 
 

@@ -32,6 +32,7 @@ from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegist
 from plimsoll.model.event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.state.cache import Cache
+from plimsoll.state.groups import Groups
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.testing.fakes import (
     FakeClock,
@@ -129,6 +130,7 @@ class RecordedServer:
             clock=self._clock,
             computer=InlineComputer(),
             observer=Observer(),
+            groups=Groups(),
         )
         pods = [*cluster.pods.values(), *unplaced]
         self._rebalancers.profiles = {pod.pod.spec.scheduler_name: PROFILE for pod in pods}

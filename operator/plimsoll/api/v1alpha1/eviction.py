@@ -42,6 +42,13 @@ class OwnerReference(Resource):
     uid: Uid = Field(description="Uid of the owner.")
 
 
+class GangMember(Resource):
+    """A further member of the PodGroup that moves make room for."""
+
+    pod: PodReference = Field(description="The member.")
+    node: ObjectName = Field(description="Where it fits then.")
+
+
 class BundleReference(Resource):
     """The moves that this one stands and falls with."""
 
@@ -55,6 +62,10 @@ class BundleReference(Resource):
     )
     node: ObjectName | None = Field(
         default=None, description="Where the beneficiary fits then; left out without one."
+    )
+    members: Annotated[tuple[GangMember, ...], Field(max_length=100)] = Field(
+        default=(),
+        description="Further members of the beneficiary's PodGroup, which get their nodes together with it.",
     )
 
 
@@ -109,6 +120,11 @@ class EvictionSpec(Resource):
         default=False,
         description="Whether the replacement is sent to the target, whatever its score, instead of being "
         "expected there as the scheduler's choice.",
+    )
+    forecast: bool = Field(
+        default=False,
+        description="Whether nothing vouches for the target: another scheduler places the replacement, or no "
+        "planner proved the place. Such a target is not held.",
     )
     bundle: BundleReference | None = Field(
         default=None,

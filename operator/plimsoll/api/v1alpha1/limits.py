@@ -69,14 +69,17 @@ class EvictionLimits(Resource):
         default=10, description="Evictions in one run, as a number or as a share of the pods in scope."
     )
     per_node: CountOrPercent = Field(
-        default=2, description="Evictions from one node in one run, as a number or as a share of its pods."
+        default=2,
+        description="Evictions from one node in one run, as a number or as a share of its pods in scope.",
     )
     per_namespace: CountOrPercent = Field(
         default=5,
-        description="Evictions from one namespace in one run, as a number or as a share of its pods.",
+        description="Evictions from one namespace in one run, as a number or as a share of its pods in "
+        "scope.",
     )
     per_workload: CountOrPercent = Field(
-        default=1, description="Evictions from one owner in one run, as a number or as a share of its pods."
+        default=1,
+        description="Evictions from one owner in one run, as a number or as a share of its pods in scope.",
     )
     per_minute: CountOrPercent = Field(
         default=10,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plimsoll.api.v1alpha1.names import NamespaceName, ObjectName
+from plimsoll.api.v1alpha1.names import NamespaceName, ObjectName, SchedulerName
 from plimsoll.api.v1alpha1.resource import Resource
 from plimsoll.api.v1alpha1.rules import Rule
 from plimsoll.api.v1alpha1.selectors import LabelSelector
@@ -64,6 +64,13 @@ class Scope(Resource):
     """What rebalancing looks at; everything when left out."""
 
     namespaces: NamespaceScope = Field(default=NamespaceScope(), description="Namespaces of the pods.")
+    other_schedulers: Annotated[tuple[SchedulerName, ...], Field(max_length=100), UniqueItems()] = Field(
+        default=(),
+        description="Names of schedulers that no policy serves and whose pods may be moved all the same; the "
+        "targets of such moves are forecasts. Left out, only pods are moved that a policy's schedulerName "
+        "places.",
+        examples=[["default-scheduler"]],
+    )
     pod_selector: LabelSelector | None = Field(
         default=None, description="Only pods whose labels match; left out, labels do not matter."
     )
@@ -75,5 +82,5 @@ class Scope(Resource):
     priority_threshold: PriorityThreshold | None = Field(
         default=None,
         description="Pods of this priority and above are left alone; left out, system-critical pods are "
-        "(2000000000 and above).",
+        "(2000000000 and above), unless the evictor's protection SystemCriticalPods is disabled.",
     )
