@@ -21,12 +21,12 @@ def test_every_claim_names_its_tests():
 
 def test_every_test_that_is_named_exists():
     """Under that name, in that file."""
-    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", TEXT)
+    named = re.findall(r"`(tests/[\w/]+\.py)::(?:\w+::)?(test_\w+)`", TEXT)
     missing = [
         f"{path}::{name}"
         for path, name in named
         if not re.search(
-            rf"^(?:async )?def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE
+            rf"^ *(?:async )?def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE
         )
     ]
 

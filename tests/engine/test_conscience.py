@@ -10,9 +10,10 @@ from engine.rounds import NOW, PLACE, SAFE, UNLIMITED, a_policy, a_profile, live
 from plimsoll.engine.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.engine.moves import Circumstances, Move
 from plimsoll.engine.plan import plan, revalidate
+from plimsoll.engine.planners import make_plan
 from plimsoll.engine.scope import PolicyScope
 from plimsoll.framework.strategy import Bundle, Candidate, Refusal, StrategyKind
-from plimsoll.framework.strategy_context import Measurements
+from plimsoll.framework.strategy_context import Measurements, Planner
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 AROUND = Circumstances(now=NOW)
@@ -230,6 +231,15 @@ def test_a_restart_needs_room_anywhere_its_own_node_included(strategy, nodes):
 
     assert move.renews
     assert move.target in {f"n{n + 1}" for n in range(nodes)}
+
+
+def test_a_restart_by_descheduler_s_decisions_is_one_on_record():
+    """So that a fresh pod on the same node is no return."""
+    cluster = a_cluster([a_node("n1"), a_node("n2")], [an_old_pod()])
+
+    (move,) = make_plan(another(BY_AGE, planner=Planner.UPSTREAM), cluster, AROUND).moves
+
+    assert move.renews
 
 
 def test_a_restart_needs_room():

@@ -49,12 +49,12 @@ from plimsoll.framework.strategy import (
     Candidate,
     Proposal,
     Refusal,
-    Renewing,
     ServesPending,
     Strategy,
     StrategyKind,
     Verdict,
     is_replacement,
+    wants_restart,
 )
 from plimsoll.framework.strategy_context import (
     OwnerCounts,
@@ -97,9 +97,7 @@ class Book:
         self._memory = circumstances.memory
         self._over_for = circumstances.over_for
         self._asking = {each.name: each for each in rebalancing.strategies if isinstance(each, AsksForGain)}
-        self._renewing = {
-            each.name for each in rebalancing.strategies if isinstance(each, Renewing) and each.renews
-        }
+        self._renewing = {each.name for each in rebalancing.strategies if wants_restart(each)}
         self._serving_pending = {
             each.name for each in rebalancing.strategies if isinstance(each, ServesPending)
         }

@@ -26,10 +26,10 @@ from plimsoll.framework.strategy import (
     Bundle,
     Proposal,
     Refusal,
-    Renewing,
     ServesPending,
     Strategy,
     Verdict,
+    wants_restart,
 )
 from plimsoll.framework.strategy_context import StrategyContext, UnplacedPods
 
@@ -202,7 +202,7 @@ def _has_a_say(strategy: Strategy) -> bool:
     """Whether the strategy judges where pods are."""
     if isinstance(strategy, Complaining):
         return True
-    renews = isinstance(strategy, Renewing) and strategy.renews
+    renews = wants_restart(strategy)
     return not renews and not isinstance(strategy, ServesPending)
 
 

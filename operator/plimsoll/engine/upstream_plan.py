@@ -31,7 +31,7 @@ from plimsoll.engine.upstream_cycle import (
     UpstreamPolicy,
 )
 from plimsoll.framework import Cluster, PluginError
-from plimsoll.framework.strategy import Refusal
+from plimsoll.framework.strategy import Refusal, wants_restart
 from plimsoll.framework.strategy_context import Planner
 
 
@@ -109,6 +109,7 @@ class Forecast:
     def __init__(self, rebalancing: Rebalancing, cluster: Cluster) -> None:
         self._rebalancing = rebalancing
         self._cluster = cluster
+        self._renewing = {each.name for each in rebalancing.strategies if wants_restart(each)}
         self._schedulers: dict[int, Scheduler] = {}
 
     @cached_property
@@ -129,6 +130,7 @@ class Forecast:
             is_forecast=True,
             workload=workload_of(pod),
             planner=Planner.UPSTREAM,
+            renews=eviction.strategy in self._renewing,
         )
 
     def made(self, move: Move) -> None:

@@ -151,6 +151,11 @@ class Renewing(Protocol):
     renews: ClassVar[bool]
 
 
+def wants_restart(strategy: Strategy) -> bool:
+    """Whether a fresh pod, not another node, is the strategy's point."""
+    return isinstance(strategy, Renewing) and strategy.renews
+
+
 @runtime_checkable
 class MendsSpread(Strategy, Protocol):
     """A strategy whose complaints are topology spread constraints, which a planner can solve as a program."""
