@@ -82,14 +82,15 @@ def results(scene):
 
 async def test_a_hanging_strategy_holds_up_no_other_policy(monkeypatch):
     """The others run meanwhile and after; it is Degraded, and runs again when its thread has ended."""
-    monkeypatch.setattr(restraining, "PLANNING_S", 0.5)
+    monkeypatch.setattr(restraining, "PLANNING_S", 2.0)
+    monkeypatch.setattr(planning, "SLOW_S", 0.05)
     Hangs.let_go.clear()
     scene = Scene(computer=ThreadComputer())
     scene.rebalancers._strategies.add(Hangs)
 
     async with together(scene, policy(POLICY, "Hangs"), policy()):
         hanging = run(scene, POLICY)
-        await asyncio.sleep(0.05)
+        await until(lambda: scene.rebalancers._planning.is_slow(POLICY))
         await run(scene, OTHER)
         assert scene.evictor.evicted == ["web-1"], "while the first one plans"
         await hanging
@@ -97,7 +98,7 @@ async def test_a_hanging_strategy_holds_up_no_other_policy(monkeypatch):
         last = scene.statuses.statuses[POLICY]["lastRun"]
         assert (last["result"], last["message"]) == (
             "TimedOut",
-            "the run broke off: the plan was not ready within 0 s",
+            "the run broke off: the plan was not ready within 2 s",
         )
         await run(scene, POLICY)
         assert scene.rebalancers._planning.abandoned == 1, "it is not tried while its thread lives"

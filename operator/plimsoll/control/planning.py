@@ -42,12 +42,17 @@ class Planning:
         self._clock = clock
         self._slots = asyncio.Semaphore(SLOTS)
         self._abandoned: set[_Abandoned] = set()
+        self._slow: set[str] = set()
         self._hanging: dict[str, _Abandoned] = {}  #: the latest plan of a policy, where it was abandoned
 
     @property
     def abandoned(self) -> int:
         """How many threads live whose result is no longer waited for."""
         return len(self._abandoned)
+
+    def is_slow(self, policy: str) -> bool:
+        """Whether a plan of the policy has been under way for long, or hangs."""
+        return policy in self._slow or policy in self._hanging
 
     def is_hanging(self, policy: str) -> bool:
         """Whether the latest plan of the policy was abandoned, and has not ended."""
@@ -89,7 +94,11 @@ class Planning:
         finally:
             self._slots.release()
         if not done and limit_s > SLOW_S:
-            done, _ = await asyncio.wait({task}, timeout=limit_s - SLOW_S)
+            self._slow.add(policy.metadata.name)
+            try:
+                done, _ = await asyncio.wait({task}, timeout=limit_s - SLOW_S)
+            finally:
+                self._slow.discard(policy.metadata.name)
         if not done:
             self._abandon(policy, task)
             raise TimeoutError(f"the plan was not ready within {limit_s:.0f} s")

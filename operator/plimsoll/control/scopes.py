@@ -9,9 +9,10 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.control.planning import Planning
 from plimsoll.control.ports import Clock
-from plimsoll.engine.moves import Rebalancing, is_awaited
+from plimsoll.engine.moves import Rebalancing
 from plimsoll.engine.scope import PolicyScope
 from plimsoll.framework import Cluster, PodInfo, PodTemplate
+from plimsoll.framework.strategy import is_replacement
 from plimsoll.model.node import Node
 from plimsoll.model.selectors import Selector
 
@@ -92,7 +93,7 @@ def review(mine: Scoped, others: Iterable[Scoped], cluster: Cluster) -> ScopeRev
             continue
         here = [each for each in rest if each.has_node(node)]
         for pod in cluster.pods_on(row):
-            if is_awaited(pod) or not own.has_pod(pod):
+            if is_replacement(pod) or not own.has_pod(pod):
                 continue
             pods += 1
             sharing = [each.policy for each in here if each.has_pod(pod)]
