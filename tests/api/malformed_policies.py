@@ -147,19 +147,10 @@ BY_HAND = (
     ),
     _A("several-scheduler-names", {"scheduling": {"schedulerName": ["a"]}}, "spec.scheduling.schedulerName"),
     _A(
-        "more-than-all-nodes",
-        _scheduling(percentageOfNodesToScore=101),
+        "a-share-of-the-nodes",
+        _scheduling(percentageOfNodesToScore=50),
         "spec.scheduling.percentageOfNodesToScore",
-    ),
-    _A(
-        "percent-sign",
-        _scheduling(percentageOfNodesToScore="50%"),
-        "spec.scheduling.percentageOfNodesToScore",
-    ),
-    _A(
-        "half-a-percent",
-        _scheduling(percentageOfNodesToScore=0.5),
-        "spec.scheduling.percentageOfNodesToScore",
+        unknown=True,
     ),
     _A("plugins-as-a-list", _scheduling(plugins=["NodeName"]), "spec.scheduling.plugins"),
     _A(

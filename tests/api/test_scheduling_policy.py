@@ -29,12 +29,11 @@ def test_an_empty_spec_is_valid_and_harmless() -> None:
 
 
 def test_a_scheduler_name_is_all_that_scheduling_needs() -> None:
-    """The default plugins serve the pods, and all nodes are looked at."""
+    """The default plugins serve the pods."""
     policy = a_policy({"scheduling": {"schedulerName": "plimsoll"}})
 
     assert policy.spec.scheduling.scheduler_name == "plimsoll"
     assert policy.spec.scheduling.plugins is None
-    assert policy.spec.scheduling.percentage_of_nodes_to_score is None
 
 
 def test_rebalancing_is_safe_on_arrival() -> None:

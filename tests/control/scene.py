@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.control.access import Access
 from plimsoll.control.ingesting import Ingestion
 from plimsoll.control.keeping import RecordKeeper
 from plimsoll.control.rebalancing import Rebalancers
@@ -23,6 +24,7 @@ from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
+    FakeAccessReviewer,
     FakeClock,
     FakeEvictionRequester,
     FakeEvictor,
@@ -80,7 +82,7 @@ def web(number, node="", phase="Running", created="2025-12-31T00:00:00Z", *, rea
 class Scene:
     """Everything around the rebalancers."""
 
-    def __init__(self, *documents, rollouts=None):
+    def __init__(self, *documents, rollouts=None, computer=None):
         self.clock = FakeClock()
         self.records = FakeRecords(*documents)
         self.evictor = FakeEvictor()
@@ -94,6 +96,9 @@ class Scene:
         self.cache = Cache()
         self.nominations = Nominations()
         self.groups = Groups()
+        self.reviewer = FakeAccessReviewer()
+        self.access = Access(self.reviewer, self.clock, self.observer)
+        self.computer = computer or InlineComputer()
         self.keeper = RecordKeeper(self.records, self.clock, self.observer)
         registry = Registry(IN_TREE)
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
@@ -113,9 +118,10 @@ class Scene:
             statuses=self.statuses,
             meter=self.meter,
             clock=self.clock,
-            computer=InlineComputer(),
+            computer=self.computer,
             observer=self.observer,
             groups=self.groups,
+            access=self.access,
             namespace="plimsoll",
         )
         self.rebalancers.profiles = {"default-scheduler": profile}

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from engine.toys import Fifo
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
+from plimsoll.control.access import BIND, EVICT, Access
 from plimsoll.control.blaming import PluginFailures
 from plimsoll.control.extender_health import FAILURES
 from plimsoll.control.extending import Extending
@@ -21,11 +22,13 @@ from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.fakes import (
     DONE,
+    FakeAccessReviewer,
     FakeClock,
     FakeExtenders,
     FakePods,
     FakePolicyStatuses,
     FakeRandomness,
+    FakeRecorder,
     RememberingObserver,
     settled,
 )
@@ -45,6 +48,14 @@ class NoRebalancing:
     def configure(self, policies):
         """Keep the names."""
         self.names = [policy.metadata.name for policy in policies]
+
+    def retain_predictions(self, policies):
+        """Keep the names."""
+        self.predicting = set(policies)
+
+    def advice(self, _):
+        """None."""
+        return {}
 
     def run_now(self, name):
         """Keep the name."""
@@ -70,6 +81,8 @@ class Scene:
         self.extending = Extending(
             self.extenders, FakePods(), fence=Fence(self.clock), clock=self.clock, observer=self.observer
         )
+        self.reviewer, self.recorder = FakeAccessReviewer(), FakeRecorder()
+        self.access = Access(self.reviewer, self.clock, self.observer)
         self.policies = Policies(
             registry=registry,
             defaults=[Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry],
@@ -82,6 +95,8 @@ class Scene:
             observer=self.observer,
             failures=self.failures,
             extending=self.extending,
+            access=self.access,
+            recorder=self.recorder,
             serve=self._serve,
         )
         self.exists = []
@@ -479,7 +494,7 @@ async def test_metrics_follow_the_conditions():
     assert ("good", "Degraded", False) in told
     assert ("bad", "Ready", False) in told
     assert {name for name, _, _ in scene.policies.conditions()} == {"good"}
-    assert degraded == {("good", "NotAllowed"), ("good", "Resting")}
+    assert degraded == {("good", "NotAllowed"), ("good", "Resting"), ("bad", "SchedulerNameTaken")}
     assert set(scene.policies.degradations()) == set()
 
 
@@ -506,3 +521,138 @@ def test_without_score_plugins_every_node_scores_1():
     assert ranking.totals.tolist() == [1, 1]
     assert decided.evaluate(pod).scores.totals.tolist() == [1, 1]
     assert with_extender.rank(with_extender.cluster.templates.info(a_pod("p"))).totals.tolist() == [0, 0]
+
+
+# -- what is missing, and what is told ---------------------------------------------------------------
+
+
+def noted(scene):
+    """The Warning events of policies: name and reason."""
+    return [(note.regarding["name"], note.reason) for note in scene.recorder.notes if note.is_warning]
+
+
+async def test_a_refused_policy_is_degraded_and_told():
+    """Its last accepted state goes on; an event says what is wrong, once."""
+    scene = Scene()
+    await scene.policies.set(a_policy())
+    broken = a_policy(generation=2)
+    broken["spec"]["scheduling"]["pluginConfig"] = [{"name": "Nothing", "args": {}}]
+    await scene.policies.set(broken)
+    await scene.policies.refresh()
+
+    assert scene.condition("one")[:2] == ("False", "InvalidConfiguration")
+    assert scene.condition("one", "Degraded")[:2] == ("True", "InvalidConfiguration")
+    assert scene.condition("one", "Ready")[:2] == ("True", "Serving")
+    assert noted(scene) == [("one", "InvalidConfiguration")]
+
+    await scene.policies.set(a_policy(generation=3))
+    assert scene.condition("one", "Degraded")[:2] == ("False", "AsExpected")
+
+
+async def test_a_policy_that_may_not_bind_is_not_ready():
+    """It says which right is missing; the other policy, which only rebalances in a dry run, is at work."""
+    scene = Scene()
+    scene.reviewer.denied = {BIND}
+    await scene.access.review()
+    await scene.policies.set(a_policy())
+    dry = a_policy("two", "unused", rebalancing={})
+    del dry["spec"]["scheduling"]
+    await scene.policies.set(dry)
+
+    assert scene.condition("one", "Accepted")[0] == "True"
+    status, reason, message = scene.condition("one", "Ready")
+    assert (status, reason) == ("False", "NotAllowed")
+    assert message.startswith("pods are not placed: the operator may not create pods/binding; apply deploy/")
+    assert scene.condition("one", "Degraded")[:2] == ("True", "NotAllowed")
+    assert scene.condition("two", "Ready")[:2] == ("True", "Serving")
+    assert scene.condition("two", "Degraded")[0] == "False"
+    assert noted(scene) == [("one", "NotAllowed")]
+
+
+async def test_the_part_that_works_is_named_beside_the_one_that_does_not():
+    """Pods are placed, and none is moved."""
+    scene = Scene()
+    scene.reviewer.denied = {EVICT}
+    await scene.access.review()
+    await scene.policies.set(a_policy(rebalancing={"mode": "Enforce"}))
+
+    status, _, message = scene.condition("one", "Ready")
+    assert status == "False"
+    assert message.startswith("no pod is moved: the operator may not create pods/eviction")
+    assert message.endswith("pods with schedulerName plimsoll are placed")
+
+
+async def test_rights_that_are_granted_mend_the_status():
+    """As soon as a review finds them."""
+    scene = Scene()
+    scene.access.on_change.append(scene.policies.refresh)
+    scene.reviewer.denied = {BIND}
+    await scene.access.review()
+    await scene.policies.set(a_policy())
+    scene.reviewer.denied = set()
+    await scene.access.review()
+
+    assert scene.condition("one", "Ready")[:2] == ("True", "Serving")
+    assert scene.condition("one", "Degraded")[:2] == ("False", "AsExpected")
+
+
+async def test_an_event_of_an_earlier_process_is_not_repeated():
+    """What the condition says already was told."""
+    first, second = Scene(), Scene()
+    for scene, document in ((first, a_policy()), (second, a_policy())):
+        scene.rebalancing.told = {"one": {"Resting": "it rests"}}
+        if scene is second:
+            document["status"] = {"conditions": first.statuses.statuses["one"]["conditions"]}
+        await scene.policies.set(document)
+
+    assert noted(first) == [("one", "Resting")]
+    assert noted(second) == []
+
+
+async def test_further_conditions_come_and_go():
+    """They are false once they have been true."""
+    scene = Scene()
+    await scene.policies.set(a_policy())
+    assert {each["type"] for each in scene.statuses.statuses["one"]["conditions"]} == {
+        "Accepted",
+        "Ready",
+        "Degraded",
+    }
+    scene.policies.advice = lambda _: {"Overlapping": ("SamePods", "as another one")}
+    await scene.policies.refresh()
+    assert scene.condition("one", "Overlapping") == ("True", "SamePods", "as another one")
+    scene.policies.advice = lambda _: {}
+    await scene.policies.refresh()
+    assert scene.condition("one", "Overlapping")[0] == "False"
+    assert noted(scene) == [("one", "SamePods")]
+
+
+async def test_whose_predictions_may_stay():
+    """Those of dry runs, and of policies of which nothing is known."""
+    scene = Scene()
+    for name, spec in (
+        ("dry", {"rebalancing": {"mode": "DryRun"}}),
+        ("live", {"rebalancing": {"mode": "Enforce"}}),
+        ("placing", {}),
+        ("broken", {"rebalancing": {"mode": "Maybe"}}),
+    ):
+        await scene.policies.set(a_policy(name, name, **spec))
+    assert scene.rebalancing.predicting == {"dry", "broken"}
+    await scene.policies.remove("dry")
+    assert scene.rebalancing.predicting == {"broken"}
+
+
+async def test_who_claims_a_scheduler_name():
+    """And why it is not served."""
+    scene = Scene()
+    await scene.policies.set(a_policy("one", "first"))
+    await scene.policies.set(a_policy("two", "second", suspend=True))
+    broken = a_policy("three", "third")
+    broken["spec"]["scheduling"]["plugins"] = []
+    await scene.policies.set(broken)
+
+    claimed = scene.policies.claimed()
+    assert claimed["first"] == ("one", "")
+    assert claimed["second"] == ("two", "spec.suspend is true")
+    assert claimed["third"][0] == "three"
+    assert "spec.scheduling.plugins" in claimed["third"][1]

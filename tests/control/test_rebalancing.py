@@ -775,21 +775,22 @@ async def test_a_strategy_that_hangs_stops_its_own_policy_only(monkeypatch):
     """The run is given up, the status says so, and the policy is not run again until it is changed."""
     monkeypatch.setattr(restraining, "PLANNING_S", 0.05)
     scene = Scene()
-    compute, asked = scene.rebalancers._computer.compute, []
+    computer, asked = scene.computer, []
+    compute = computer.compute
 
     async def hang(_):
         asked.append(1)
         await asyncio.Event().wait()
 
     async with scene.running(a_policy()):
-        scene.rebalancers._computer.compute = hang
+        computer.compute = hang
         with pytest.raises(TimeoutError):
             await scene.run()
         await scene.run()
         assert asked == [1]
         assert list(scene.rebalancers.troubles(POLICY)) == ["Hanging"]
 
-        scene.rebalancers._computer.compute = compute
+        computer.compute = compute
         scene.rebalancers._policies[POLICY] = a_policy(limits={"total": 3})
         await scene.run()
 

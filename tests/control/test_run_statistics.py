@@ -40,15 +40,17 @@ def observed(scene):
 
 def slow(scene, seconds=0.0, problem=None):
     """Let a plan take that long, and end in that way."""
-    compute = scene.rebalancers._computer.compute
+    compute = scene.computer.compute
+
+    left = [seconds]  # a run computes more than its plan
 
     async def computed(function):
-        scene.clock.time += seconds
+        scene.clock.time += left.pop() if left else 0
         if problem is not None:
             raise problem
         return await compute(function)
 
-    scene.rebalancers._computer.compute = computed
+    scene.computer.compute = computed
 
 
 async def due(scene):
@@ -116,7 +118,7 @@ async def test_a_policy_whose_plan_hung_skips_its_runs(monkeypatch):
     async def hang(_):
         await asyncio.Event().wait()
 
-    scene.rebalancers._computer.compute = hang
+    scene.computer.compute = hang
     async with scene.running():
         scene.rebalancers.configure([a_policy()])
         fell_due = scene.clock.now()
@@ -135,7 +137,7 @@ async def test_a_run_that_waits_for_another_one_is_due():
     async with scene.running():
         scene.rebalancers.configure([a_policy("DryRun")])
         fell_due = scene.clock.now()
-        async with scene.rebalancers._one_run:
+        async with scene.rebalancers._locks.of(POLICY):
             waiting = asyncio.create_task(due(scene))
             await asyncio.sleep(0)
             scene.clock.time += 100

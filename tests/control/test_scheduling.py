@@ -46,13 +46,13 @@ class Counted(Observer):
 class Stage:
     """A loop that runs, between fakes; pods of scheduler ``s``, placed by the default plugins and more."""
 
-    def __init__(self, *more, args=None):
+    def __init__(self, *more, args=None, loop=SchedulingLoop):
         self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
         self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), Counted()
         self.volumes = FakeVolumes()
         self.cache = Cache()
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
-        self.loop = SchedulingLoop(
+        self.loop = loop(
             self.cache,
             self.queue,
             binder=self.binder,

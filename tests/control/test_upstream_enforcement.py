@@ -244,7 +244,7 @@ async def test_a_run_that_is_refused_again_and_again_ends():
         await scene.run()
 
     assert len(scene.records.documents) == REFUSALS_IN_A_ROW
-    assert {each["reason"] for each in counts(scene)["refused"]} == {"EvictionFailed", "TooManyRefusals"}
+    assert {each["reason"] for each in counts(scene)["refused"]} == {"EvictionRefused", "TooManyRefusals"}
 
 
 async def test_refusals_are_counted_anew_after_an_eviction():
@@ -257,7 +257,7 @@ async def test_refusals_are_counted_anew_after_an_eviction():
         await scene.run()
 
     assert len(scene.records.documents) == REFUSALS_IN_A_ROW + 5 + len(["web-1"])
-    assert [each["reason"] for each in counts(scene)["refused"]] == ["EvictionFailed"]
+    assert [each["reason"] for each in counts(scene)["refused"]] == ["EvictionRefused"]
 
 
 def wanted_twice(scene, *names):
@@ -310,7 +310,7 @@ async def test_a_pod_whose_eviction_was_refused_is_not_asked_for_twice():
         await scene.run()
 
     assert scene.evictor.evicted == ["web-1"]
-    assert [each["reason"] for each in counts(scene)["refused"]] == ["EvictionFailed"]
+    assert [each["reason"] for each in counts(scene)["refused"]] == ["EvictionRefused"]
 
 
 async def test_the_status_tells_of_a_run_that_goes_on():
@@ -347,7 +347,7 @@ async def test_the_time_for_planning_is_that_of_all_decisions_together():
             scene.clock.time += (restraining.PLANNING_S - 0.01) / 2
             return function()
 
-    scene.rebalancers.upstream._computer = Hanging()
+    scene.rebalancers._planning._computer = Hanging()
     async with scene.running(exactly()):
         with pytest.raises(TimeoutError):
             await scene.rebalancers.rebalance(POLICY)

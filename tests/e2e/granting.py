@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 #: verb, group, resource
 Call = tuple[str, str, str]
 
+#: Where an account asks what it may do.
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -60,6 +63,7 @@ class Door:
     refused: set[Call] = field(default_factory=set)
     trouble: Callable[[Call], str] = lambda _: ""  #: "", or how a request fails
     is_open: bool = True
+    reviewed: list[Asked] = field(default_factory=list)  #: what the account has asked about its rights
     passed: list[tuple[float, Call]] = field(default_factory=list)  #: what was asked, and when
     policies: Sequence[Obj] = ()  #: admission policies, which the development cluster does not evaluate
     user: str = "system:serviceaccount:plimsoll:plimsoll"  #: who the operator is to them
@@ -81,6 +85,8 @@ class Door:
         """Judge one request; stream the server's answer."""
         if not self.is_open:
             return _status(503, "ServiceUnavailable", "the server is currently unable to handle the request")
+        if request.path == REVIEWS:
+            return await self._review(request)
         is_watch = request.query.get("watch") in {"true", "1"}
         asked = asked_by(request.method, request.path, is_watch=is_watch)
         failing, call = "", ("", "", "")
@@ -135,6 +141,21 @@ class Door:
                 return f"ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: {refusal}"
             self.admitted.add(asked.resource)
         return ""
+
+    async def _review(self, request: web.Request) -> web.Response:
+        """Answer what an account may do; every authenticated one may ask (system:basic-user)."""
+        review = await request.json()
+        given = review["spec"]["resourceAttributes"]
+        resource, sub = given["resource"], given.get("subresource", "")
+        asked = Asked(
+            given["verb"],
+            given.get("group", ""),
+            f"{resource}/{sub}" if sub else resource,
+            given.get("namespace", ""),
+            given.get("name", ""),
+        )
+        self.reviewed.append(asked)
+        return web.json_response({**review, "status": {"allowed": self.permits(asked)}}, status=201)
 
     async def _forward(self, request: web.Request, call: Call, *, is_deaf: bool) -> web.StreamResponse:
         """Ask the server; a deaf client's answer gets lost, although what it asked has happened."""

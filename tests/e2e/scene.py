@@ -279,6 +279,14 @@ class Scene:
             if each["regarding"]["name"] == regarding and each["reason"] == reason
         ]
 
+    async def warnings(self, policy: str, reason: str) -> list[Obj]:
+        """Warning events of one reason on a policy."""
+        return [
+            each
+            for each in await self.items("/apis/events.k8s.io/v1/events")
+            if (each["regarding"]["name"], each["reason"], each["type"]) == (policy, reason, "Warning")
+        ]
+
     async def policy_status(self, name: str) -> Obj:
         """What the operator says of a policy."""
         status: Obj = (await self.speaker.request("GET", f"{POLICIES}/{name}")).accepted().get("status", {})

@@ -218,7 +218,7 @@ async def test_a_prediction_does_not_depend_on_how_ties_fall(scene: Scene) -> No
 
 
 async def test_dry_run_becomes_real_when_the_mode_says_so(scene: Scene) -> None:
-    """The first thing that a careful user does, and the second."""
+    """The first thing that a careful user does, and the second; predictions go with their mode."""
     await crowded(scene)
     name = await scene.policy(scene.rebalancing("RemoveDuplicates", mode="DryRun"))
     await scene.until_finished(1)
@@ -226,7 +226,7 @@ async def test_dry_run_becomes_real_when_the_mode_says_so(scene: Scene) -> None:
     await scene.change_policy(name, {"rebalancing": {"mode": "Enforce"}})
 
     await eventually(lambda: scene.running(app="web"), lambda nodes: len(set(nodes)) == 2)
-    await eventually(scene.phases, lambda phases: phases == ["Predicted", "Settled"])
+    await eventually(scene.phases, lambda phases: phases == ["Settled"])
 
 
 async def test_a_budget_that_allows_nothing_is_named_and_kept(scene: Scene) -> None:
@@ -466,16 +466,17 @@ async def test_one_annotation_stops_all_policies(scene: Scene, operator: Operato
 
 
 async def test_a_deleted_policy_runs_no_more(scene: Scene) -> None:
-    """Its records stay."""
+    """It predicts nothing more, and what it predicted is gone."""
     await crowded(scene, 3)
     name = await scene.policy(scene.rebalancing("RemoveDuplicates", mode="DryRun"))
-    known = await scene.until_finished(1)
+    await scene.until_finished(1)
     await scene.speaker.request("DELETE", f"{POLICIES}/{name}")
     await asyncio.sleep(0.2)
     taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
     await scene.node("another", taints=[taint])
 
-    await throughout(scene.records, lambda records: len(records) == len(known), 1.5)
+    await eventually(scene.records, lambda records: not records)
+    await throughout(scene.records, lambda records: not records, 1.5)
 
 
 async def test_records_are_kept_to_their_number(scene: Scene, operator: Operator) -> None:

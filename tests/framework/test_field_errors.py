@@ -66,12 +66,15 @@ def _prometheus(url: str) -> dict[str, Any]:
         ),
         ({"scheduling": {}}, "spec.scheduling.schedulerName: is required"),
         (
-            {"scheduling": {"schedulerName": "a", "percentageOfNodesToScore": "5"}},
-            'spec.scheduling.percentageOfNodesToScore: "5" has the wrong type; give a whole number',
+            {"rebalancing": {"optimizer": {"timeLimitSeconds": "5"}}},
+            'spec.rebalancing.optimizer.timeLimitSeconds: "5" has the wrong type; give a whole number',
         ),
         (
-            {"scheduling": {"schedulerName": "a", "percentageOfNodesToScore": 200}},
-            "spec.scheduling.percentageOfNodesToScore: 200 is too large; the largest allowed value is 100",
+            {"rebalancing": {"optimizer": {"timeLimitSeconds": 2000}}},
+            (
+                "spec.rebalancing.optimizer.timeLimitSeconds: 2000 is too large; "
+                "the largest allowed value is 600"
+            ),
         ),
         (
             {"rebalancing": {"strategies": [{"name": "A"}, {"name": "B"}, {"name": "A"}]}},

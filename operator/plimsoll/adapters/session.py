@@ -22,7 +22,7 @@ from aiohttp.abc import AbstractStreamWriter
 from kubernetes_asyncio import client, config
 
 import plimsoll
-from plimsoll.adapters.errors import APIError, Fenced, Unavailable, error_of
+from plimsoll.adapters.errors import APIError, Fenced, Unauthorized, Unavailable, error_of
 from plimsoll.adapters.wire import Wire
 
 JSON = "application/json"
@@ -56,6 +56,13 @@ class WriteFence(Protocol):
 
     def end(self, *, answered: bool) -> None:
         """It was answered, or is waited for no longer."""
+
+
+class Permissions(Protocol):
+    """Says which requests are not allowed (:func:`plimsoll.adapters.reviewing.permissions`)."""
+
+    def __call__(self, method: str, path: str, /) -> str:
+        """Why the request is not sent, "" when it may be."""
 
 
 class RequestObserver(Protocol):
@@ -104,6 +111,7 @@ class Session:
     def __init__(self, api_client: client.ApiClient) -> None:
         self._fence: WriteFence | None = None
         self._observer: RequestObserver | None = None
+        self._permissions: Permissions | None = None
         self._configuration = api_client.configuration
         # The client's own session looks for proxies and .netrc in two threads a request; where the
         # environment names no proxy that is half of what a request costs. Its TLS is kept.
@@ -134,6 +142,12 @@ class Session:
         told._observer = observer  # noqa: SLF001 - our own
         return told
 
+    def permitted(self, permissions: Permissions) -> Self:
+        """The same connection, which does not send what is known to be refused."""
+        careful = copy.copy(self)
+        careful._permissions = permissions  # noqa: SLF001 - our own
+        return careful
+
     async def request(
         self,
         method: str,
@@ -149,6 +163,9 @@ class Session:
         Raises:
             APIError: The server refused, or did not answer in time, or the fence is closed.
         """
+        denial = "" if self._permissions is None else self._permissions(method, path)
+        if denial:
+            raise Unauthorized(f"{method} {path}", 403, "Forbidden", denial)
         fence, content = self._fence, None if body is None else orjson.dumps(body)
         if fence is None or method == "GET":
             return await self._exchange(

@@ -1,10 +1,13 @@
 """The real clock, the real dice, and a thread for long computations."""
 
 import asyncio
+import contextlib
+import contextvars
 import random
+import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 T = TypeVar("T")
 
@@ -44,8 +47,34 @@ class SeededRandomness:
 
 
 class ThreadComputer:
-    """Computes in a thread, so that pods are placed meanwhile."""
+    """Computes in a thread of its own each time, so that pods are placed meanwhile.
+
+    The threads are daemons and belong to no pool: one that never ends takes no place from later ones, and
+    does not keep the process from ending.
+    """
 
     async def compute(self, function: Callable[[], T]) -> T:
         """The function's result."""
-        return await asyncio.to_thread(function)
+        loop = asyncio.get_running_loop()
+        result: asyncio.Future[T] = loop.create_future()
+
+        def settle(value: T | None, problem: BaseException | None) -> None:
+            if result.cancelled():
+                return
+            if problem is not None:
+                result.set_exception(problem)
+            else:
+                result.set_result(cast("T", value))
+
+        def work() -> None:
+            value, problem = None, None
+            try:
+                value = context.run(function)
+            except BaseException as exc:  # noqa: BLE001 - it is raised where the result is awaited
+                problem = exc
+            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(settle, value, problem)
+
+        context = contextvars.copy_context()
+        threading.Thread(target=work, name="plan", daemon=True).start()
+        return await result

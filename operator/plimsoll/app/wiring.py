@@ -31,6 +31,7 @@ from plimsoll.adapters.recording import EventRecorder
 from plimsoll.adapters.records import EvictionRecords
 from plimsoll.adapters.requesting import PodEvictionRequester
 from plimsoll.adapters.resources import WATCHED
+from plimsoll.adapters.reviewing import AccessReviews, permissions
 from plimsoll.adapters.rollouts import DeploymentRollouts
 from plimsoll.adapters.session import Session, connected
 from plimsoll.adapters.tainting import NodeTainter
@@ -40,6 +41,7 @@ from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of
 from plimsoll.app.serving import serving
 from plimsoll.app.settings import Settings
+from plimsoll.control.access import Access
 from plimsoll.control.blaming import PluginFailures
 from plimsoll.control.extending import Extending
 from plimsoll.control.fencing import Fence
@@ -49,6 +51,7 @@ from plimsoll.control.keeping import RecordKeeper
 from plimsoll.control.leading import LeadershipLost
 from plimsoll.control.metering import Meter
 from plimsoll.control.ordering import QueueOrder
+from plimsoll.control.orphans import OrphanedPods
 from plimsoll.control.policies import Policies
 from plimsoll.control.rebalancing import Rebalancers
 from plimsoll.control.reconciling import reconcile
@@ -107,6 +110,9 @@ class Operator:
             collector(registry=self.metrics)
         build_info(self.metrics)
         self.failures = PluginFailures()
+        self.clock = SystemClock()
+        plain = LoggingObserver()
+        self.access = access = Access(AccessReviews(session), self.clock, plain)
         self.observer = told_to_all(
             [
                 MetricsObserver(self.metrics),
@@ -114,14 +120,15 @@ class Operator:
                 RebalancingMetrics(self.metrics),
                 LeadingMetrics(self.metrics),
                 ConnectionMetrics(self.metrics),
-                LoggingObserver(),
+                plain,
                 self.failures,
+                access,
             ]
         )
-        self.clock = SystemClock()
         randomness = SeededRandomness(settings.seed)
         self.fence = Fence(self.clock)
-        self.session = session = session.observed(self.observer).fenced(self.fence)
+        observed = session.observed(self.observer).fenced(self.fence)
+        self.session = session = observed.permitted(permissions(access))
         self.cache = Cache()
         registry, strategies = Registry(IN_TREE), StrategyRegistry(STRATEGIES)
         left_out = [
@@ -178,6 +185,7 @@ class Operator:
             observer=self.observer,
             groups=groups,
             evictions=self.evictions,
+            access=access,
         )
         self.ingestion = Ingestion(
             self.cache, self.queue, self.loop.serves, self.observer, nominations, clock=self.clock
@@ -206,6 +214,7 @@ class Operator:
             computer=ThreadComputer(),
             observer=self.observer,
             groups=groups,
+            access=access,
             namespace=namespace_of(settings),
         )
         self.rebalancers.adopt = self.evictions.adopt
@@ -226,8 +235,20 @@ class Operator:
             observer=self.observer,
             failures=self.failures,
             extending=extending,
+            access=access,
+            recorder=self.recorder,
             serve=self._serve,
         )
+        access.on_change.append(self.policies.refresh)
+        self.orphans = OrphanedPods(
+            self.policies.claimed,
+            self.recorder,
+            self.clock,
+            self.observer,
+            on_change=self.policies.refresh,
+        )
+        self.policies.advice = self.orphans.advice
+        self.ingestion.on_event(self.orphans.observe)
         self.rebalancers.on_trouble = self.policies.refresh
         if left_out:
             self.policies.notes["ExtensionLeftOut"] = "; ".join(left_out)
@@ -313,6 +334,7 @@ class Operator:
         lifecycle.register(kopf_registry, login=self._login, broken=self.broken, stop=end_tasks)
         policies.register(kopf_registry, self.policies)
         evictions.register(kopf_registry, self.rebalancers.keeper, self.rebalancers.approvals)
+        self.access.is_pending = True
         stop = asyncio.Event()
         address = self.settings.bind_address
         async with serving(
@@ -386,6 +408,7 @@ class Operator:
         await self.policies.refresh()
 
     async def _decide(self) -> None:
+        await self.access.begin()
         await self.until_synced()
         await self._take_over()
         shadow = await shadowing_evictions(self.session)
@@ -396,6 +419,8 @@ class Operator:
             structlog.get_logger("plimsoll").warning("evictions are shadowed", by=shadow)
             await self.policies.refresh()
         async with asyncio.TaskGroup() as group:
+            group.create_task(self.access.run())
+            group.create_task(self.orphans.run())
             group.create_task(self.rebalancers.run())
             with contextlib.suppress(
                 TimeoutError

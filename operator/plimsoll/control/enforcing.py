@@ -5,7 +5,7 @@ stays: its room is given back, its node opened again. A move that waits for anot
 holds up nobody else: its bundle goes on beside later runs, with the places of what is left reserved.
 """
 
-import asyncio
+import functools
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +19,7 @@ from plimsoll.control.displacing import Displacements
 from plimsoll.control.holding import Holds
 from plimsoll.control.keeping import Record, RecordKeeper
 from plimsoll.control.moving import POLICY_CHANGED, Mover
+from plimsoll.control.policy_tasks import PolicyLocks, PolicyTasks
 from plimsoll.control.ports import Clock
 from plimsoll.control.remembering import memory_of
 from plimsoll.control.reporting import RunReports, RunTotals
@@ -78,7 +79,7 @@ class Enforcement:
         closed: Nodes that are emptied.
         displacements: Told before each move.
         reports: Told of moves that are made later than in their run.
-        one_run: Held while moves are made, and while a run is.
+        locks: One for each policy, held while its moves are made, and while its run is.
         clock: Time.
         observer: Told of failures.
     """
@@ -95,7 +96,7 @@ class Enforcement:
         closed: ClosedNodes,
         displacements: Displacements,
         reports: RunReports,
-        one_run: asyncio.Lock,
+        locks: PolicyLocks,
         clock: Clock,
         observer: Observer,
     ) -> None:
@@ -108,7 +109,7 @@ class Enforcement:
         self._closed = closed
         self._displacements = displacements
         self._reports = reports
-        self._one_run = one_run
+        self._locks = locks
         self._clock = clock
         self._observer = observer
         self._waiting: list[Undertaking] = []
@@ -143,23 +144,28 @@ class Enforcement:
         return sum(len(work.left) for work in self._waiting if work.totals.policy.metadata.name == name)
 
     async def run(self) -> None:
-        """Go on with what waits, until cancelled."""
-        while True:
-            await self._clock.sleep(TURN_S)
-            for work in list(self._waiting):
-                if not self._has_turn(work):
-                    continue
-                name = work.totals.policy.metadata.name
-                try:
-                    async with self._one_run:
-                        memory = memory_of(self._keeper.known.values(), self._clock.now())
-                        if await self._advance(work, memory):
-                            self._waiting.remove(work)
-                    await self._reports.write(name)
-                except Exception as exc:  # noqa: BLE001 - whatever one bundle does, the others go on
-                    if work in self._waiting:
+        """Go on with what waits, until cancelled; the policies do not wait for each other."""
+        async with PolicyTasks() as tasks:
+            while True:
+                await self._clock.sleep(TURN_S)
+                for name in dict.fromkeys(work.totals.policy.metadata.name for work in self._waiting):
+                    tasks.start(name, functools.partial(self._go_on, name))
+
+    async def _go_on(self, name: str) -> None:
+        """Go on with what waits of one policy."""
+        for work in [each for each in self._waiting if each.totals.policy.metadata.name == name]:
+            if not self._has_turn(work):
+                continue
+            try:
+                async with self._locks.of(name):
+                    memory = memory_of(self._keeper.known.values(), self._clock.now())
+                    if await self._advance(work, memory):
                         self._waiting.remove(work)
-                    self._observer.failed(f"going on with moves of {name}", repr(exc))
+                await self._reports.write(name)
+            except Exception as exc:  # noqa: BLE001 - whatever one bundle does, the others go on
+                if work in self._waiting:
+                    self._waiting.remove(work)
+                self._observer.failed(f"going on with moves of {name}", repr(exc))
 
     # ------------------------------------------------------------------------------------------------
 

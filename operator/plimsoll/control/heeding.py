@@ -4,18 +4,20 @@ A bundle is carried out when all of its moves are approved, as it would be witho
 its room kept. Whoever may annotate records in one namespace does not move pods of another.
 """
 
-import asyncio
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.control.access import Access, Part
 from plimsoll.control.approving import APPROVED, REJECTED, Approvals, is_complete, move_of
 from plimsoll.control.closing import ClosedNodes
 from plimsoll.control.displacing import Displacements
 from plimsoll.control.enforcing import NOT_ALL, Enforcement, Undertaking
 from plimsoll.control.keeping import Record, RecordKeeper
 from plimsoll.control.moving import POLICY_CHANGED, Mover
+from plimsoll.control.policy_tasks import PolicyLocks, PolicyTasks
 from plimsoll.control.ports import Clock
 from plimsoll.control.remembering import memory_of
 from plimsoll.control.reporting import RunReports, RunTotals
@@ -40,8 +42,9 @@ class Heeding:
         closed: Knows which moves empty a node.
         stop: While it is pressed the answers wait.
         displacements: While a policy rests for them its answers wait.
+        access: While rights are missing the answers wait.
         reports: Told of moves made.
-        one_run: Held while a move is made, and while a run is.
+        locks: One for each policy, held while its moves are made, and while its run is.
         clock: Time.
         observer: Told of failures.
     """
@@ -57,8 +60,9 @@ class Heeding:
         closed: ClosedNodes,
         stop: StopButton,
         displacements: Displacements,
+        access: Access,
         reports: RunReports,
-        one_run: asyncio.Lock,
+        locks: PolicyLocks,
         clock: Clock,
         observer: Observer,
     ) -> None:
@@ -70,23 +74,32 @@ class Heeding:
         self._closed = closed
         self._stop = stop
         self._displacements = displacements
+        self._access = access
         self._reports = reports
-        self._one_run = one_run
+        self._locks = locks
         self._clock = clock
         self._observer = observer
 
     async def run(self) -> None:
-        """Look at the answers until cancelled."""
-        while True:
-            await self._clock.sleep(ANSWERS_S)
-            if self._stop.is_pressed:
-                continue  # the answers keep
-            for records in self._approvals.groups():
-                try:
-                    async with self._one_run:
-                        await self._heed(records)
-                except Exception as exc:  # noqa: BLE001 - whatever one proposal does, the others are heeded
-                    self._observer.failed(f"proposal {records[0].key}", repr(exc))
+        """Look at the answers until cancelled; the policies do not wait for each other."""
+        async with PolicyTasks() as tasks:
+            while True:
+                await self._clock.sleep(ANSWERS_S)
+                if self._stop.is_pressed:
+                    continue  # the answers keep
+                for name in dict.fromkeys(records[0].spec.policy for records in self._approvals.groups()):
+                    tasks.start(name, functools.partial(self._heed_all, name))
+
+    async def _heed_all(self, name: str) -> None:
+        """Do what was said of the proposals of one policy."""
+        for records in self._approvals.groups():
+            if records[0].spec.policy != name:
+                continue
+            try:
+                async with self._locks.of(name):
+                    await self._heed(records)
+            except Exception as exc:  # noqa: BLE001 - whatever one proposal does, the others are heeded
+                self._observer.failed(f"proposal {records[0].key}", repr(exc))
 
     async def _heed(self, records: Sequence[Record]) -> None:
         """Do what was said of proposals that go together."""
@@ -114,8 +127,13 @@ class Heeding:
                 return
         if not is_complete(records):
             await self._call_off(records, NOT_ALL, "another record of its bundle is gone, or was called off")
-        elif all(answers) and not self._displacements.sentence(name):
+        elif all(answers) and not self._is_held_up(policy):
             await self._carry_out(records, policy)
+
+    def _is_held_up(self, policy: SchedulingPolicy) -> bool:
+        """Whether moves of a policy wait for displaced pods, or for rights."""
+        held_up = self._displacements.sentence(policy.metadata.name)
+        return bool(held_up or self._access.obstacle(policy, Part.REBALANCING))
 
     async def _call_off(self, records: Sequence[Record], reason: str, message: str) -> None:
         for record in records:

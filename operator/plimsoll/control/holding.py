@@ -5,6 +5,7 @@ the scheduling loop nor another plan. It is held in the replacement's stead firs
 soon as it appears.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
@@ -33,6 +34,22 @@ class Holds:
         self._cache = cache
         self._nominations = nominations
         self._held_by: dict[str, str] = {}  #: uid of the nomination, by record
+        self._beginning: dict[str, str] = {}  #: uid of the workload, by record
+
+    def begin(self, record: Record, move: Move) -> None:
+        """A move is about to be recorded: from now on every policy counts it, and sees its room taken."""
+        self._beginning[record.key] = move.workload.uid
+        self.hold(record, move)
+
+    def begun(self, record: Record, *, is_recorded: bool) -> None:
+        """It is recorded, and followed until it ends; or it is not made."""
+        self._beginning.pop(record.key, None)
+        if not is_recorded:
+            self.release(record)
+
+    def beginning(self) -> Counter[str]:
+        """Moves that are about to be recorded as begun, by workload uid."""
+        return Counter(self._beginning.values())
 
     def hold(self, record: Record, move: Move) -> None:
         """Keep the room on the target for the replacement: other pods see it taken."""

@@ -3,6 +3,7 @@
 Beside it, what surrounds the placed pods when a plan is made: pods without a place, moves under way.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
@@ -19,7 +20,7 @@ from plimsoll.control.verifying import Verification
 from plimsoll.engine.cycle import Nominations
 from plimsoll.engine.limits import LimitLevel
 from plimsoll.engine.memory import Memory
-from plimsoll.engine.moves import Circumstances, Move, Rebalancing
+from plimsoll.engine.moves import Circumstances, Move, Rebalancing, workload_of
 from plimsoll.engine.planners import ask_again
 from plimsoll.engine.populations import Populations
 from plimsoll.engine.surging import Deployments
@@ -40,8 +41,12 @@ OTHERWISE = (
 )
 
 
+#: Phases of a move that is under way.
+MOVING = frozenset((Phase.EVICTING, Phase.EVICTED, Phase.SURGING))
+
+
 class Mover:
-    """Makes moves, one at a time.
+    """Makes moves, one at a time for each policy.
 
     Args:
         others: The live policies besides the one of this name, by name; their strategies have a say, too.
@@ -97,7 +102,8 @@ class Mover:
 
     def in_flight(self) -> dict[str, int]:
         """Moves under way, by workload uid."""
-        return self._verification.in_flight() | self._surges.following.in_flight()
+        found = Counter(self._verification.in_flight()) + Counter(self._surges.following.in_flight())
+        return dict(found + self._holds.beginning())
 
     def circumstances(
         self,
@@ -177,6 +183,9 @@ class Mover:
                 record, "NotRevalidated", f"the move could not be judged again: {exc!r}"
             )
             raise
+        if not isinstance(present, Refusal):
+            # Nothing is awaited from here until the room is held: policies make moves at the same time.
+            present = self._clash(record, present, rebalancing) or present
         if isinstance(present, Refusal):
             await self._keeper.cancel(record, present.reason, present.message)
             return False
@@ -198,6 +207,31 @@ class Mover:
         answer = await self._sender.send(record, present)
         return answer is not None and answer.is_done
 
+    def _clash(self, record: Record, move: Move, rebalancing: Rebalancing) -> Refusal | None:
+        """Why the moves under way of other policies leave no room for this one, None when they do."""
+        others, all_of_them = 0, 1
+        for each in self._keeper.unfinished():
+            if each.phase not in MOVING or each.key == record.key:
+                continue
+            is_other = each.spec.policy != record.spec.policy
+            if is_other and each.spec.pod.uid == move.pod.uid:
+                story = f"policy {each.spec.policy} moves the pod (record {each.key})"
+                return Refusal("AlreadyMoving", story)
+            if _workload(each) == move.workload.uid:
+                all_of_them += 1
+                others += is_other
+        ceiling = rebalancing.limits.per_workload
+        most = ceiling.of(self._replicas(move)) if others else None
+        if most is None or all_of_them <= most:
+            return None
+        return Refusal(
+            LimitLevel.WORKLOAD.value,
+            f"at most {most} at a time of {move.workload.name}, and other policies move {others} of its pods",
+        )
+
+    def _replicas(self, move: Move) -> int:
+        return sum(workload_of(pod) == move.workload for pod in self._cache.cluster.pods.values())
+
     def _closed_budget(self, rebalancing: Rebalancing, evicted: int) -> str:
         """The budget that opened since the plan was made and allows no further eviction, "" for none."""
         populations = Populations(self._cache.cluster, rebalancing.evictors, rebalancing.nodes)
@@ -210,6 +244,12 @@ class Mover:
     def _unplaced_infos(self) -> list[PodInfo]:
         waiting = self._unplaced.values()
         return [self._cache.info(pod) for pod in waiting if not self._cache.node_of(pod.uid)]
+
+
+def _workload(record: Record) -> str:
+    """Uid of the workload whose pod a record is about."""
+    surge, owner = record.spec.surge, record.spec.owner
+    return surge.uid if surge is not None else owner.uid if owner is not None else record.spec.pod.uid
 
 
 def _is_as_recorded(move: Move, record: Record) -> bool:

@@ -6,7 +6,7 @@ last accepted state goes on serving until it is mended.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -23,9 +23,12 @@ from plimsoll.api.v1alpha1.conditions import (
 )
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.control.access import NOT_ALLOWED, Access
 from plimsoll.control.blaming import PluginFailures
 from plimsoll.control.extending import Extending
-from plimsoll.control.ports import Clock, PolicyStatusWriter, Randomness, Verdict
+from plimsoll.control.policy_warnings import PolicyWarnings
+from plimsoll.control.policy_work import may_predict, scheduler_name_of, stopped_parts, work_of
+from plimsoll.control.ports import Clock, PolicyStatusWriter, Randomness, Recorder, Verdict
 from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, ProfileConfig, build_profile
 from plimsoll.framework import Cluster, ConfigurationError, Registry
@@ -54,11 +57,17 @@ class Rebalancing(Protocol):
     def configure(self, policies: Sequence[SchedulingPolicy]) -> None:
         """Run these policies' rebalancing, and no other's."""
 
+    def retain_predictions(self, policies: Collection[str]) -> None:
+        """These policies may have predictions; those of others are deleted."""
+
     def run_now(self, name: str) -> None:
         """Somebody asks for a run out of turn."""
 
     def troubles(self, name: str) -> Mapping[str, str]:
         """What keeps a policy from moving pods, in sentences by reason."""
+
+    def advice(self, name: str) -> Mapping[str, tuple[str, str]]:
+        """Further conditions of a policy that hold: reason and sentence by type."""
 
 
 @dataclass(slots=True)
@@ -76,6 +85,7 @@ class _Known:
     conditions: tuple[Condition, ...] = field(default_factory=tuple)
     degraded: tuple[str, ...] = ()  #: every reason for which it is degraded
     written: Mapping[str, Any] | None = None
+    warnings: PolicyWarnings = field(default_factory=PolicyWarnings)
 
     @property
     def age_order(self) -> tuple[str, str]:
@@ -98,6 +108,8 @@ class Policies:
         observer: Told of failures.
         failures: Plugins that have failed.
         extending: Speaks to the extenders of the policies.
+        access: What the API server allows.
+        recorder: Records the events of policies.
         serve: Told the schedulers by name whenever they change.
     """
 
@@ -115,6 +127,8 @@ class Policies:
         observer: Observer,
         failures: PluginFailures,
         extending: Extending,
+        access: Access,
+        recorder: Recorder,
         serve: Callable[[Mapping[str, Scheduler]], None],
     ) -> None:
         self._registry = registry
@@ -128,10 +142,14 @@ class Policies:
         self._observer = observer
         self._failures = failures
         self._extending = extending
+        self._access = access
+        self._recorder = recorder
         self._serve = serve
         self._known: dict[str, _Known] = {}
         self._schedulers: dict[str, tuple[SchedulingSpec, Scheduler]] = {}
         self.notes: dict[str, str] = {}  #: what degrades every policy, by reason
+        #: further conditions of a policy that hold, reason and sentence by type
+        self.advice: Callable[[str], Mapping[str, tuple[str, str]]] = lambda _: {}
 
     def set(self, document: Mapping[str, Any]) -> "Awaitable[None]":
         """A policy was added or changed; await the result to have its status written."""
@@ -150,6 +168,7 @@ class Policies:
             known.conditions = _conditions_of(document)
         known.seen, known.generation = document, generation
         self._judge(known)
+        self._access.look_again()
         return self._apply()
 
     def remove(self, name: str) -> "Awaitable[None]":
@@ -247,9 +266,13 @@ class Policies:
                 serving[scheduling.scheduler_name] = scheduling
             if policy.spec.rebalancing is not None:
                 working.append(policy)
+        self._access.places_pods = bool(serving)
         self._serve_profiles(serving, claimed)
         await self._extending.retain(self._schedulers)
         self._rebalancing.configure(working)
+        self._rebalancing.retain_predictions(
+            {known.name for known in self._known.values() if may_predict(known.accepted)}
+        )
         for known in list(self._known.values()):
             known.lost = lost.get(known.name, ("", ""))
             self._describe(known, known.lost)
@@ -275,6 +298,17 @@ class Policies:
                 Scheduler(profile, self._cluster, self._randomness.below, self._nominations),
             )
         self._serve({name: scheduler for name, (_, scheduler) in self._schedulers.items()})
+
+    def claimed(self) -> Mapping[str, tuple[str, str]]:
+        """By scheduler name: the policy that has it, and why that does not serve it, "" when it does."""
+        found: dict[str, tuple[str, str]] = {}
+        for known in sorted(self._known.values(), key=lambda each: each.age_order):
+            name = scheduler_name_of(known.accepted, known.seen)
+            if name and name not in found:
+                problem = "" if name in self._schedulers else known.problem[1] or known.lost[1]
+                suspended = known.accepted is not None and known.accepted.spec.suspend
+                found[name] = known.name, "spec.suspend is true" if suspended else problem
+        return found
 
     def scheduler_for(self, name: str) -> Scheduler | None:
         """The scheduler of a name, None when no policy serves it."""
@@ -308,18 +342,40 @@ class Policies:
             said(ACCEPTED, holds=True, why="Valid", text="every part of the spec can be used")
         if suspended:
             said(READY, holds=False, why="Suspended", text="spec.suspend is true; nothing is decided")
-        elif not serving:
+        elif known.accepted is None or not serving:
             said(READY, holds=False, why=reason or "NotAccepted", text=sentence)
         else:
-            said(READY, holds=True, why="Serving", text=_work_of(known.accepted))
-        notes = {**self.notes, **self._failing(known), **self._rebalancing.troubles(known.name)}
+            stopped = stopped_parts(known.accepted, self._access)
+            why = NOT_ALLOWED if stopped else "Serving"
+            said(READY, holds=not stopped, why=why, text=work_of(known.accepted, stopped))
+        notes = {
+            **({reason: sentence} if reason else {}),
+            **self._lacking(known, serves=serving and not suspended),
+            **self.notes,
+            **self._failing(known),
+            **self._rebalancing.troubles(known.name),
+        }
+        advice = self._rebalancing.advice(known.name), self.advice(known.name)
+        held = {kind: said_of for each in advice for kind, said_of in each.items()}
         known.degraded = tuple(notes)
+        known.warnings.update({**notes, **dict(held.values())}, known.conditions)
+        for kind in [each.type for each in known.conditions if each.type not in (ACCEPTED, READY, DEGRADED)]:
+            if kind not in held:
+                said(kind, holds=False, why="AsExpected", text="nothing of the kind is known any more")
+        for kind, (why, text) in held.items():
+            said(kind, holds=True, why=why, text=text[:LONGEST_MESSAGE])
         if notes:
             said(
                 DEGRADED, holds=True, why=next(iter(notes)), text="; ".join(notes.values())[:LONGEST_MESSAGE]
             )
         else:
             said(DEGRADED, holds=False, why="AsExpected", text="nothing is missing")
+
+    def _lacking(self, known: _Known, *, serves: bool) -> dict[str, str]:
+        """The rights that a policy needs and the operator does not have."""
+        policy = known.accepted
+        sentence = "" if policy is None or not serves else self._access.trouble(policy)
+        return {NOT_ALLOWED: sentence} if sentence else {}
 
     def _failing(self, known: _Known) -> dict[str, str]:
         """What the plugins and extenders of a policy have done wrong, by reason."""
@@ -335,7 +391,9 @@ class Policies:
         return {reason: "; ".join(sentences) for reason, sentences in found.items() if sentences}
 
     async def _write(self, known: _Known) -> None:
-        """Write the status, when it says something new."""
+        """Write the status, when it says something new, and once rights are known."""
+        if self._access.is_pending:
+            return  # ``refresh`` follows
         status: dict[str, Any] = {
             "observedGeneration": known.generation,
             "conditions": [
@@ -350,6 +408,8 @@ class Policies:
         answer = await self._statuses.write_status(known.name, status)
         if answer.is_done:
             known.written = status
+            for note in known.warnings.due(known.seen):
+                self._recorder.record(note)
         elif answer.verdict is not Verdict.FENCED:  # a standby says nothing; ``refresh`` does when it leads
             self._observer.failed(f"status of policy {known.name}", answer.message)
 
@@ -371,19 +431,6 @@ def _conditions_of(document: Mapping[str, Any]) -> tuple[Condition, ...]:
         except ValidationError:
             continue
     return tuple(found)
-
-
-def _work_of(policy: SchedulingPolicy | None) -> str:
-    """What an accepted policy does, in a sentence."""
-    if policy is None:
-        return ""
-    parts = []
-    if policy.spec.scheduling is not None:
-        parts.append(f"pods with schedulerName {policy.spec.scheduling.scheduler_name} are placed")
-    if policy.spec.rebalancing is not None:
-        names = ", ".join(strategy.name for strategy in policy.spec.rebalancing.strategies) or "no strategy"
-        parts.append(f"rebalancing in mode {policy.spec.rebalancing.mode} with {names}")
-    return "; ".join(parts) or "the spec asks for nothing"
 
 
 def profile_config(spec: SchedulingSpec, policy: str = "") -> ProfileConfig:

@@ -6,13 +6,14 @@ eviction, and no eviction is sent without a record that says so.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.control import restraining, timing
+from plimsoll.control.access import LOOK_AT_DEPLOYMENTS, NO_RIGHTS, SURGE, Access, Part
 from plimsoll.control.aftercare import Aftercare
 from plimsoll.control.approving import Approvals
 from plimsoll.control.closing import ClosedNodes
@@ -25,6 +26,8 @@ from plimsoll.control.keeping import Record, RecordKeeper
 from plimsoll.control.measuring import Collector, wants_metrics_api
 from plimsoll.control.moving import Mover
 from plimsoll.control.offering import Offer
+from plimsoll.control.planning import Planning
+from plimsoll.control.policy_tasks import PolicyLocks
 from plimsoll.control.ports import (
     Clock,
     Computer,
@@ -41,11 +44,13 @@ from plimsoll.control.recovering import recover
 from plimsoll.control.remembering import memory_of, touched_nodes
 from plimsoll.control.reporting import RunReports, RunTotals
 from plimsoll.control.requesting import Requests
-from plimsoll.control.restraining import StopButton, Troubles, rested, undisturbed
+from plimsoll.control.restraining import StopButton, Troubles, barred, rested, undisturbed
 from plimsoll.control.run_result import RunResult
 from plimsoll.control.run_statistics import RunStatistics
+from plimsoll.control.scopes import Scopes
 from plimsoll.control.sending import MoveSender
 from plimsoll.control.surging import Surges
+from plimsoll.control.totals import totals_of
 from plimsoll.control.triggering import triggers_of
 from plimsoll.control.upstream_enforcement import UpstreamEnforcement
 from plimsoll.control.verifying import Outcome, Verification
@@ -99,11 +104,12 @@ class Rebalancers:
         computer: Computer,
         observer: Observer,
         groups: Groups,
+        access: Access,
         namespace: str = "",
     ) -> None:
         self.forecast = forecast
         self.approvals = Approvals(keeper)
-        self._predictions = Predictions(keeper, observer)
+        self._predictions = Predictions(keeper, clock, observer)
         self._collector = Collector(meter, clock)
         self.adopt: Callable[[Record], bool] = lambda _: False
         self.recovered = asyncio.Event()
@@ -112,23 +118,40 @@ class Rebalancers:
         self._strategies = strategies
         self._evictors = evictors
         self._clock = clock
-        self._computer = computer
+        self._access = access
+        self._planning = Planning(computer, clock)
         self._observer = observer
         self._timetable = timing.Timetable()
         self._policies: dict[str, SchedulingPolicy] = {}
+        self._scopes = Scopes(self._policies, self._planning, clock)
         self._over: dict[str, dict[tuple[str, str], int]] = {}  #: runs in a row, by policy
-        self._one_run = asyncio.Lock()
+        self._locks = PolicyLocks()
         self._running = False
         self.statistics = RunStatistics(
             self._policies, self._timetable.next_run, keeper.unfinished, clock, observer
         )
-        self._reports = RunReports(self._policies, statuses, recorder, self._timetable.next_run, observer)
+        self._reports = RunReports(
+            policies=self._policies,
+            statuses=statuses,
+            recorder=recorder,
+            next_run=self._timetable.next_run,
+            totals=lambda name: totals_of(keeper.of_policy(name)),
+            clock=clock,
+            observer=observer,
+        )
         self._stop = StopButton(cache.cluster.objects, namespace)
         self._holds = Holds(cache, nominations)
         self._displacements = Displacements(
             cache.cluster, self._displaceable, lambda name: name in self.profiles, clock
         )
-        self._troubles = Troubles(self._policies, self._stop, self._displacements, clock, observer)
+        self._troubles = Troubles(
+            policies=self._policies,
+            stop=self._stop,
+            displacements=self._displacements,
+            planning=self._planning,
+            clock=clock,
+            observer=observer,
+        )
         self._verification = Verification(self._ended, self._holds.hand_over)
         outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
         self._sender = MoveSender(
@@ -150,6 +173,7 @@ class Rebalancers:
             clock=clock,
             ended=self._ended,
         )
+        self._timetable.on_skipped = self._skipped
         self._offer = Offer(self._policies, requester, clock, observer)
         self._requests = Requests(
             policies=self._policies,
@@ -188,7 +212,7 @@ class Rebalancers:
             closed=closed,
             displacements=self._displacements,
             reports=self._reports,
-            one_run=self._one_run,
+            locks=self._locks,
             clock=clock,
             observer=observer,
         )
@@ -199,7 +223,7 @@ class Rebalancers:
             mover=self._mover,
             displacements=self._displacements,
             objects=cache.cluster.objects,
-            computer=computer,
+            planning=self._planning,
             clock=clock,
         )
         self._heeding = Heeding(
@@ -211,8 +235,9 @@ class Rebalancers:
             closed=closed,
             stop=self._stop,
             displacements=self._displacements,
+            access=access,
             reports=self._reports,
-            one_run=self._one_run,
+            locks=self._locks,
             clock=clock,
             observer=observer,
         )
@@ -274,15 +299,21 @@ class Rebalancers:
             self.statistics.forget(name)
             self._troubles.forget(name)
             self._displacements.forget(name)
+            self._scopes.forget(name)
             self._over.pop(name, None)
             self._timetable.remove(name)
         for name, policy in wanted.items():
             known = self._policies.get(name)
             if known is not None and known.spec != policy.spec:
                 self._displacements.forget(name)
+                self._scopes.forget(name)
             self._policies[name] = policy
             if self._running and (known is None or known.spec != policy.spec):
                 self._schedule(name, policy)
+
+    def retain_predictions(self, policies: Collection[str]) -> None:
+        """These policies may have predictions; those of others are deleted soon."""
+        self._predictions.retain(policies)
 
     def _schedule(self, name: str, policy: SchedulingPolicy) -> None:
         spec = policy.spec.rebalancing or RebalancingSpec()
@@ -299,6 +330,8 @@ class Rebalancers:
             now=datetime.fromtimestamp(self._clock.now(), UTC),
         )
         asked = undisturbed(asked, self._displacements, policy.metadata.name)
+        if self._access.obstacle(policy, Part.REBALANCING):
+            asked = barred(asked, NO_RIGHTS)
         return self._stop.heeded(self._offer.heeded(policy, asked))
 
     def _others(self, name: str) -> dict[str, Rebalancing]:
@@ -307,6 +340,7 @@ class Rebalancers:
             other: self._configured(policy)
             for other, policy in self._policies.items()
             if other != name
+            and not self._planning.is_slow(other)  # its strategies would hold up this policy, too
             and policy.spec.rebalancing is not None
             and policy.spec.rebalancing.mode is not Mode.DRY_RUN
         }
@@ -358,6 +392,8 @@ class Rebalancers:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._aftercare.run())
+                group.create_task(self._predictions.run())
+                group.create_task(self._reports.write_all())
                 group.create_task(self._heeding.run())
                 group.create_task(self._enforcement.run())
                 group.create_task(self._requests.run())
@@ -369,25 +405,39 @@ class Rebalancers:
     # -- one run -------------------------------------------------------------------------------------
 
     async def _contained(self, name: str) -> None:
-        """A run that breaks harms its own policy only."""
+        """A run that breaks harms its own policy only, and is told in its status."""
+        began, wall = self._clock.monotonic(), self._clock.now()
+        policy, problem = self._policies.get(name), ""
         self.statistics.fell_due(name)
-        began = self._clock.monotonic()
+        self._troubles.run_begun(name)
         try:
-            async with self._one_run:
+            async with self._locks.of(name):
                 began = self._clock.monotonic()
                 result = await self.rebalance(name)
         except asyncio.CancelledError:
             raise
+        except TimeoutError as exc:
+            result, problem = RunResult.TIMED_OUT, str(exc) or "an answer was not there in time"
         except Exception as exc:  # noqa: BLE001 - whatever a strategy or the server did, the next run comes
-            result = RunResult.TIMED_OUT if isinstance(exc, TimeoutError) else RunResult.CRASHED
-            self._observer.failed(f"rebalancing {name}", repr(exc))
+            result, problem = RunResult.CRASHED, repr(exc)
+            self._observer.failed(f"rebalancing {name}", problem)
         self.statistics.finished(name, result)
         self._observer.run_finished(name, result.value, self._clock.monotonic() - began)
+        if policy is not None:
+            await self._reports.ended(policy, wall, result, problem)
+            await self._troubles.run_ended(name, result, problem)
+
+    def _skipped(self, name: str) -> None:
+        """A run was due while the one before it was under way."""
+        self._troubles.run_skipped(name)
+        self._observer.run_finished(name, RunResult.SKIPPED.value, 0.0)
 
     async def rebalance(self, name: str) -> RunResult:
         """Plan and carry out one run of a policy; how it ended."""
         policy = self._policies.get(name)
-        if policy is None or policy.spec.rebalancing is None or self._troubles.hangs(policy):
+        if policy is None or policy.spec.rebalancing is None:
+            return RunResult.SKIPPED
+        if self._planning.obstacle(policy):
             return RunResult.SKIPPED
         spec = policy.spec.rebalancing
         await self._offer.refresh(at_once=True)
@@ -395,7 +445,7 @@ class Rebalancers:
         cycle = f"{name}/{started:.6f}"
         touched = touched_nodes(self.keeper.known.values(), started)
         self._mover.learn(name, await self._collector.measure(spec, touched))
-        memory = memory_of(self.keeper.known.values(), started)
+        memory = memory_of(self.keeper.known.values(), started, self._access.granted)
         self._displacements.look(name)
         rebalancing = rested(self._configured(policy), memory, name)
         deployments = await self._surges.deployments() if rebalancing.surge else None
@@ -414,13 +464,11 @@ class Rebalancers:
                 with self.statistics.strategies(name):
                     await self.upstream.carry_out(totals, run, memory, restraining.PLANNING_S)
             else:
-                async with asyncio.timeout(restraining.PLANNING_S):
-                    with self.statistics.strategies(name):
-                        totals.plan = await self._computer.compute(
-                            lambda: make_plan(rebalancing, fork, circumstances)
-                        )
+                with self.statistics.strategies(name):
+                    totals.plan = await self._planning.make(
+                        policy, lambda: make_plan(rebalancing, fork, circumstances), restraining.PLANNING_S
+                    )
         except TimeoutError:
-            self._troubles.hung(policy)
             await self._troubles.look_back(name, memory)
             raise
         made = totals.plan
@@ -446,7 +494,10 @@ class Rebalancers:
         elif not is_live:
             await self._enforcement.carry_out(totals, memory)
         await self._reports.end(totals, self._clock.now())
-        forbidden = self._surges.trouble if rebalancing.surge else ""
+        if await self._scopes.look(policy, rebalancing, fork):
+            await self._troubles.on_change()
+        told = not all(map(self._access.allows, (*LOOK_AT_DEPLOYMENTS, SURGE)))
+        forbidden = self._surges.trouble if rebalancing.surge and not told else ""
         await self._troubles.look_back(name, memory, made.failures, forbidden)
         return RunResult.FAILED if made.failures else RunResult.SUCCEEDED
 
@@ -457,4 +508,12 @@ class Rebalancers:
 
     def troubles(self, name: str) -> Mapping[str, str]:
         """What keeps a policy from moving pods, in sentences by reason."""
-        return {**self._offer.troubles(name), **self._troubles.of(name)}
+        return {
+            **self._offer.troubles(name),
+            **self._troubles.of(name),
+            **self._scopes.troubles(name),
+        }
+
+    def advice(self, name: str) -> Mapping[str, tuple[str, str]]:
+        """Further conditions of a policy that hold: reason and sentence by type."""
+        return self._scopes.advice(name)

@@ -16,6 +16,9 @@ from plimsoll.engine.memory import Fate, Memory, PastMove
 #: Reasons of a Failed record whose pod was evicted in vain; another reason means that nothing was evicted.
 STRANDED = ("NoReplacement", "ReplacementNotRunning", "ReplacementNotReady")
 
+#: The reasons of a Failed record whose eviction or surge the API server refused, such as for want of a right.
+REFUSED = ("EvictionRefused", "SurgeRefused")
+
 #: The reason of a Blocked record that a PodDisruptionBudget stopped; the policy's own budgets have another.
 DISRUPTION_BUDGET = "PodDisruptionBudget"
 
@@ -27,9 +30,16 @@ STAYED = (Phase.BLOCKED, Phase.CANCELLED)
 SETTLING_S = 3600.0
 
 
-def memory_of(records: Iterable[Record], now: float) -> Memory:
-    """What the finished records teach; ``now`` in seconds since the epoch."""
-    return Memory((move for move in map(past_move, records) if move is not None), now)
+def memory_of(records: Iterable[Record], now: float, granted: float = 0.0) -> Memory:
+    """What the finished records teach.
+
+    Args:
+        records: All of them.
+        now: Seconds since the epoch.
+        granted: When the operator got rights that it had missed; earlier refusals teach nothing.
+    """
+    past = (move for move in map(past_move, records) if move is not None)
+    return Memory((move for move in past if move.fate is not Fate.REFUSED or move.ended >= granted), now)
 
 
 def past_move(record: Record) -> PastMove | None:
@@ -121,6 +131,8 @@ def _fate(record: Record) -> Fate | None:
             return Fate.RETURNED
         case Phase.FAILED if record.status.reason in STRANDED:
             return Fate.STRANDED
+        case Phase.FAILED if record.status.reason in REFUSED:
+            return Fate.REFUSED
         case Phase.BLOCKED if record.status.reason == DISRUPTION_BUDGET:
             return Fate.BLOCKED
         case _:

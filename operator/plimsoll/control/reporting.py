@@ -1,5 +1,6 @@
 """What a run came to, as the status of its policy: counts, refusals with examples, failures."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,14 +10,17 @@ from typing import Any
 from plimsoll.api.v1alpha1.rebalancing import Mode, ObjectiveName, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import (
     LastRun,
+    MoveTotals,
     OptimisationStatus,
     Refusal,
     RunCounts,
+    RunOutcome,
     SchedulingPolicy,
     SchedulingPolicyStatus,
     StrategyFailure,
 )
-from plimsoll.control.ports import Note, PolicyStatusWriter, Recorder
+from plimsoll.control.ports import Clock, Note, PolicyStatusWriter, Recorder
+from plimsoll.control.run_result import RunResult
 from plimsoll.engine.moves import EvictionPlan, Optimisation, Refused
 from plimsoll.framework import PluginError
 from plimsoll.framework.observer import Observer
@@ -31,6 +35,14 @@ _DONE = {
     Mode.APPROVE: ("Proposed", "wait for approval"),
     Mode.ENFORCE: ("Rebalanced", "are moved"),
 }
+
+
+#: Results of runs that broke off.
+_BROKEN = {RunResult.CRASHED: RunOutcome.CRASHED, RunResult.TIMED_OUT: RunOutcome.TIMED_OUT}
+
+
+#: What may be left out of a run.
+_NOTHING: dict[str, Any] = dict.fromkeys(("completionTime", "result", "message", "optimisation"))
 
 
 @dataclass(slots=True)
@@ -64,21 +76,28 @@ class RunReports:
         statuses: Writes the status.
         recorder: Told, as events of the policy, of runs that plan moves or in which a strategy fails.
         next_run: When a policy runs again.
+        totals: What the kept records of a policy come to.
+        clock: Time.
         observer: Told when a status cannot be written.
     """
 
     def __init__(
         self,
+        *,
         policies: Mapping[str, SchedulingPolicy],
         statuses: PolicyStatusWriter,
         recorder: Recorder,
         next_run: Callable[[str], datetime | None],
+        totals: Callable[[str], MoveTotals],
+        clock: Clock,
         observer: Observer,
     ) -> None:
         self._policies = policies
         self._statuses = statuses
         self._recorder = recorder
         self._next_run = next_run
+        self._move_totals = totals
+        self._now = clock.now
         self._observer = observer
         self._totals: dict[str, RunTotals] = {}
 
@@ -104,12 +123,46 @@ class RunReports:
             self._recorder.record(note)
         await self.write(totals.policy.metadata.name)
 
-    async def write(self, name: str) -> None:
-        """Write what the last run of a policy came to."""
-        totals = self._totals.get(name)
-        if totals is None or name not in self._policies:
+    async def ended(self, policy: SchedulingPolicy, started: float, result: RunResult, problem: str) -> None:
+        """A run has ended; one that broke off is told in its stead, whatever it had planned."""
+        outcome = _BROKEN.get(result)
+        name = policy.metadata.name
+        if outcome is None or name not in self._policies:
             return
-        answer = await self._statuses.write_status(name, run_status(totals, self._next_run(name)))
+        self._totals.pop(name, None)
+        broken = LastRun(
+            start_time=datetime.fromtimestamp(started, UTC),
+            completion_time=datetime.fromtimestamp(max(self._now(), started), UTC),
+            mode=(policy.spec.rebalancing or RebalancingSpec()).mode,
+            result=outcome,
+            message=f"the run broke off: {problem}"[:STORY],
+        )
+        document = {
+            "lastRun": broken.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "counts": None,
+        }
+        await self._send(name, document | self._always(name))
+
+    async def write(self, name: str) -> None:
+        """Write what the last run of a policy came to, and all of its moves."""
+        if name not in self._policies:
+            return
+        totals = self._totals.get(name)
+        document = {} if totals is None else run_status(totals, self._next_run(name))
+        await self._send(name, document | self._always(name))
+
+    async def write_all(self) -> None:
+        """Write what is known of every policy: records outlive the process."""
+        await asyncio.gather(*(self.write(name) for name in list(self._policies)))
+
+    def _always(self, name: str) -> dict[str, Any]:
+        """What is written with every status."""
+        return {"totals": self._move_totals(name).model_dump(mode="json", by_alias=True)}
+
+    async def _send(self, name: str, document: dict[str, Any]) -> None:
+        if "lastRun" in document:  # what is left out of a merge patch stays, and may be of an earlier run
+            document = {**document, "lastRun": _NOTHING | document["lastRun"]}
+        answer = await self._statuses.write_status(name, document)
         if not answer.is_done:
             self._observer.failed(f"status of policy {name}", answer.message)
 
@@ -142,10 +195,13 @@ def _mode(totals: RunTotals) -> Mode:
 def _counted(totals: RunTotals) -> str:
     """What came of a run, in counts."""
     made = totals.plan
-    _, verb = _DONE[_mode(totals)]
+    mode, planned = _mode(totals), len(made.moves)
+    _, verb = _DONE[mode]
+    is_short = mode is Mode.ENFORCE and totals.completed is not None and totals.evicted < planned
+    done = f"{totals.evicted} of {planned} planned" if is_short else str(planned)
     return (
         f"{made.considered} {'pod' if made.considered == 1 else 'pods'} considered,"
-        f" {len(made.moves)} {verb}, {made.considered - len({each.pod.uid for each in made.moves})} stay"
+        f" {done} {verb}, {made.considered - len({each.pod.uid for each in made.moves})} stay"
     )
 
 
@@ -162,6 +218,11 @@ def run_status(totals: RunTotals, next_run: datetime | None) -> dict[str, Any]:
             if totals.completed is None
             else datetime.fromtimestamp(totals.completed, UTC),
             mode=_mode(totals),
+            result=None
+            if totals.completed is None
+            else RunOutcome.FAILED
+            if made.failures
+            else RunOutcome.SUCCEEDED,
             message=_story(_counted(totals), made),
             optimisation=_optimisation(made.optimisation),
             failures=tuple(

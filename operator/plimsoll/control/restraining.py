@@ -10,8 +10,10 @@ from dataclasses import replace
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.control.displacing import Displacements
+from plimsoll.control.planning import Planning
 from plimsoll.control.ports import Clock
 from plimsoll.control.reporting import sentence_of
+from plimsoll.control.run_result import RunResult
 from plimsoll.engine.limits import Ceiling
 from plimsoll.engine.memory import Memory
 from plimsoll.engine.moves import Rebalancing
@@ -29,6 +31,9 @@ LOOK_S = 2.0
 #: Seconds that a plan may take, beyond the longest search that a policy may ask for. The thread of one that
 #: takes longer cannot be ended; the other policies go on without it.
 PLANNING_S = 900.0
+
+#: Seconds after which a run that makes others be skipped degrades its policy.
+OVERDUE_S = 60.0
 
 
 class StopButton:
@@ -66,6 +71,7 @@ class Troubles:
         policies: Those that rebalance, by name, at any moment.
         stop: The button.
         displacements: Pods that have lost their places.
+        planning: Knows the plans that hang.
         clock: Time.
         observer: Told when nobody could be told.
 
@@ -75,9 +81,11 @@ class Troubles:
 
     def __init__(
         self,
+        *,
         policies: Mapping[str, SchedulingPolicy],
         stop: StopButton,
         displacements: Displacements,
+        planning: Planning,
         clock: Clock,
         observer: Observer,
     ) -> None:
@@ -85,28 +93,70 @@ class Troubles:
         self._policies = policies
         self._stop = stop
         self._displacements = displacements
+        self._planning = planning
         self._clock = clock
         self._observer = observer
         self._known: dict[str, dict[str, str]] = {}
-        self._hanging: dict[str, SchedulingPolicy] = {}
+        self._broken: dict[str, str] = {}  #: what broke the latest run, by policy
+        self._begun: dict[str, float] = {}  #: when the run under way began, by policy
+        self._skipped: dict[str, int] = {}  #: runs that were due meanwhile, by policy
 
     def of(self, name: str) -> Mapping[str, str]:
         """Sentences by reason."""
         stopped = {"Stopped": self._stop.sentence} if self._stop.is_pressed and name in self._policies else {}
-        return stopped | self._known.get(name, {})
+        return stopped | self._of_runs(name) | self._known.get(name, {})
+
+    def _of_runs(self, name: str) -> dict[str, str]:
+        """What is wrong with the runs themselves."""
+        found = {}
+        if self._planning.is_hanging(name):
+            found["Hanging"] = (
+                f"a strategy or plugin did not end within {PLANNING_S:.0f} s and still runs; the policy runs"
+                " again when it ends, within the hour, or when its spec is changed; a restart of the operator"
+                " ends it"
+            )
+        if self._broken.get(name):
+            found["RunFailed"] = (
+                f"the latest run broke off: {self._broken[name]}; the next one is tried as scheduled"
+            )
+        if self._is_overdue(name):
+            found["RunOverdue"] = (
+                f"a run has not ended for more than {OVERDUE_S:.0f} s, and runs that were due were skipped"
+            )
+        return found
+
+    def _is_overdue(self, name: str) -> bool:
+        began = self._begun.get(name)
+        return (
+            began is not None
+            and self._skipped.get(name, 0) > 0
+            and self._clock.monotonic() - began >= OVERDUE_S
+        )
 
     def forget(self, name: str) -> None:
         """The policy rebalances no more."""
         self._known.pop(name, None)
-        self._hanging.pop(name, None)
+        self._broken.pop(name, None)
+        self._planning.forget(name)
 
-    def hangs(self, policy: SchedulingPolicy) -> bool:
-        """Whether a plan of the policy, as it is, did not end."""
-        return self._hanging.get(policy.metadata.name) is policy
+    def run_begun(self, name: str) -> None:
+        """A run is under way."""
+        self._begun[name] = self._clock.monotonic()
 
-    def hung(self, policy: SchedulingPolicy) -> None:
-        """A plan of the policy did not end."""
-        self._hanging[policy.metadata.name] = policy
+    def run_skipped(self, name: str) -> None:
+        """A run was due while the one before it was under way."""
+        self._skipped[name] = self._skipped.get(name, 0) + 1
+
+    async def run_ended(self, name: str, result: RunResult, problem: str) -> None:
+        """A run has ended; ``problem`` is what broke it."""
+        before = self._of_runs(name)
+        self._begun.pop(name, None)
+        self._skipped.pop(name, None)
+        if result is not RunResult.SKIPPED:
+            is_hanging = result is RunResult.TIMED_OUT and self._planning.is_hanging(name)
+            self._broken[name] = "" if is_hanging else problem
+        if self._of_runs(name) != before:
+            await self.on_change()
 
     async def look_back(
         self, name: str, memory: Memory, failures: Iterable[PluginError] = (), forbidden: str = ""
@@ -120,12 +170,6 @@ class Troubles:
             forbidden: What right its surges miss, in a sentence.
         """
         found: dict[str, str] = {}
-        policy = self._policies.get(name)
-        if policy is not None and self.hangs(policy):
-            found["Hanging"] = (
-                f"a strategy or plugin did not end within {PLANNING_S:.0f} s; the policy does not run again"
-                " until it is changed or the operator is restarted"
-            )
         resting, _ = memory.rest(name)
         if resting:
             found["Resting"] = resting
@@ -145,16 +189,20 @@ class Troubles:
             await self.on_change()
 
     async def watch(self) -> None:
-        """Tell when the button is pressed or released, until cancelled."""
-        was_pressed = False
+        """Tell when the button is pressed or released, and when runs hang or end, until cancelled."""
+        before: tuple[bool, Mapping[str, Mapping[str, str]]] = (False, {})
         while True:
             await self._clock.sleep(LOOK_S)
-            if self._stop.is_pressed != was_pressed:
-                was_pressed = self._stop.is_pressed
+            if self._seen() != before:
+                before = self._seen()
                 try:
                     await self.on_change()
                 except Exception as exc:  # noqa: BLE001 - a status that cannot be written stops nothing else
                     self._observer.failed("telling that moves are stopped", repr(exc))
+
+    def _seen(self) -> tuple[bool, Mapping[str, Mapping[str, str]]]:
+        found = {name: self._of_runs(name) for name in self._policies}
+        return self._stop.is_pressed, {name: said for name, said in found.items() if said}
 
 
 def undisturbed(rebalancing: Rebalancing, displacements: Displacements, name: str) -> Rebalancing:

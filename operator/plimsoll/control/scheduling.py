@@ -8,7 +8,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from plimsoll.control.access import Access
 from plimsoll.control.binding import Attempt, BindingCycle
+from plimsoll.control.binding_gate import BindingGate
 from plimsoll.control.carrying import Carrier
 from plimsoll.control.claiming import ClaimBinder
 from plimsoll.control.enqueueing import Enqueueing
@@ -30,9 +32,11 @@ from plimsoll.control.victim_evictions import VictimEvictions
 from plimsoll.engine.cycle import Decision, Outcome, Scheduler
 from plimsoll.engine.extender import interested
 from plimsoll.framework import (
+    SUCCESS,
     Code,
     Nomination,
     PodInfo,
+    Status,
 )
 from plimsoll.framework.observer import Observer
 from plimsoll.model.event import ClusterEvent, PodDeleted, PodUpdated
@@ -62,6 +66,7 @@ class SchedulingLoop:
         groups: Which pods start together; they must be told every event before this loop is.
         evictions: Evicts victims for policies that do not want them deleted.
         extending: Asks the extenders of profiles; without it, profiles have none.
+        access: What the API server allows; without it, everything.
 
     Attributes:
         gangs: Decides on pods that start together.
@@ -84,6 +89,7 @@ class SchedulingLoop:
         groups: Groups | None = None,
         evictions: VictimEvictions | None = None,
         extending: Extending | None = None,
+        access: Access | None = None,
     ) -> None:
         self._schedulers: Mapping[str, Scheduler] = {}
         self._enqueueing = Enqueueing(queue, cache.cluster.objects, clock, observer)
@@ -135,7 +141,12 @@ class SchedulingLoop:
             clock=clock,
             observer=observer,
         )
-        self._enqueueing.hold = self.gangs.gates.gate
+        self._binding_gate = (
+            None if access is None else BindingGate(access, queue, self._explanations.explain, clock)
+        )
+        if access is not None:
+            access.on_change.append(self._woken)
+        self._enqueueing.hold = self._gate
         self._carrier.on_not_bound = lambda pod, node, name: self.gangs.not_bound(
             pod, node, self.schedulers.get(name)
         )
@@ -171,8 +182,18 @@ class SchedulingLoop:
                 return
         if is_over or pod.node_name:
             self._explanations.forget(pod.uid)
+            if self._binding_gate is not None:
+                self._binding_gate.forget(pod.uid)
         if is_over:
             self._binding.call_off(pod.uid, "", "removed")
+
+    def _gate(self, pod: PodInfo) -> Status:
+        """Why a pod that no plugin holds back is not tried yet; success when it is."""
+        status = SUCCESS if self._binding_gate is None else self._binding_gate.gate(pod)
+        return status if not status.is_success else self.gangs.gates.gate(pod)
+
+    async def _woken(self) -> None:
+        self.wake()
 
     @property
     def in_flight(self) -> int:

@@ -106,7 +106,12 @@ class MoveSender:
         Returns:
             The record, None when it could not be written: nothing may be sent then.
         """
-        begun = await self._keeper.begin(record, Phase.EVICTING, reason=reason, message=message)
+        self._holds.begin(record, move)
+        begun = None
+        try:
+            begun = await self._keeper.begin(record, Phase.EVICTING, reason=reason, message=message)
+        finally:
+            self._holds.begun(record, is_recorded=begun is not None)
         if begun is not None:
             self.resume(begun, move, waits=waits)
         return begun
@@ -214,5 +219,7 @@ async def refused(keeper: RecordKeeper, record: Record, answer: Answer) -> None:
             )
         case Verdict.GONE | Verdict.CONFLICT:
             await keeper.cancel(record, "Gone", f"the pod is gone, or another one by now: {answer.message}")
+        case Verdict.REFUSED:
+            await keeper.advance(record, Phase.FAILED, reason="EvictionRefused", message=answer.message)
         case _:
             await keeper.advance(record, Phase.FAILED, reason="EvictionFailed", message=answer.message)

@@ -118,7 +118,12 @@ class Surges:
         if surge is None:
             return False
         expected = f"Deployment {surge.deployment} brings the replacement up first, on {move.target}"
-        begun = await self._keeper.begin(record, Phase.SURGING, reason="Sent", message=expected)
+        self._holds.begin(record, move)
+        begun = None
+        try:
+            begun = await self._keeper.begin(record, Phase.SURGING, reason="Sent", message=expected)
+        finally:
+            self._holds.begun(record, is_recorded=begun is not None)
         if begun is None:
             return False
         record = begun

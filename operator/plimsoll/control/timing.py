@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from apscheduler.events import EVENT_JOB_MAX_INSTANCES
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.base import BaseTrigger
@@ -26,10 +27,16 @@ Job = Callable[[], Awaitable[None]]
 
 
 class Timetable:
-    """Runs jobs by cron or at an interval; a job never overlaps itself, missed runs are made up once."""
+    """Runs jobs by cron or at an interval; a job never overlaps itself, missed runs are made up once.
+
+    Attributes:
+        on_skipped: Called with the name of a job that was due while it was still running.
+    """
 
     def __init__(self) -> None:
+        self.on_skipped: Callable[[str], None] = lambda _: None
         self._scheduler = AsyncIOScheduler(timezone=UTC)
+        self._scheduler.add_listener(lambda event: self.on_skipped(event.job_id), EVENT_JOB_MAX_INSTANCES)
 
     def start(self) -> None:
         """Begin; needs a running event loop."""

@@ -9,7 +9,6 @@ As for every planner, an eviction is on record before it is sent, the pod is ask
 and budgets that have opened since the run began hold.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +19,8 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.control.displacing import Displacements
 from plimsoll.control.keeping import Record, RecordKeeper
 from plimsoll.control.moving import POLICY_CHANGED, Mover
-from plimsoll.control.ports import Clock, Computer
+from plimsoll.control.planning import Planning
+from plimsoll.control.ports import Clock
 from plimsoll.control.remembering import DISRUPTION_BUDGET
 from plimsoll.control.reporting import RunTotals
 from plimsoll.engine.budgets import BudgetLedger
@@ -49,7 +49,7 @@ class UpstreamEnforcement:
         mover: Makes each move.
         displacements: Told before each move.
         objects: The PodDisruptionBudgets.
-        computer: Decides beside the event loop.
+        planning: Decides off the event loop.
         clock: Time.
     """
 
@@ -62,7 +62,7 @@ class UpstreamEnforcement:
         mover: Mover,
         displacements: Displacements,
         objects: ClusterObjects,
-        computer: Computer,
+        planning: Planning,
         clock: Clock,
     ) -> None:
         self._policies = policies
@@ -71,7 +71,7 @@ class UpstreamEnforcement:
         self._mover = mover
         self._displacements = displacements
         self._objects = objects
-        self._computer = computer
+        self._planning = planning
         self._clock = clock
 
     async def carry_out(self, totals: RunTotals, run: UpstreamRun, memory: Memory, within_s: float) -> None:
@@ -99,8 +99,7 @@ class UpstreamEnforcement:
     async def _decided(self, step: Callable[[], Move | None], evictions: "_Evictions") -> Move | None:
         """Take one step of the run beside the event loop; the time that it takes is no longer left."""
         began = self._clock.monotonic()
-        async with asyncio.timeout(evictions.left_s):
-            move = await self._computer.compute(step)
+        move = await self._planning.make(evictions.totals.policy, step, evictions.left_s)
         evictions.left_s -= self._clock.monotonic() - began
         return move
 

@@ -1,6 +1,7 @@
 """What past moves teach: who is left alone for a while, which budget is not asked again yet, when to rest.
 
-A move is fruitless when its replacement came back to the node it left, or was not ready in time. Then
+A move is fruitless when its replacement came back to the node it left or was not ready in time, or when the
+API server refused the eviction for another reason than a budget. Then
 
 * its owner and strategy are held back, for ten minutes after the first such move and twice as long after
   each further one in a row, a day at most; after the fifth the strategy is suspended for that owner;
@@ -45,6 +46,7 @@ class Fate(Enum):
     SETTLED = "settled"
     RETURNED = "returned"  #: the replacement is on the node that was left
     STRANDED = "stranded"  #: the replacement was not ready in time
+    REFUSED = "refused"  #: the API server did not allow it; nothing was evicted
     BLOCKED = "blocked"  #: a PodDisruptionBudget said no; nothing was evicted
 
 
@@ -71,6 +73,14 @@ class PastMove:
     fate: Fate
     ended: float
     budget: str = ""
+
+
+#: How a fruitless move ended, in words.
+_ENDS = {
+    Fate.RETURNED: "came back to node {source}",
+    Fate.STRANDED: "was not ready in time",
+    Fate.REFUSED: "was refused by the API server",
+}
 
 
 class Memory:
@@ -112,7 +122,7 @@ class Memory:
         last, times = row[-1], len(row)
         story = (
             f"{times} {'move' if times == 1 else 'moves'} of {last.name} in a row came to nothing, the last "
-            + (f"came back to node {last.source}" if last.fate is Fate.RETURNED else "was not ready in time")
+            + _ENDS[last.fate].format(source=last.source)
         )
         if times >= SUSPENDED_AFTER:
             return Refusal(

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from plimsoll.control.access import Right
 from plimsoll.control.electing import Lease
 from plimsoll.control.ports import (
     Answer,
@@ -283,6 +284,30 @@ class InlineComputer:
     async def compute(self, function: Callable[[], T]) -> T:
         """The function's result."""
         return function()
+
+
+class FakeAccessReviewer:
+    """Allows everything but what is denied.
+
+    Attributes:
+        denied: Rights that are denied in all namespaces.
+        granted: Rights that are granted in one namespace all the same, with its name.
+        is_silent: Whether no answer comes.
+        asked: What was reviewed, in order.
+    """
+
+    def __init__(self, *denied: Right) -> None:
+        self.denied = set(denied)
+        self.granted: set[tuple[Right, str]] = set()
+        self.is_silent = False
+        self.asked: list[tuple[Right, str]] = []
+
+    async def review(self, right: Right, namespace: str) -> bool | None:
+        """Whether it is allowed."""
+        self.asked.append((right, namespace))
+        if self.is_silent:
+            return None
+        return right not in self.denied or (right, namespace) in self.granted
 
 
 class FakeEvictor:
@@ -602,12 +627,18 @@ class RememberingObserver(Observer):
         skipped: Names of objects that could not be read, and why.
         failures: Where something broke and was contained, and what.
         heard: Of which collection the server told something, in order.
+        runs: Policy, result and seconds of each run that has ended.
     """
 
     def __init__(self) -> None:
         self.skipped: list[tuple[str, str]] = []
         self.failures: list[tuple[str, str]] = []
         self.heard: list[str] = []
+        self.runs: list[tuple[str, str, float]] = []
+
+    def run_finished(self, policy: str, result: str, seconds: float) -> None:
+        """Keep it."""
+        self.runs.append((policy, result, seconds))
 
     def watch_heard(self, resource: str, now: float) -> None:  # noqa: ARG002 - the hook's signature
         """Keep the name."""

@@ -15,6 +15,7 @@ import msgspec
 from plimsoll.adapters.answering import answer_of
 from plimsoll.adapters.errors import error_of
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.control.access import Access
 from plimsoll.control.keeping import RecordKeeper
 from plimsoll.control.ports import Answer, Verdict
 from plimsoll.control.rebalancing import Rebalancers
@@ -35,6 +36,7 @@ from plimsoll.state.cache import Cache
 from plimsoll.state.groups import Groups
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.testing.fakes import (
+    FakeAccessReviewer,
     FakeClock,
     FakeEvictionRequester,
     FakeMeter,
@@ -131,6 +133,7 @@ class RecordedServer:
             computer=InlineComputer(),
             observer=Observer(),
             groups=Groups(),
+            access=Access(FakeAccessReviewer(), self._clock, Observer()),
         )
         pods = [*cluster.pods.values(), *unplaced]
         self._rebalancers.profiles = {pod.pod.spec.scheduler_name: PROFILE for pod in pods}

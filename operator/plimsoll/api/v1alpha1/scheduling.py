@@ -132,12 +132,6 @@ class SchedulingSpec(Resource):
     scheduler_name: SchedulerName = Field(
         description="Pods with this spec.schedulerName are served; one policy for each name."
     )
-    percentage_of_nodes_to_score: int | None = Field(
-        default=None,
-        ge=0,
-        le=100,
-        description="Percent of the nodes after which the search stops; left out, all nodes are looked at.",
-    )
     plugins: Plugins | None = Field(
         default=None, description="Changes to the default plugins; left out, the default plugins run."
     )

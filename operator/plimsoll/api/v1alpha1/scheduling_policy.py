@@ -1,5 +1,6 @@
 """SchedulingPolicy: what the user wants of scheduling and rebalancing, and how it goes."""
 
+from enum import StrEnum
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -54,6 +55,28 @@ class RunCounts(Resource):
     verified: int = Field(default=0, ge=0, description="Moves whose replacement is ready on another node.")
 
 
+class MoveTotals(Resource):
+    """What the moves of all runs came to, by the Eviction records that are kept."""
+
+    moved: int = Field(default=0, ge=0, description="Moves whose replacement is ready on another node.")
+    returned: int = Field(default=0, ge=0, description="Moves whose replacement came back to the same node.")
+    failed: int = Field(
+        default=0, ge=0, description="Moves that failed: refused, or without a ready replacement in time."
+    )
+    blocked: int = Field(default=0, ge=0, description="Moves that a budget stopped.")
+    open: int = Field(default=0, ge=0, description="Moves that wait for approval or are under way.")
+    predicted: int = Field(default=0, ge=0, description="Moves that the latest dry run predicts.")
+
+
+class RunOutcome(StrEnum):
+    """How a run ended."""
+
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    CRASHED = "Crashed"
+    TIMED_OUT = "TimedOut"
+
+
 class StrategyFailure(Resource):
     """A strategy that could not do its work in the last run."""
 
@@ -90,6 +113,11 @@ class LastRun(Resource):
     start_time: Timestamp = Field(description="When it started.")
     completion_time: Timestamp | None = Field(default=None, description="When its plan was carried out.")
     mode: Mode = Field(description="Mode it ran in.")
+    result: RunOutcome | None = Field(
+        default=None,
+        description="Succeeded; Failed: a strategy could not judge the cluster, the others ran; Crashed: the "
+        "run broke off; TimedOut: the plan was not ready in time. Left out while the run is under way.",
+    )
     message: str | None = Field(default=None, max_length=4096, description="What came of it, in a sentence.")
     failures: Annotated[tuple[StrategyFailure, ...], Field(max_length=100), UniqueItems("name")] = Field(
         default=(), description="Strategies that failed; the others ran."
@@ -113,6 +141,7 @@ class SchedulingPolicyStatus(Resource):
     last_run: LastRun | None = Field(default=None, description="The rebalancing run that started last.")
     next_run_time: Timestamp | None = Field(default=None, description="When rebalancing runs next.")
     counts: RunCounts | None = Field(default=None, description="What the last run came to.")
+    totals: MoveTotals | None = Field(default=None, description="What the moves of all runs came to.")
 
 
 class SchedulingPolicy(CustomResource):
@@ -130,10 +159,13 @@ class SchedulingPolicy(CustomResource):
             Column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
             Column("Degraded", '.status.conditions[?(@.type=="Degraded")].status'),
             Column("Planned", ".status.counts.planned", "integer", "Moves planned by the last run."),
-            Column("Evicted", ".status.counts.evicted", "integer", "Pods evicted by the last run."),
-            Column("Verified", ".status.counts.verified", "integer", "Moves seen to a good end."),
+            Column("Moved", ".status.totals.moved", "integer", "Moves of all runs that ended well."),
+            Column("Returned", ".status.totals.returned", "integer", "Moves whose pod came back."),
+            Column("Failed", ".status.totals.failed", "integer", "Moves of all runs that failed."),
             Column("Last Run", ".status.lastRun.startTime", "date", "Time since the last run."),
             Column("Age", ".metadata.creationTimestamp", "date"),
+            Column("Reason", '.status.conditions[?(@.type=="Degraded")].reason', priority=1),
+            Column("Evicted", ".status.counts.evicted", "integer", "Evicted by the last run.", priority=1),
             Column("Suspended", ".spec.suspend", "boolean", priority=1),
             Column("Next Run", ".status.nextRunTime", priority=1),
             Column("Result", ".status.lastRun.message", description="What the last run came to.", priority=1),

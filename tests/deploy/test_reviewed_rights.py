@@ -1,0 +1,44 @@
+"""The rights that the operator reviews are those that deploy/ grants, by the manifest that it names."""
+
+from __future__ import annotations
+
+import pytest
+
+from deploy.manifests import grants, grants_with
+from plimsoll.control.access import EVENTS, GRANTS
+
+#: Reading what is watched needs no review: without it the operator does not become ready.
+READING = {"get", "list", "watch"}
+
+
+def reviewed(manifest: str) -> set[tuple[str, str, str]]:
+    """The rights that a message says this manifest grants."""
+    return {tuple(right) for name, _, rights in GRANTS if name == manifest for right in rights}
+
+
+def test_those_of_a_dry_run() -> None:
+    """All that it may write, but for leases and the count of an event that comes again."""
+    written = {
+        right
+        for right in grants("dry-run")
+        if right[0] not in READING and right[1] != "coordination.k8s.io" and right[2] != "events"
+    }
+
+    assert reviewed("deploy/dry-run") == written | {tuple(EVENTS)}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "granted"),
+    [
+        pytest.param("deploy/enforce", grants("enforce") - grants("dry-run"), id="enforce"),
+        pytest.param("deploy/components/surge", grants("surge") - grants("enforce"), id="surge"),
+        pytest.param(
+            "deploy/components/eviction-requests",
+            grants_with("enforce", "eviction-requests") - grants("enforce"),
+            id="eviction requests",
+        ),
+    ],
+)
+def test_those_of_what_is_added(manifest: str, granted: set[tuple[str, str, str]]) -> None:
+    """All of them, and no others."""
+    assert reviewed(manifest) == granted

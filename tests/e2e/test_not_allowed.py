@@ -1,0 +1,118 @@
+"""The dry-run installation with policies that act: what a person sees, from the start to the remedy."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deploy.manifests import NAME, rendered, run
+from e2e.authorizing import Rights
+from e2e.conftest import define
+from e2e.granting import door, kubeconfig_for
+from e2e.polling import eventually, throughout
+from e2e.scene import Scene
+from e2e.speaking import speaking
+from e2e.test_deploying import APPLYING, applied
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import StartDevCluster
+    from e2e.authorizing import Asked
+    from e2e.operating import Operator
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+#: Seconds within which rights that were granted are found.
+REMEDY_S = 90.0
+
+MISSING = "apply deploy/enforce (chart: mode: Enforce)"
+
+
+async def placed_by_hand(scene: Scene, node: str) -> None:
+    """Two pods that an earlier scheduler of this name has placed."""
+    creating = asyncio.create_task(scene.deployment("web", 2))
+    for pod in await eventually(scene.pods, lambda pods: len(pods) == 2):
+        name = pod["metadata"]["name"]
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name},
+            "target": {"kind": "Node", "name": node},
+        }
+        (await scene.speaker.request("POST", scene.path(f"pods/{name}/binding"), binding)).accepted()
+    await creating
+
+
+async def test_acting_policies_under_the_rights_of_a_dry_run(
+    start_devcluster: StartDevCluster, start_operator: Callable[..., Operator], tmp_path: Path
+) -> None:
+    """Nothing is tried that is not allowed, everybody is told once, and the remedy needs no restart."""
+    cluster = start_devcluster()
+    kubectl = ("kubectl", f"--kubeconfig={cluster.kubeconfig}")
+    applied(rendered("dry-run"), cluster.kubeconfig)
+    async with speaking(cluster.kubeconfig) as speaker:
+        await define(speaker)
+        rights = [await Rights.read(speaker, NAME, NAME)]
+
+        def permits(asked: Asked) -> bool:
+            return rights[0](asked)
+
+        async with door(cluster.plain_url, permits) as entrance:
+            config = kubeconfig_for(tmp_path / "door", entrance.url, cluster.token)
+            operator = start_operator(config, f"--leader-elect-resource-namespace={NAME}")
+            scene = await Scene(speaker).begin()
+            old = await scene.node("old")
+            await placed_by_hand(scene, old)
+            await scene.node("new")
+            await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
+            placing = await scene.policy({"scheduling": {"schedulerName": scene.scheduler}}, "placing")
+            moving = await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints"), "moving")
+            await scene.pod("waiting")
+
+            for name, wants in ((placing, "create pods/binding"), (moving, "create pods/eviction")):
+                ready = await scene.until_condition(name, "Ready", "False", "NotAllowed")
+                degraded = await scene.until_condition(name, "Degraded", "True", "NotAllowed")
+                assert wants in ready["message"]
+                assert wants in degraded["message"]
+                assert MISSING in ready["message"]
+                await eventually(lambda name=name: scene.warnings(name, "NotAllowed"))
+            status = await scene.runs(moving, 3)
+            assert status["lastRun"]["message"] == "1 pod considered, 0 are moved, 1 stay"
+            assert [each["reason"] for each in status["counts"]["refused"]] == ["EvictionBudget"]
+            assert await scene.node_of("waiting") == ""
+            (event,) = await eventually(lambda: scene.events("waiting", "FailedScheduling"))
+            assert event["note"].startswith("the operator may not create pods/binding")
+            await throughout(scene.records, lambda records: not records, 5)
+            assert len(await scene.events("waiting", "FailedScheduling")) == 1
+            assert entrance.refused == set()
+            shown = run(*kubectl, "get", "spol")
+            told = run(*kubectl, "describe", "spol", moving)
+            assert "Warning  NotAllowed" in told
+            assert MISSING in told
+            row = next(line for line in shown.splitlines() if line.startswith(moving)).split()
+            assert row[1:5] == ["Enforce", "True", "False", "True"]
+
+            run(*kubectl, *APPLYING, "-f-", given=rendered("enforce"))
+            rights[0] = await Rights.read(speaker, NAME, NAME)
+
+            await eventually(lambda: scene.node_of("waiting"), within_s=REMEDY_S)
+            await eventually(
+                lambda: scene.running(app="web"), lambda nodes: len(nodes) == 2 and old not in nodes, REMEDY_S
+            )
+            for name in (placing, moving):
+                await scene.until_condition(name, "Ready", "True", "Serving")
+                await scene.until_condition(name, "Degraded", "False", "AsExpected")
+            await eventually(
+                lambda: scene.policy_status(moving), lambda found: found.get("totals", {}).get("moved") == 2
+            )
+            assert await scene.phases() == ["Settled", "Settled"]
+            assert entrance.refused == set()
+            shown = run(*kubectl, "get", "spol")
+            row = next(line for line in shown.splitlines() if line.startswith(moving)).split()
+            assert row[1:5] == ["Enforce", "True", "True", "False"]
+            assert row[6:9] == ["2", "0", "0"]
+            assert operator.terminate() == 0
