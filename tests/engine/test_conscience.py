@@ -491,6 +491,38 @@ def test_a_strategy_that_objects_to_every_place_stops_others():
     assert why(stopped) == {"p0": "NewComplaint"}
 
 
+def test_other_policies_strategies_are_not_driven_in_this_plan():
+    """A strategy of somebody else's policy that hangs must not hold this one up."""
+
+    class Hangs(Restless):
+        name: ClassVar = "Hangs"
+
+        def candidates(self, context):
+            pytest.fail("it was driven")
+
+    others = {"theirs": a_rebalancing(Hangs())}
+
+    made = plan(a_rebalancing(Named("p0")), crowded(), replace(AROUND, others=others))
+
+    assert len(made.moves) == 1
+
+
+def test_no_strategy_is_driven_right_before_an_eviction():
+    """It was when the plan was made; the check before the eviction is to be quick."""
+    policy = a_rebalancing(Named("p0"))
+    (move,) = plan(policy, crowded(), AROUND).moves
+
+    class Hangs(Restless):
+        name: ClassVar = "Hangs"
+
+        def candidates(self, context):
+            pytest.fail("it was driven")
+
+    late = replace(policy, strategies=[*policy.strategies, Hangs()])
+
+    assert isinstance(revalidate(move, late, crowded(), AROUND), Move)
+
+
 # -- bundles, and the tracker ----------------------------------------------------------------------------
 
 

@@ -41,6 +41,7 @@ from plimsoll.engine.runtime import calling
 from plimsoll.engine.strategy_run import run_strategy
 from plimsoll.engine.surging import Surge, Surging
 from plimsoll.framework import MAX_SCORE, Cluster, PluginError, PodInfo
+from plimsoll.framework.complaints import Complaining
 from plimsoll.framework.strategy import (
     REPLACEMENT,
     AsksForGain,
@@ -121,7 +122,7 @@ class Book:
             self.context.surges = self._surging = Surging(
                 circumstances.deployments, self._fork.objects, frozenset(rebalancing.profiles)
             )
-        self._conscience = Conscience(
+        self.conscience = Conscience(
             self._fork, self.context, rebalancing.strategies, self._watchers(circumstances.others)
         )
         populations = Populations(self._fork, rebalancing.evictors, rebalancing.nodes)
@@ -332,7 +333,7 @@ class Book:
         for move in reversed(moves):
             self._take_back(move)
         try:
-            return self._conscience.objection(
+            return self.conscience.objection(
                 strategy, trips, mends=strategy not in self._serving_pending | self._renewing
             )
         finally:
@@ -416,7 +417,10 @@ class Book:
                 remarks=[],
                 kept={},
             )
-            found += [Watcher(each, view, policy) for each in other.strategies]
+            # One that does not say what it complains of would be driven here, and may take its time.
+            found += [
+                Watcher(each, view, policy) for each in other.strategies if isinstance(each, Complaining)
+            ]
         return found
 
     def _prove(
@@ -493,7 +497,7 @@ class Book:
     ) -> Choice | Refusal:
         """The node for the replacement, or why none will do."""
         pod, source = candidate.pod, candidate.node
-        by_score = not (candidate.target or strategy in self._renewing or self._conscience.decides(strategy))
+        by_score = not (candidate.target or strategy in self._renewing or self.conscience.decides(strategy))
         has_order = candidate.destinations is not None and candidate.destinations.preference is not None
         least = (
             None if candidate.target or has_order else self._least_gain(strategy, maximum, by_score=by_score)
@@ -519,7 +523,7 @@ class Book:
         """What strategies have against the move; moves of a bundle are judged together, at its end."""
         if not self.has_conscience or self._in_bundle:
             return None
-        return self._conscience.objection(strategy, [trip], mends=strategy not in self._renewing)
+        return self.conscience.objection(strategy, [trip], mends=strategy not in self._renewing)
 
     def _ping_pong(self, candidate: Candidate, strategy: str, target: str) -> Refusal | None:
         if strategy not in self._balancing or candidate.target:
@@ -541,7 +545,7 @@ class Book:
 
     def decides(self, strategy: str) -> bool:
         """Whether the strategy's purpose decides about its targets, instead of the scheduler's score."""
-        return strategy in self._renewing or self._conscience.decides(strategy)
+        return strategy in self._renewing or self.conscience.decides(strategy)
 
     def ranked(self, pod: PodInfo, source: str) -> Ranking | None:
         """Where a pod of ours could go, all moves so far made; None when nobody can say."""

@@ -99,6 +99,10 @@ class Conscience:
         self._own = {each.strategy.name: each for each in self._watchers if not each.policy}
         self._silent: set[Watcher] = set()
 
+    def without_driving(self) -> None:
+        """Leave out strategies that would be driven again, for which there is no time before an eviction."""
+        self._watchers = [each for each in self._watchers if isinstance(each.strategy, Complaining)]
+
     def decides(self, strategy: str) -> bool:
         """Whether the strategy's complaints justify its moves, instead of the scheduler's score."""
         watcher = self._own.get(strategy)

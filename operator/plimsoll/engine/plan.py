@@ -81,6 +81,7 @@ def revalidate(
     row = cluster.row_of_pod(move.pod.uid)
     free = replace(rebalancing, limits=Limits(per_workload=NO_CEILING), minimum_gain=None)
     book = Book(free, cluster, replace(circumstances, moved=frozenset()))
+    book.conscience.without_driving()
     # What stands and falls with others was judged with them.
     book.has_conscience = book.has_conscience and not move.bundle
     if move.target:
