@@ -163,7 +163,7 @@ async def test_a_version_too_old_means_listing_again(told):
     server.then_stream(hold=asyncio.Event())
 
     async with reflecting(session) as sink:
-        await sink.until(["+a", "+b", "synced pods", "-a", "~b", "+c", "synced pods"])
+        await sink.until(["+a", "+b", "synced pods", "~b", "+c", "-a", "synced pods"])
 
 
 async def test_a_pod_made_anew_is_another_one(told):
