@@ -92,9 +92,9 @@ async def test_a_fence_that_closes_before_the_body_is_sent_stops_the_write(told,
 
     async def slow_credentials():
         clock.time += 20  # the process was paused after it had looked at the fence
-        return {}
+        return ""
 
-    session._configuration.auth_settings = slow_credentials
+    session.credentials.authorization = slow_credentials
 
     with pytest.raises(Fenced):
         await session.fenced(fence).request("POST", PATH, {"kind": "Binding"})

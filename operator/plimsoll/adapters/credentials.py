@@ -27,6 +27,9 @@ EARLY_S = 30.0
 #: Seconds between two attempts to read the same credentials again, and for one attempt.
 PAUSE_S, READ_S = 2.0, 20.0
 
+#: What a kubeconfig has at least.
+LISTS = ("clusters", "contexts")
+
 #: What reading credentials may raise.
 UNREADABLE = (
     config.ConfigException,
@@ -167,5 +170,5 @@ def check(kubeconfig: Path | None) -> None:
     if not kubeconfig.is_file():
         raise ValueError("there is no such file")
     content = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
-    if not isinstance(content, dict) or "clusters" not in content:
-        raise ValueError("this is not a kubeconfig: it has no clusters, users and contexts")
+    if not isinstance(content, dict) or not all(isinstance(content.get(name), list) for name in LISTS):
+        raise ValueError(f"this is not a kubeconfig: it has no lists of {' and '.join(LISTS)}")
