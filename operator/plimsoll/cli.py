@@ -135,9 +135,7 @@ def run(
     """Run the operator until SIGTERM: place pods, and keep them well placed, as the policies say."""
     from pydantic import ValidationError  # noqa: PLC0415 - each command loads what it needs
 
-    from plimsoll.adapters.errors import APIError  # noqa: PLC0415 - likewise
     from plimsoll.app import settings, wiring  # noqa: PLC0415 - likewise
-    from plimsoll.control.leading import LeadershipLost  # noqa: PLC0415 - likewise
 
     try:
         chosen = settings.Settings.model_validate(
@@ -161,11 +159,7 @@ def run(
         first = exc.errors()[0]
         option = "--" + str(first["loc"][0]).replace("_", "-")
         raise typer.BadParameter(f"{first['msg']}", param_hint=option) from exc
-    try:
-        wiring.main(chosen)
-    except (APIError, LeadershipLost) as exc:
-        typer.echo(f"plimsoll run: {exc}", err=True)
-        raise typer.Exit(1) from exc
+    raise typer.Exit(wiring.main(chosen))
 
 
 def _answering(command: str, word: str) -> None:

@@ -143,7 +143,9 @@ def loader(kubeconfig: Path | None) -> Load:
             )
         except UNREADABLE as exc:
             where = kubeconfig or "the pod's service account or the default kubeconfig"
-            raise Unconfigured(f"reading {where}", message=" ".join(str(exc).split())) from exc
+            raise Unconfigured(
+                f"reading {where}", message=f"no usable configuration: {' '.join(str(exc).split())}"
+            ) from exc
         expiry = getattr(found, "exec_plugin_expiry", None)
         user = getattr(found, "_user", None)
         return Loaded(

@@ -4,16 +4,18 @@ The one module that may import every layer. It decides nothing.
 """
 
 import asyncio
-import contextlib
 import functools
 import os
+import signal
 import socket
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 
 import kopf
 import structlog
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.exposition import generate_latest
 
 import plimsoll
 from plimsoll.adapters.binding import PodBinder
@@ -38,8 +40,11 @@ from plimsoll.adapters.timekeeping import SeededRandomness, SystemClock, ThreadC
 from plimsoll.adapters.watching import Reflector
 from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of
-from plimsoll.app.serving import serving
+from plimsoll.app.login import KopfLogin
+from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.serving import Endpoints, serving
 from plimsoll.app.settings import Settings
+from plimsoll.app.supervision import Supervision
 from plimsoll.control.blaming import PluginFailures
 from plimsoll.control.extending import Extending
 from plimsoll.control.fencing import Fence
@@ -59,7 +64,7 @@ from plimsoll.control.sharing import Sharing
 from plimsoll.control.victim_evictions import VictimEvictions
 from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.framework import NoArgs, Registry
+from plimsoll.framework import NoArgs, PlimsollError, Registry
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
 from plimsoll.handlers import evictions, lifecycle, policies
 from plimsoll.model.event import ClusterEvent
@@ -72,10 +77,12 @@ from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.telemetry.build import build_info
 from plimsoll.telemetry.connection import ConnectionMetrics
+from plimsoll.telemetry.event_loops import LoopMetrics
 from plimsoll.telemetry.fanout import told_to_all
 from plimsoll.telemetry.leading import LeadingMetrics
 from plimsoll.telemetry.logs import LoggingObserver, configure
 from plimsoll.telemetry.metrics import MetricsObserver
+from plimsoll.telemetry.outages import KopfLines, OutageLog
 from plimsoll.telemetry.queueing import QueueingMetrics
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
 from plimsoll.telemetry.state import Sources, StateCollector
@@ -91,17 +98,31 @@ HANGS_S = 900.0
 RECOVERY_S = 5.0
 
 
+#: Seconds that kopf has to end.
+KOPF_END_S = 10.0
+
+
+class TaskEnded(PlimsollError):
+    """A task that must run as long as the process does has ended."""
+
+
 class Operator:
     """One operator process.
 
     Args:
         settings: The flags.
         session: The connection; writes through it pass the fence.
-        lease_session: A connection for the election alone.
+        lease_session: A connection for the election alone, of the thread's loop.
+        thread: Where the election takes place, and from where the probes are answered.
     """
 
-    def __init__(self, settings: Settings, session: Session, lease_session: Session) -> None:
+    def __init__(
+        self, settings: Settings, session: Session, lease_session: Session, thread: LoopThread
+    ) -> None:
         self.settings = settings
+        self.thread = thread
+        self.clock = SystemClock()
+        self.outages = OutageLog(self.clock.monotonic, session.address)
         self.metrics = CollectorRegistry()
         for collector in (GCCollector, PlatformCollector, ProcessCollector):
             collector(registry=self.metrics)
@@ -114,11 +135,13 @@ class Operator:
                 RebalancingMetrics(self.metrics),
                 LeadingMetrics(self.metrics),
                 ConnectionMetrics(self.metrics),
+                LoopMetrics(self.metrics),
                 LoggingObserver(),
+                self.outages,
                 self.failures,
             ]
         )
-        self.clock = SystemClock()
+        self.supervision = Supervision(self.clock, self.observer)
         randomness = SeededRandomness(settings.seed)
         self.fence = Fence(self.clock)
         self.session = session = session.observed(self.observer).fenced(self.fence)
@@ -138,6 +161,8 @@ class Operator:
         self.leadership = candidacy(
             settings,
             lease_session.observed(self.observer),
+            thread=thread,
+            supervision=self.supervision,
             fence=self.fence,
             clock=self.clock,
             randomness=SeededRandomness(),  # unlike those of other candidates, and of no decision
@@ -285,85 +310,118 @@ class Operator:
 
     def unready(self) -> str:
         """Why the operator is not ready, "" when it is."""
+        return self.supervision.unready() or self._unsynced()
+
+    def _unsynced(self) -> str:
         missing = {resource.name for resource in WATCHED} - self.ingestion.synced
         return f"waiting for the first list of {', '.join(sorted(missing))}" if missing else ""
 
     def broken(self) -> str:
-        """Why the process should be started anew, "" when it should not."""
+        """Why the process should be restarted, "" when it should not; asked from the probes' thread."""
+        if problem := self.supervision.problem():
+            return problem
+        overdue_s = self.leadership.overdue_s()
+        if overdue_s > 2 * self.settings.leader_elect_retry_period:
+            return f"the election's next step is {overdue_s:.0f} s overdue"
         waited_s = self.loop.waited_s(self.clock.monotonic())
         return f"the scheduling loop hangs for {waited_s:.0f} s" if waited_s > HANGS_S else ""
 
     async def until_synced(self) -> None:
         """Wait until every collection has been listed once: no decision is made on half a cluster."""
-        while self.unready():  # noqa: ASYNC110 - once, at start
+        while self._unsynced():  # noqa: ASYNC110 - once, at start
             await asyncio.sleep(0.02)
 
     async def run(self) -> None:
-        """Run until SIGTERM or SIGINT."""
+        """Run until SIGTERM or SIGINT.
+
+        Raises:
+            AddressTaken: A port cannot be listened on.
+            LeadershipLost: This process led, and could not renew its lease in time.
+            TaskEnded: A task of ours, or kopf, has ended.
+        """
         log = structlog.get_logger("plimsoll")
-        kopf_registry = kopf.OperatorRegistry()
-        tasks: list[asyncio.Task[None]] = []
-
-        async def end_tasks() -> None:
-            await self.leadership.drain()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-        lifecycle.register(kopf_registry, login=self._login, broken=self.broken, stop=end_tasks)
-        policies.register(kopf_registry, self.policies)
-        evictions.register(kopf_registry, self.rebalancers.keeper, self.rebalancers.approvals)
-        stop = asyncio.Event()
-        address = self.settings.bind_address
-        async with serving(
-            address,
-            self.settings.metrics_port,
-            self.metrics,
-            unready=self.unready,
-            broken=self.broken,
-            standing=lambda: self.leadership.standing,
-        ) as port:
-            tasks += [
-                asyncio.create_task(work, name=name)
+        supervision, stop = self.supervision, asyncio.Event()
+        front: asyncio.Task[None] | None = None
+        ports = [self.settings.metrics_port, *filter(None, [self.settings.health_port])]
+        async with AsyncExitStack() as stack:
+            served = await stack.enter_async_context(
+                self.thread.entered(serving(self.settings.bind_address, ports, self._endpoints()))
+            )
+            measuring = asyncio.create_task(self.thread.run(supervision.measure()), name="loop lag")
+            log.info("started", version=plimsoll.__version__, server=self.session.address, port=served[0])
+            try:
                 for name, work in (
+                    ("heartbeat", supervision.beat()),
+                    ("outage log", self.outages.run()),
                     ("events", self.recorder.run()),
                     ("election", self.leadership.run()),
-                    *((f"watch {index}", self._mirror(each)) for index, each in enumerate(self.reflectors)),
+                    *((f"watch of {each.resource.name}", self._mirror(each)) for each in self.reflectors),
                     (
-                        "policies",
+                        "comparison of policies",
                         reconcile(self.policies, PolicyList(self.session), self.clock, self.observer),
                     ),
                     ("decisions", self._decide()),
-                )
-            ]
-            log.info("started", version=plimsoll.__version__, server=self.session.address, port=port)
-            front = asyncio.create_task(
-                kopf.operator(
-                    registry=kopf_registry,
-                    clusterwide=True,
-                    standalone=True,
-                    liveness_endpoint=f"http://{address}:{self.settings.health_port}/healthz"
-                    if self.settings.health_port
-                    else None,
-                    stop_flag=stop,
-                ),
-                name="kopf",
-            )
-            try:
-                done, _ = await asyncio.wait([front, *tasks], return_when=asyncio.FIRST_COMPLETED)
+                ):
+                    supervision.begin(name, work)
+                front = await self._begin_kopf(stop)
+                await supervision.until_one_ends(stop)
+                ended = [] if stop.is_set() else supervision.ended
             finally:
+                supervision.end()
                 stop.set()
-                await end_tasks()
+                await self._end_tasks()
                 await self.extenders.close()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await front
+                if front is not None:
+                    await _settled(front, KOPF_END_S)
                 await self.leadership.release()
-            for task in done:
-                if task is not front and not task.cancelled() and task.exception() is not None:
-                    if isinstance(lost := task.exception(), LeadershipLost):
-                        raise lost
-                    raise RuntimeError(f"{task.get_name()} ended") from task.exception()
-            log.info("stopped")
+                measuring.cancel()
+                await asyncio.gather(measuring, return_exceptions=True)
+        raise_first(ended)
+        log.info("stopped")
+
+    async def _begin_kopf(self, stop: asyncio.Event) -> asyncio.Task[None]:
+        """Start kopf and watch each of its root tasks: if one ends, kopf ends, and we do."""
+        registry = kopf.OperatorRegistry()
+        login = KopfLogin(self.session, self.clock)
+
+        async def logged_in() -> kopf.ConnectionInfo:
+            info = await login()
+            if login.task is not None:
+                self.supervision.watch("kopf's login", login.task)
+            return info
+
+        lifecycle.register(registry, login=logged_in, stop=self._end_tasks)
+        policies.register(registry, self.policies)
+        evictions.register(registry, self.rebalancers.keeper, self.rebalancers.approvals)
+        others = asyncio.all_tasks()
+        roots = await kopf.spawn_tasks(registry=registry, clusterwide=True, standalone=True, stop_flag=stop)
+        for number in (signal.SIGTERM, signal.SIGINT):  # kopf's handlers fail at a second signal
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        for root in roots:
+            self.supervision.watch(f"kopf's {root.get_name()}", root)
+        return asyncio.create_task(kopf.run_tasks(roots, ignored=others), name="kopf")
+
+    def _endpoints(self) -> Endpoints:
+        here = asyncio.get_running_loop()
+
+        async def shown() -> bytes:
+            return generate_latest(self.metrics)
+
+        async def metrics() -> bytes:
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(shown(), here))
+
+        return Endpoints(
+            unready=self.unready,
+            broken=self.broken,
+            standing=lambda: self.leadership.standing,
+            metrics=metrics,
+        )
+
+    async def _end_tasks(self) -> None:
+        """End what is ours; called again by kopf, which would wait five seconds for tasks not its own."""
+        self.supervision.end()
+        await self.leadership.drain()
+        await self.supervision.cancel()
 
     async def _mirror(self, reflector: Reflector) -> None:
         """Watch once it is known who leads: what a new leader lists then needs no second look."""
@@ -387,6 +445,7 @@ class Operator:
 
     async def _decide(self) -> None:
         await self.until_synced()
+        self.leadership.stand()
         await self._take_over()
         shadow = await shadowing_evictions(self.session)
         if shadow:
@@ -408,33 +467,57 @@ class Operator:
             group.create_task(self.failures.run(self.policies.refresh))
             group.create_task(self.extender_health.run(self.policies.refresh))
 
-    def _login(self) -> kopf.ConnectionInfo:
-        settings = self.session.configuration
-        return kopf.ConnectionInfo(
-            server=str(settings.host),
-            ca_path=settings.ssl_ca_cert,
-            insecure=not settings.verify_ssl,
-            token=str(settings.api_key.get("BearerToken", "")).removeprefix("Bearer ") or None,
-            certificate_path=settings.cert_file,
-            private_key_path=settings.key_file,
-            username=settings.username or None,
-            password=settings.password or None,
-        )
+
+async def _settled(task: asyncio.Task[None], patience_s: float) -> None:
+    """Wait until a task has ended, however it does."""
+    await asyncio.wait([task], timeout=patience_s)
+    if task.done() and not task.cancelled():
+        task.exception()
 
 
-async def run(settings: Settings) -> None:
+def raise_first(ended: list[tuple[str, asyncio.Task[object]]]) -> None:
+    """Raise what ended the process; nothing when it was asked to end.
+
+    Raises:
+        LeadershipLost: This process led, and could not renew its lease in time.
+        TaskEnded: A task has ended.
+    """
+    for name, task in ended:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, LeadershipLost):
+            raise error
+        why = "cancelled" if task.cancelled() else repr(error) if error else "without an error"
+        raise TaskEnded(f"{name} has ended: {why}") from error
+
+
+async def run(settings: Settings, kopf_lines: KopfLines) -> None:
     """Connect and run one operator.
 
     Raises:
         APIError: There is no usable configuration.
+        AddressTaken: A port cannot be listened on.
         LeadershipLost: This process led, and could not renew its lease in time.
+        TaskEnded: A task of ours, or kopf, has ended.
     """
-    configure(settings.log_format, settings.log_level)
-    async with connected(settings.kubeconfig) as session, connected(settings.kubeconfig) as lease_session:
-        await Operator(settings, session, lease_session).run()
+    async with (
+        connected(settings.kubeconfig) as session,
+        LoopThread("election") as thread,
+        thread.entered(connected(settings.kubeconfig)) as lease_session,
+    ):
+        operator = Operator(settings, session, lease_session, thread)
+        kopf_lines.outages = operator.outages
+        await operator.run()
 
 
-def main(settings: Settings) -> None:
-    """Run in an event loop of our own."""
+def main(settings: Settings) -> int:
+    """Run in an event loop of our own; the exit status."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    asyncio.run(run(settings))
+    kopf_lines = configure(settings.log_format, settings.log_level)
+    try:
+        asyncio.run(run(settings, kopf_lines))
+    except PlimsollError as exc:
+        cause = exc.__cause__ if isinstance(exc, TaskEnded) else None
+        bug = None if isinstance(cause, kopf.LoginError) else cause
+        structlog.get_logger("plimsoll").error(str(exc), exc_info=bug)
+        return 1
+    return 0

@@ -12,6 +12,9 @@ class Observer:
     def watch_failed(self, resource: str, problem: str, status: int = 0) -> None:
         """A list or watch broke; it is taken up again."""
 
+    def watch_recovered(self, resource: str) -> None:
+        """A collection that could not be read can be read again."""
+
     def watch_listed(self, resource: str, objects: int) -> None:
         """A list is complete."""
 
