@@ -57,6 +57,10 @@ def devcluster(
     eviction_requests: Annotated[
         bool, typer.Option(help="Serve the alpha API lifecycle.k8s.io/v1alpha1 of Kubernetes 1.37.")
     ] = False,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="Further tokens to accept, one a line; read at each request.", dir_okay=False),
+    ] = None,
 ) -> None:
     """Run a development cluster on loopback until SIGTERM: not a real one, nothing is kept, nothing runs.
 
@@ -90,6 +94,7 @@ def devcluster(
         kubelets=settings if kubelets else None,
         port=port,
         eviction_requests=eviction_requests,
+        token_file=token_file,
     )
     asyncio.run(
         cluster.serve(one, kubeconfig, lambda url: typer.echo(f"{url} ready; kubeconfig: {kubeconfig}"))

@@ -49,6 +49,7 @@ class Supervision:
         self._terminate = terminate
         self._tasks: dict[str, asyncio.Task[Any]] = {}
         self._own: list[asyncio.Task[Any]] = []
+        self.failure = ""
         self._ending_since: float | None = None
         self._beaten = clock.monotonic()
         self._worst: list[tuple[float, float]] = []  #: recent delays of the main loop, with their times
@@ -73,11 +74,15 @@ class Supervision:
         """Those that run no more."""
         return [(name, task) for name, task in list(self._tasks.items()) if task.done()]
 
+    def fail(self, problem: str) -> None:
+        """Something has ended that is no task of ours and without which we are of no use."""
+        self.failure = self.failure or problem
+
     async def until_one_ends(self, stop: asyncio.Event) -> None:
         """Wait until a task has ended, or the process is asked to stop."""
         asked = asyncio.create_task(stop.wait())
         try:
-            while not asked.done() and not self.ended:
+            while not (asked.done() or self.ended or self.failure):
                 # Tasks may join while we wait, so we look again now and then.
                 await asyncio.wait(
                     [asked, *self._tasks.values()], timeout=1.0, return_when=asyncio.FIRST_COMPLETED
@@ -108,6 +113,8 @@ class Supervision:
     def problem(self) -> str:
         """Why the process cannot work and should be restarted, "" when it can."""
         if self._ending_since is None:
+            if self.failure:
+                return self.failure
             for name, task in self.ended:
                 return f"{name} has ended: {_why(task)}"
         return self._stall(STUCK_S)

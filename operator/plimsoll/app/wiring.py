@@ -365,7 +365,7 @@ class Operator:
                     supervision.begin(name, work)
                 front = await self._begin_kopf(stop)
                 await supervision.until_one_ends(stop)
-                ended = [] if stop.is_set() else supervision.ended
+                ended, failure = ([], "") if stop.is_set() else (supervision.ended, supervision.failure)
             finally:
                 supervision.end()
                 stop.set()
@@ -377,6 +377,8 @@ class Operator:
                 measuring.cancel()
                 await asyncio.gather(measuring, return_exceptions=True)
         raise_first(ended)
+        if failure:
+            raise TaskEnded(f"kopf cannot go on: {failure}")
         log.info("stopped")
 
     async def _begin_kopf(self, stop: asyncio.Event) -> asyncio.Task[None]:
@@ -505,7 +507,7 @@ async def run(settings: Settings, kopf_lines: KopfLines) -> None:
         thread.entered(connected(settings.kubeconfig)) as lease_session,
     ):
         operator = Operator(settings, session, lease_session, thread)
-        kopf_lines.outages = operator.outages
+        kopf_lines.outages, kopf_lines.failed = operator.outages, operator.supervision.fail
         await operator.run()
 
 

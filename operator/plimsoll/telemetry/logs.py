@@ -155,4 +155,7 @@ class LoggingObserver(Observer):
 
     def failed(self, where: str, problem: str) -> None:
         """Something of ours broke."""
-        self._log.error("contained failure", where=where, problem=problem)
+        if where == "election":  # the process ends by itself if that lasts
+            self._log.warning("the lease cannot be read or written", problem=problem)
+        else:
+            self._log.error("contained failure", where=where, problem=problem)

@@ -147,13 +147,20 @@ class OutageLog(Observer):
         if not state.is_whole:
             more = len(names) - NAMED
             facts["resources"] = ", ".join(sorted(names)[:NAMED]) + (f" and {more} more" if more > 0 else "")
-        problem = " ".join(problems[min(problems)].split())[:SHOWN]
+        problem = " ".join(min(problems.values(), key=len).split())[:SHOWN]
         self._log.warning(state.event, server=self._server, problem=problem, remedy=state.remedy, **facts)
 
 
 # -- kopf's requests ---------------------------------------------------------------------------------
 
 _ATTEMPT = re.compile(r"Request attempt #\S+ failed; .*?: \S+ (?P<url>\S+)(?: -> (?P<error>.*))?$", re.DOTALL)
+#: What requests end with that are under way when kopf logs in again; they are repeated.
+CLOSED = "Connector is closed"
+
+#: What kopf says of a task of its own that must not end, and has.
+_ENDED = re.compile(r"^\S.* has (failed: |finished unexpectedly)")
+
+_CANCELLED = re.compile(r"Activity \S+ is cancelled")
 _UNRESOLVED = re.compile(r"any_name='([^']+)'")
 _ERRORS = (
     ("APIUnauthorizedError", 401),
@@ -168,11 +175,16 @@ class KopfLines(logging.Filter):
     """Passes what kopf says of its requests on to the outage log, and the rest through, without tracebacks.
 
     kopf ends the process with its own errors; what it ends with is said once, at the end.
+
+    Attributes:
+        outages: Told of requests that fail.
+        failed: Told when a task of kopf's has ended that must not: it may be one that kopf does not miss.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.outages: OutageLog | None = None
+        self.failed: Callable[[str], object] = lambda _: None
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the line is shown."""
@@ -180,16 +192,20 @@ class KopfLines(logging.Filter):
             return True
         message = record.getMessage()
         if found := _ATTEMPT.match(message):
-            if self.outages is not None and found["error"]:
+            if self.outages is not None and found["error"] and CLOSED not in found["error"]:
                 status = next((code for name, code in _ERRORS if name in found["error"]), 0)
                 resource = found["url"].partition("?")[0].rpartition("/")[2]
                 self.outages.watch_failed(f"{resource} (kopf)", found["error"], status)
+            return False
+        if _CANCELLED.match(message):
             return False
         if message.startswith("Unresolved resources"):
             if self.outages is not None:
                 for resource in _UNRESOLVED.findall(message):
                     self.outages.watch_failed(resource, "not installed", 404)
             return False
+        if _ENDED.search(message):
+            self.failed(message.partition("\n")[0])
         if record.exc_info and not logging.getLogger().isEnabledFor(logging.DEBUG):
             record.exc_info = record.exc_text = None
         return True
