@@ -370,10 +370,10 @@ class Operator:
                 supervision.end()
                 stop.set()
                 await self._end_tasks()
+                await self.leadership.release()
                 await self.extenders.close()
                 if front is not None:
                     await _settled(front, KOPF_END_S)
-                await self.leadership.release()
                 measuring.cancel()
                 await asyncio.gather(measuring, return_exceptions=True)
         raise_first(ended)
@@ -392,10 +392,18 @@ class Operator:
                 self.supervision.watch("kopf's login", login.task)
             return info
 
-        lifecycle.register(registry, login=logged_in, stop=self._end_tasks)
+        others = asyncio.all_tasks()
+
+        async def ended() -> None:
+            await self._end_tasks()
+            # kopf would wait five seconds for its requests that are about to be repeated.
+            for task in asyncio.all_tasks() - others - {asyncio.current_task()}:
+                if task.get_name() != "kopf":
+                    task.cancel()
+
+        lifecycle.register(registry, login=logged_in, stop=ended)
         policies.register(registry, self.policies)
         evictions.register(registry, self.rebalancers.keeper, self.rebalancers.approvals)
-        others = asyncio.all_tasks()
         roots = await kopf.spawn_tasks(registry=registry, clusterwide=True, standalone=True, stop_flag=stop)
         for number in (signal.SIGTERM, signal.SIGINT):  # kopf's handlers fail at a second signal
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
