@@ -130,3 +130,15 @@ async def test_a_write_that_is_called_off_may_have_happened(told, fence):
     assert not fence.is_quiet(5)
     fence._clock.time += 5
     assert fence.is_quiet(5)
+
+
+def test_a_fence_that_was_shut_stays_shut_whatever_the_election_stores():
+    """It is opened from another thread: the last store may come after the shutting."""
+    clock = FakeClock()
+    one = Fence(clock)
+    one.open(clock.monotonic() + 10)
+    assert one.seconds_left() == 10
+    one.shut()
+    one._until = clock.monotonic() + 10  # as a thread that had looked before and was paused in between
+
+    assert one.seconds_left() == 0

@@ -113,12 +113,14 @@ async def test_single_refusals_of_a_good_token_end_nothing(guarded: StartGuarded
 
         await eventually(
             refused,
-            lambda found: found
-            > {
-                ("watch", "plimsoll.dev", "schedulingpolicies"),
-                ("watch", "", "pods"),
-                ("update", "coordination.k8s.io", "leases"),
-            },
+            lambda found: (
+                found
+                > {
+                    ("watch", "plimsoll.dev", "schedulingpolicies"),
+                    ("watch", "", "pods"),
+                    ("update", "coordination.k8s.io", "leases"),
+                }
+            ),
         )
         await asyncio.sleep(5)  # kopf logs in again, and the lease is renewed at the next attempt
         assert operator.status is None
