@@ -2,7 +2,8 @@
 
 Trouble comes as ``unauthorized`` (401), ``busy`` (429), ``broken`` (500), ``conflict`` (409), ``silent`` (the
 connection is cut, the request is not passed on), ``deaf`` (it is cut after: what was asked has happened, and
-nobody knows) and ``hanging`` (nothing is passed on, and no answer comes).
+nobody knows), ``hanging`` (nothing is passed on, and no answer comes) and ``failing`` (a watch that begins and
+tells of an error).
 """
 
 from __future__ import annotations
@@ -108,6 +109,9 @@ class Door:
                 return _status(500, "InternalError", "etcdserver: request timed out")
             case "conflict":
                 return _status(409, "Conflict", "the object has been modified; please apply your changes")
+            case "failing":
+                error = {"kind": "Status", "code": 500, "reason": "InternalError", "message": "no luck"}
+                return web.json_response({"type": "ERROR", "object": error})
             case "hanging":
                 await asyncio.Event().wait()
             case "silent" if request.transport is not None:
