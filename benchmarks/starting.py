@@ -6,9 +6,9 @@ An API server (the development cluster's, in a process of its own) holds nodes a
 hundred waits for a node. For each start ``plimsoll run`` begins, must be ready and lead, binds, is held for
 a while, and is ended. Meanwhile ``/readyz`` is asked twice a second. A start succeeds when the process leads,
 keeps the lease, and ends with 0 when it is told to. Each row: seconds until it was ready and until it led,
-its CPU seconds until then, the longest wait for a probe's answer, the largest lag of both loops (upper bound of the histogram's bucket),
-renewals that came late, pods bound. The exit status is 1 when a start failed. All processes end with this
-one, and each start after ``--patience`` seconds.
+its CPU seconds until then, the longest wait for a probe's answer, the largest lag of both loops (upper bound
+of the histogram's bucket), renewals that came late, pods bound. The exit status is 1 when a start failed. All
+processes end with this one, and each start after ``--patience`` seconds.
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ class Start:
     def row(self, number: int) -> str:
         """A line of the table."""
         return (
-            f"| {number} | {self.ready_s:.1f} | {self.leads_s:.1f} | {self.cpu_s:.1f} | {self.probe_s:.2f} | {self.main_lag_s:g}"
-            f" | {self.election_lag_s:g} | {self.late} | {self.bound} | {self.problem or 'ok'} |"
+            f"| {number} | {self.ready_s:.1f} | {self.leads_s:.1f} | {self.cpu_s:.1f} | {self.probe_s:.2f}"
+            f" | {self.main_lag_s:g} | {self.election_lag_s:g} | {self.late} | {self.bound} | {self.problem or 'ok'} |"
         )
 
 
@@ -255,8 +255,8 @@ def main() -> int:
             computing = [subprocess.Popen(compute) for _ in range(chosen.load)]  # noqa: S603 - ours
             try:
                 print(
-                    "| start | ready, s | leads, s | CPU until then, s | longest probe, s | lag main, s | lag election, s"
-                    " | late renewals | attempts that bound | outcome |"
+                    "| start | ready, s | leads, s | CPU until then, s | longest probe, s | lag main, s"
+                    " | lag election, s | late renewals | attempts that bound | outcome |"
                 )
                 print("| ---: " * 9 + "| --- |", flush=True)
                 for number in range(1, chosen.starts + 1):

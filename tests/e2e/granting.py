@@ -2,7 +2,7 @@
 
 Trouble comes as ``unauthorized`` (401), ``busy`` (429), ``broken`` (500), ``conflict`` (409), ``silent`` (the
 connection is cut, the request is not passed on), ``deaf`` (it is cut after: what was asked has happened, and
-nobody knows), ``hanging`` (nothing is passed on, and no answer comes) and ``failing`` (a watch that begins and
+nobody knows), ``hanging`` (nothing is passed on, and no answer comes) and ``failing`` (a watch begins and
 tells of an error).
 """
 
