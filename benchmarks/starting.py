@@ -128,7 +128,8 @@ class Start:
         """A line of the table."""
         return (
             f"| {number} | {self.ready_s:.1f} | {self.leads_s:.1f} | {self.cpu_s:.1f} | {self.probe_s:.2f}"
-            f" | {self.main_lag_s:g} | {self.election_lag_s:g} | {self.late} | {self.bound} | {self.problem or 'ok'} |"
+            f" | {self.main_lag_s:g} | {self.election_lag_s:g} | {self.late} | {self.bound}"
+            f" | {self.problem or 'ok'} |"
         )
 
 

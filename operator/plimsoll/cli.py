@@ -140,7 +140,7 @@ def run(
     """Run the operator until SIGTERM: place pods, and keep them well placed, as the policies say."""
     from pydantic import ValidationError  # noqa: PLC0415 - each command loads what it needs
 
-    from plimsoll.app import settings, wiring  # noqa: PLC0415 - likewise
+    from plimsoll.app import process, settings  # noqa: PLC0415 - likewise
 
     try:
         chosen = settings.Settings.model_validate(
@@ -164,7 +164,7 @@ def run(
         first = exc.errors()[0]
         option = "--" + str(first["loc"][0]).replace("_", "-")
         raise typer.BadParameter(f"{first['msg']}", param_hint=option) from exc
-    raise typer.Exit(wiring.main(chosen))
+    raise typer.Exit(process.main(chosen))
 
 
 def _answering(command: str, word: str) -> None:

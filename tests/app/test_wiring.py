@@ -10,9 +10,10 @@ import yaml
 from plimsoll.adapters.resources import WATCHED
 from plimsoll.adapters.session import connected
 from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.process import TaskEnded, raise_first
 from plimsoll.app.settings import Settings
 from plimsoll.app.supervision import STUCK_S
-from plimsoll.app.wiring import HANGS_S, Operator, TaskEnded, raise_first
+from plimsoll.app.wiring import HANGS_S, Operator
 
 
 @asynccontextmanager

@@ -1,23 +1,19 @@
-"""Builds every object of the operator, passes it down, runs it until SIGTERM.
+"""Builds every object of the operator and passes it down; :mod:`plimsoll.app.process` runs it.
 
 The one module that may import every layer. It decides nothing.
 """
 
 import asyncio
 import functools
-import os
-import signal
+import gc
 import socket
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
-import kopf
 import structlog
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.exposition import generate_latest
 
-import plimsoll
 from plimsoll.adapters.binding import PodBinder
 from plimsoll.adapters.claiming import VolumePatcher
 from plimsoll.adapters.discovering import shadowing_evictions
@@ -34,15 +30,13 @@ from plimsoll.adapters.records import EvictionRecords
 from plimsoll.adapters.requesting import PodEvictionRequester
 from plimsoll.adapters.resources import WATCHED
 from plimsoll.adapters.rollouts import DeploymentRollouts
-from plimsoll.adapters.session import Session, connected
+from plimsoll.adapters.session import Session
 from plimsoll.adapters.tainting import NodeTainter
 from plimsoll.adapters.timekeeping import SeededRandomness, SystemClock, ThreadComputer
 from plimsoll.adapters.watching import Reflector
 from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of
-from plimsoll.app.login import KopfLogin
 from plimsoll.app.loop_thread import LoopThread
-from plimsoll.app.serving import Endpoints, serving
 from plimsoll.app.settings import Settings
 from plimsoll.app.supervision import Supervision
 from plimsoll.control.blaming import PluginFailures
@@ -51,7 +45,6 @@ from plimsoll.control.fencing import Fence
 from plimsoll.control.group_reporting import GroupReports
 from plimsoll.control.ingesting import Ingestion
 from plimsoll.control.keeping import RecordKeeper
-from plimsoll.control.leading import LeadershipLost
 from plimsoll.control.metering import Meter
 from plimsoll.control.ordering import QueueOrder
 from plimsoll.control.policies import Policies
@@ -64,9 +57,8 @@ from plimsoll.control.sharing import Sharing
 from plimsoll.control.victim_evictions import VictimEvictions
 from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.framework import NoArgs, PlimsollError, Registry
+from plimsoll.framework import NoArgs, Registry
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
-from plimsoll.handlers import evictions, lifecycle, policies
 from plimsoll.model.event import ClusterEvent
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.plugins.priority_sort import PrioritySort
@@ -80,9 +72,9 @@ from plimsoll.telemetry.connection import ConnectionMetrics
 from plimsoll.telemetry.event_loops import LoopMetrics
 from plimsoll.telemetry.fanout import told_to_all
 from plimsoll.telemetry.leading import LeadingMetrics
-from plimsoll.telemetry.logs import LoggingObserver, configure
+from plimsoll.telemetry.logs import LoggingObserver
 from plimsoll.telemetry.metrics import MetricsObserver
-from plimsoll.telemetry.outages import KopfLines, OutageLog
+from plimsoll.telemetry.outages import OutageLog
 from plimsoll.telemetry.queueing import QueueingMetrics
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
 from plimsoll.telemetry.state import Sources, StateCollector
@@ -98,12 +90,9 @@ HANGS_S = 900.0
 RECOVERY_S = 5.0
 
 
-#: Seconds that kopf has to end.
-KOPF_END_S = 10.0
-
-
-class TaskEnded(PlimsollError):
-    """A task that must run as long as the process does has ended."""
+#: Objects of the first lists after which the garbage collector forgets them: at 100,000 pods, a collection of
+#: all objects takes half a second, in which no thread runs. Reference counts still free them.
+FREEZE_EVERY = 5000
 
 
 class Operator:
@@ -122,6 +111,8 @@ class Operator:
         self.settings = settings
         self.thread = thread
         self.clock = SystemClock()
+        self._is_synced = False
+        self._unfrozen = 0
         self.outages = OutageLog(self.clock.monotonic, session.address)
         self.metrics = CollectorRegistry()
         for collector in (GCCollector, PlatformCollector, ProcessCollector):
@@ -300,6 +291,14 @@ class Operator:
         began = self.clock.monotonic()
         self.ingestion.apply(events, began)
         self.observer.batch_taken_in(resource, len(events), self.clock.monotonic() - began)
+        self._unfrozen += len(events)
+        if not self._is_synced and self._unfrozen >= FREEZE_EVERY:
+            self._freeze()
+
+    def _freeze(self) -> None:
+        """Take what was listed out of full garbage collections, which hold up every thread of the process."""
+        self._unfrozen = 0
+        gc.freeze()
 
     def _serve(self, schedulers: Mapping[str, Scheduler]) -> None:
         self.loop.schedulers = schedulers
@@ -330,116 +329,27 @@ class Operator:
         """Wait until every collection has been listed once: no decision is made on half a cluster."""
         while self._unsynced():  # noqa: ASYNC110 - once, at start
             await asyncio.sleep(0.02)
+        self._is_synced = True
+        self._freeze()
 
-    async def run(self) -> None:
-        """Run until SIGTERM or SIGINT.
-
-        Raises:
-            AddressTaken: A port cannot be listened on.
-            LeadershipLost: This process led, and could not renew its lease in time.
-            TaskEnded: A task of ours, or kopf, has ended.
-        """
-        log = structlog.get_logger("plimsoll")
-        supervision, stop = self.supervision, asyncio.Event()
-        front: asyncio.Task[None] | None = None
-        ports = [self.settings.metrics_port, *filter(None, [self.settings.health_port])]
-        async with AsyncExitStack() as stack:
-            served = await stack.enter_async_context(
-                self.thread.entered(serving(self.settings.bind_address, ports, self._endpoints()))
-            )
-            measuring = asyncio.create_task(self.thread.run(supervision.measure()), name="loop lag")
-            log.info("started", version=plimsoll.__version__, server=self.session.address, port=served[0])
-            try:
-                for name, work in (
-                    ("heartbeat", supervision.beat()),
-                    ("outage log", self.outages.run()),
-                    ("events", self.recorder.run()),
-                    ("election", self.leadership.run()),
-                    *((f"watch of {each.resource.name}", self._mirror(each)) for each in self.reflectors),
-                    (
-                        "comparison of policies",
-                        reconcile(self.policies, PolicyList(self.session), self.clock, self.observer),
-                    ),
-                    ("decisions", self._decide()),
-                ):
-                    supervision.begin(name, work)
-                front = await self._begin_kopf(stop)
-                await supervision.until_one_ends(stop)
-                ended, failure = ([], "") if stop.is_set() else (supervision.ended, supervision.failure)
-            finally:
-                supervision.end()
-                stop.set()
-                await self._end_tasks()
-                await self.leadership.release()
-                await self.extenders.close()
-                if front is not None:
-                    await _settled(front, KOPF_END_S)
-                measuring.cancel()
-                await asyncio.gather(measuring, return_exceptions=True)
-        raise_first(ended)
-        if failure:
-            raise TaskEnded(f"kopf cannot go on: {failure}")
-        log.info("stopped")
-
-    async def _begin_kopf(self, stop: asyncio.Event) -> asyncio.Task[None]:
-        """Start kopf and watch each of its root tasks: if one ends, kopf ends, and we do."""
-        registry = kopf.OperatorRegistry()
-        login = KopfLogin(self.session, self.clock)
-
-        async def logged_in() -> kopf.ConnectionInfo:
-            info = await login()
-            if login.task is not None:
-                self.supervision.watch("kopf's login", login.task)
-            return info
-
-        others = asyncio.all_tasks()
-
-        async def ended() -> None:
-            await self._end_tasks()
-            # kopf would wait five seconds for its requests that are about to be repeated.
-            for task in asyncio.all_tasks() - others - {asyncio.current_task()}:
-                if task.get_name() != "kopf":
-                    task.cancel()
-
-        lifecycle.register(registry, login=logged_in, stop=ended)
-        policies.register(registry, self.policies)
-        evictions.register(registry, self.rebalancers.keeper, self.rebalancers.approvals)
-        roots = await kopf.spawn_tasks(registry=registry, clusterwide=True, standalone=True, stop_flag=stop)
-        for number in (signal.SIGTERM, signal.SIGINT):  # kopf's handlers fail at a second signal
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        for root in roots:
-            self.supervision.watch(f"kopf's {root.get_name()}", root)
-        return asyncio.create_task(kopf.run_tasks(roots, ignored=others), name="kopf")
-
-    def _endpoints(self) -> Endpoints:
-        here = asyncio.get_running_loop()
-
-        async def shown() -> bytes:
-            return generate_latest(self.metrics)
-
-        async def metrics() -> bytes:
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(shown(), here))
-
-        return Endpoints(
-            unready=self.unready,
-            broken=self.broken,
-            standing=lambda: self.leadership.standing,
-            metrics=metrics,
-        )
-
-    async def _end_tasks(self) -> None:
-        """End what is ours; called again by kopf, which would wait five seconds for tasks not its own."""
-        self.supervision.end()
-        await self.leadership.drain()
-        await self.supervision.cancel()
+    @property
+    def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
+        """What must run as long as the process does, by name; started by :mod:`plimsoll.app.process`."""
+        policies = reconcile(self.policies, PolicyList(self.session), self.clock, self.observer)
+        return {
+            "heartbeat": self.supervision.beat(),
+            "outage log": self.outages.run(),
+            "events": self.recorder.run(),
+            "election": self.leadership.run(),
+            **{f"watch of {each.resource.name}": self._mirror(each) for each in self.reflectors},
+            "comparison of policies": policies,
+            "decisions": self._decide(),
+        }
 
     async def _mirror(self, reflector: Reflector) -> None:
         """Watch once it is known who leads: what a new leader lists then needs no second look."""
         await self.leadership.tried.wait()
         await reflector.run()
-
-    async def _compare_policies(self) -> None:
-        await reconcile(self.policies, PolicyList(self.session), self.clock, self.observer)
 
     async def _take_over(self) -> None:
         """Wait until this process leads, then until it knows all that earlier leaders wrote."""
@@ -476,58 +386,3 @@ class Operator:
             group.create_task(self.evictions.run())
             group.create_task(self.failures.run(self.policies.refresh))
             group.create_task(self.extender_health.run(self.policies.refresh))
-
-
-async def _settled(task: asyncio.Task[None], patience_s: float) -> None:
-    """Wait until a task has ended, however it does."""
-    await asyncio.wait([task], timeout=patience_s)
-    if task.done() and not task.cancelled():
-        task.exception()
-
-
-def raise_first(ended: list[tuple[str, asyncio.Task[object]]]) -> None:
-    """Raise what ended the process; nothing when it was asked to end.
-
-    Raises:
-        LeadershipLost: This process led, and could not renew its lease in time.
-        TaskEnded: A task has ended.
-    """
-    for name, task in ended:
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, LeadershipLost):
-            raise error
-        why = "cancelled" if task.cancelled() else repr(error) if error else "without an error"
-        raise TaskEnded(f"{name} has ended: {why}") from error
-
-
-async def run(settings: Settings, kopf_lines: KopfLines) -> None:
-    """Connect and run one operator.
-
-    Raises:
-        APIError: There is no usable configuration.
-        AddressTaken: A port cannot be listened on.
-        LeadershipLost: This process led, and could not renew its lease in time.
-        TaskEnded: A task of ours, or kopf, has ended.
-    """
-    async with (
-        connected(settings.kubeconfig) as session,
-        LoopThread("election") as thread,
-        thread.entered(connected(settings.kubeconfig)) as lease_session,
-    ):
-        operator = Operator(settings, session, lease_session, thread)
-        kopf_lines.outages, kopf_lines.failed = operator.outages, operator.supervision.fail
-        await operator.run()
-
-
-def main(settings: Settings) -> int:
-    """Run in an event loop of our own; the exit status."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    kopf_lines = configure(settings.log_format, settings.log_level)
-    try:
-        asyncio.run(run(settings, kopf_lines))
-    except PlimsollError as exc:
-        cause = exc.__cause__ if isinstance(exc, TaskEnded) else None
-        bug = None if isinstance(cause, kopf.LoginError) else cause
-        structlog.get_logger("plimsoll").error(str(exc), exc_info=bug)
-        return 1
-    return 0
