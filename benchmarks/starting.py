@@ -26,7 +26,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,7 +129,7 @@ class Start:
         return (
             f"| {number} | {self.ready_s:.1f} | {self.leads_s:.1f} | {self.cpu_s:.1f} | {self.probe_s:.2f}"
             f" | {self.main_lag_s:g} | {self.election_lag_s:g} | {self.late} | {self.bound}"
-            f" | {self.problem or 'ok'} |"
+            f" | {os.getloadavg()[0]:.0f} | {self.problem or 'ok'} |"
         )
 
 
@@ -219,6 +219,34 @@ def bound(metrics: str) -> int:
     return 0
 
 
+@contextmanager
+def cluster(chosen: argparse.Namespace, folder: Path) -> Iterator[Path]:
+    """The kubeconfig of a large cluster: the one that was named, or a new one."""
+    if chosen.kubeconfig:
+        yield chosen.kubeconfig
+        return
+    file, log = folder / "kubeconfig", folder / "server.log"
+    size = ("--nodes", str(chosen.nodes), "--pods", str(chosen.pods))
+    file.unlink(missing_ok=True)
+    with process(sys.executable, __file__, "--serve", str(file), *size, log=log) as server:
+        while not file.exists() or not file.stat().st_size:
+            if server.poll() is not None:
+                raise SystemExit(log.read_text())
+            time.sleep(0.5)
+        yield file
+
+
+@contextmanager
+def computing(chosen: argparse.Namespace) -> Iterator[None]:
+    """Processes that compute, for a limited time whatever becomes of this one."""
+    most_s = chosen.starts * (chosen.patience + chosen.hold + 90)
+    busy = f"import time\nend = time.monotonic() + {most_s}\nwhile time.monotonic() < end: pass"
+    with ExitStack() as stack:
+        for _ in range(chosen.load):
+            stack.enter_context(process(sys.executable, "-c", busy))
+        yield
+
+
 def main() -> int:
     """Read the command line and start, again and again."""
     raw = argparse.RawDescriptionHelpFormatter
@@ -230,44 +258,27 @@ def main() -> int:
     parser.add_argument("--hold", type=float, default=30.0, help="seconds that each leads")
     parser.add_argument("--patience", type=float, default=300.0, help="seconds until each leads, at most")
     parser.add_argument("--logs", type=Path, help="keep the operators' logs in this folder")
+    parser.add_argument("--kubeconfig", type=Path, help="a cluster that has all that; none is started then")
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.serve:
         asyncio.run(serve(chosen.serve, chosen.nodes, chosen.pods))
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all processes end with this one
-    size = ("--nodes", str(chosen.nodes), "--pods", str(chosen.pods))
-    bound_s = chosen.starts * (chosen.patience + chosen.hold + 90) + 600
     starts: list[Start] = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = chosen.logs or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        file = Path(temporary) / "kubeconfig"
-        with process(
-            sys.executable, __file__, "--serve", str(file), *size, log=folder / "server.log"
-        ) as server:
-            while not file.exists() or not file.stat().st_size:
-                if server.poll() is not None:
-                    print((folder / "server.log").read_text(), file=sys.stderr)
-                    return 1
-                time.sleep(0.5)
-            busy = f"import time\nend = time.monotonic() + {bound_s}\nwhile time.monotonic() < end: pass"
-            compute = (sys.executable, "-c", busy)
-            computing = [subprocess.Popen(compute) for _ in range(chosen.load)]  # noqa: S603 - ours
-            try:
-                print(
-                    "| start | ready, s | leads, s | CPU until then, s | longest probe, s | lag main, s"
-                    " | lag election, s | late renewals | attempts that bound | outcome |"
-                )
-                print("| ---: " * 9 + "| --- |", flush=True)
-                for number in range(1, chosen.starts + 1):
-                    one = measured(file, folder / f"start-{number}.log", chosen.patience, chosen.hold)
-                    starts.append(one)
-                    print(one.row(number), flush=True)
-            finally:
-                for each in computing:
-                    each.kill()
-                    each.wait()
+        with cluster(chosen, folder) as file, computing(chosen):
+            print(
+                "| start | ready, s | leads, s | CPU until then, s | longest probe, s | lag main, s"
+                " | lag election, s | late renewals | attempts that bound | load | outcome |"
+            )
+            print("| ---: " * 10 + "| --- |", flush=True)
+            for number in range(1, chosen.starts + 1):
+                one = measured(file, folder / f"start-{number}.log", chosen.patience, chosen.hold)
+                starts.append(one)
+                print(one.row(number), flush=True)
     good = sum(not each.problem for each in starts)
     print(f"\n{good} of {len(starts)} starts succeeded; load {chosen.load}, {os.cpu_count()} CPUs,", end=" ")
     print(f"{chosen.nodes} nodes, {chosen.pods} pods, Python {platform.python_version()}")

@@ -78,9 +78,9 @@ class Process:
                     await _settled(front, KOPF_END_S)
                 measuring.cancel()
                 await asyncio.gather(measuring, return_exceptions=True)
-        raise_first(ended)
         if failure:
             raise TaskEnded(f"kopf cannot go on: {failure}")
+        raise_first(ended)
         log.info("stopped")
 
     async def _begin_kopf(self, stop: asyncio.Event) -> asyncio.Task[None]:

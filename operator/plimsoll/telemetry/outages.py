@@ -172,9 +172,9 @@ _ERRORS = (
 
 
 class KopfLines(logging.Filter):
-    """Passes what kopf says of its requests on to the outage log, and the rest through, without tracebacks.
+    """Passes what kopf says of its requests on to the outage log, and the rest through.
 
-    kopf ends the process with its own errors; what it ends with is said once, at the end.
+    What ends kopf ends the process; it is said once, at the end.
 
     Attributes:
         outages: Told of requests that fail.
@@ -206,6 +206,5 @@ class KopfLines(logging.Filter):
             return False
         if _ENDED.search(message):
             self.failed(message.partition("\n")[0])
-        if record.exc_info and not logging.getLogger().isEnabledFor(logging.DEBUG):
-            record.exc_info = record.exc_text = None
+            return False  # the process ends with this sentence
         return True
