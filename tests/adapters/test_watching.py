@@ -191,6 +191,22 @@ async def test_a_burst_of_a_watch_is_taken_in_slices(told):
     assert max(batches) <= SLICE
 
 
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_watch_that_is_refused_goes_on_where_it_was(told, status):
+    """Credentials and rights come back; a hundred thousand pods are not listed again for that."""
+    server, session = told
+    clock = FakeClock()
+    server.then(a_list(wire("a", 1)))
+    server.then({"code": status, "message": "no"}, status)
+    server.then_stream(line("ADDED", wire("b", 11)), hold=asyncio.Event())
+
+    async with reflecting(session, clock=clock) as sink:
+        await until_asked(server, clock, 3)
+        await sink.until(["+a", "synced pods", "+b"])
+
+    assert "resourceVersion=10" in server.requests[2][1]
+
+
 async def test_resumes_where_a_bookmark_left_it(told):
     """A watch that the server ends is taken up again without a list."""
     server, session = told

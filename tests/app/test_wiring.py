@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import asynccontextmanager
 
 import pytest
@@ -13,7 +14,9 @@ from plimsoll.app.loop_thread import LoopThread
 from plimsoll.app.process import TaskEnded, raise_first
 from plimsoll.app.settings import Settings
 from plimsoll.app.supervision import STUCK_S
-from plimsoll.app.wiring import HANGS_S, Operator
+from plimsoll.app.wiring import FREEZE_EVERY, HANGS_S, Operator
+from plimsoll.model.event import PodAdded
+from plimsoll.testing.builders import a_pod
 
 
 @asynccontextmanager
@@ -47,6 +50,24 @@ async def test_readiness_waits_for_the_first_lists(tmp_path):
         operator.ingestion.synced.update(resource.name for resource in WATCHED)
         assert operator.unready() == ""
         assert operator.broken() == ""
+
+
+async def test_what_the_first_lists_bring_is_no_garbage_collectors_business(tmp_path):
+    """A full collection of a large cluster's objects would hold up the election's thread, too."""
+    async with built(tmp_path) as operator:
+        pods = [PodAdded(a_pod(f"p{number}")) for number in range(FREEZE_EVERY)]
+        gc.unfreeze()
+        try:
+            operator._ingest("pods", pods[:-1])
+            assert gc.get_freeze_count() == 0
+            operator._ingest("pods", pods[-1:])
+            assert gc.get_freeze_count() > FREEZE_EVERY
+            operator._is_synced = True
+            gc.unfreeze()
+            operator._ingest("pods", pods)
+            assert gc.get_freeze_count() == 0
+        finally:
+            gc.unfreeze()
 
 
 async def test_an_election_that_stands_still_is_broken(tmp_path):

@@ -144,7 +144,7 @@ def test_custom_resources_that_kopf_misses_are_told_as_ours_are(scene):
 
 
 def test_a_task_of_kopfs_that_ends_is_passed_on():
-    """kopf does not miss its watchers; we would never hear of a policy again. The process says it at its end."""
+    """The process ends, and says so then: kopf itself may go on without a watcher."""
     lines, failed = KopfLines(), []
     lines.failed = failed.append
     one = record("Watcher for evictions.v1alpha1.plimsoll.dev has failed: no", error=ValueError("no"))
