@@ -91,7 +91,7 @@ bench-e2e: $(STAMP) ## pods bound per second and CPU seconds, end to end: ARGS="
 bench-queue: $(STAMP) ## what an event costs while many pods are unschedulable: ARGS="--pods 10000 --events 1000"
 	$(BIN)/python benchmarks/scheduling_queue.py $(ARGS)
 
-bench-starting: $(STAMP) ## starts in a large cluster beside a load: ARGS="--nodes 5000 --pods 100000 --starts 10 --load 4"
+bench-starting: $(STAMP) ## starts in a large cluster under CPU load: ARGS="--nodes 5000 --pods 100000 --starts 10 --load 4"
 	$(BIN)/python benchmarks/starting.py $(ARGS)
 
 bench-rebalancing: $(STAMP) ## seconds of a rebalancing cycle, by strategy: ARGS="--nodes 1000,5000"

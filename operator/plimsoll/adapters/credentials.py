@@ -161,7 +161,7 @@ def check(kubeconfig: Path | None) -> None:
     """Make sure that a kubeconfig is one, in words for people; the library's are not.
 
     Raises:
-        ValueError: It is not there, or is none.
+        ValueError: There is no such file, or it is not a kubeconfig.
     """
     if kubeconfig is None:
         if not os.environ.get("KUBECONFIG") and not (Path.home() / ".kube" / "config").is_file():

@@ -56,7 +56,7 @@ class ThreadedLeadership:
 
     @property
     def since(self) -> float | None:
-        """The monotonic time since which nobody else has led."""
+        """The monotonic time since which no other process has led."""
         return self._elected.since
 
     @property
@@ -101,7 +101,7 @@ def candidacy(
 
     Args:
         settings: The flags.
-        session: A connection that nobody else uses, of the thread's loop.
+        session: A connection for the election alone, of the thread's loop.
         thread: Where the election takes place.
         supervision: Says whether this process can work at all.
         fence: To be opened while this process leads.

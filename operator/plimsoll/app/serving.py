@@ -15,7 +15,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from plimsoll.framework import PlimsollError
 
-#: Seconds that a connection lives at most, and connections at once.
+#: The longest life of a connection in seconds, and the most connections that are open.
 CONNECTION_S, CONNECTIONS = 15.0, 200
 
 #: Seconds that /metrics waits for the main loop.

@@ -51,7 +51,7 @@ class Leadership(Protocol):
 
     @property
     def since(self) -> float | None:
-        """The monotonic time since which nobody else has led, None before this process leads."""
+        """The monotonic time since which no other process has led, None before this process leads."""
 
     @property
     def standing(self) -> str:

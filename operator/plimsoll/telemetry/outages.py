@@ -177,8 +177,8 @@ class KopfLines(logging.Filter):
     What ends kopf ends the process; it is said once, at the end.
 
     Attributes:
-        outages: Told of requests that fail.
-        failed: Told when a task of kopf's has ended that must not: it may be one that kopf does not miss.
+        outages: Receives requests that fail.
+        failed: Called when a task of kopf's has ended that must not: it may be one that kopf does not miss.
     """
 
     def __init__(self) -> None:
