@@ -334,7 +334,7 @@ class Operator:
 
     @property
     def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
-        """What must run as long as the process does, keyed by name; started by :mod:`plimsoll.app.process`."""
+        """What must run as long as the process does, by name; :mod:`plimsoll.app.process` starts it."""
         policies = reconcile(self.policies, PolicyList(self.session), self.clock, self.observer)
         return {
             "heartbeat": self.supervision.beat(),
