@@ -55,6 +55,7 @@ class Process:
         operator, stop = self._operator, asyncio.Event()
         supervision = operator.supervision
         front: asyncio.Task[None] | None = None
+        _heed_signals(stop)
         ports = [operator.settings.metrics_port, *filter(None, [operator.settings.health_port])]
         async with AsyncExitStack() as stack:
             served = await stack.enter_async_context(
@@ -107,8 +108,7 @@ class Process:
         policies.register(registry, self._operator.policies)
         evictions.register(registry, self._operator.rebalancers.keeper, self._operator.rebalancers.approvals)
         roots = await kopf.spawn_tasks(registry=registry, clusterwide=True, standalone=True, stop_flag=stop)
-        for number in (signal.SIGTERM, signal.SIGINT):  # kopf's handlers fail at a second signal
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        _heed_signals(stop)  # in place of kopf's handlers, which fail at a second signal
         for root in roots:
             self._operator.supervision.watch(f"kopf's {root.get_name()}", root)
         return asyncio.create_task(kopf.run_tasks(roots, ignored=others), name="kopf")
@@ -134,6 +134,12 @@ class Process:
         self._operator.supervision.end()
         await self._operator.leadership.drain()
         await self._operator.supervision.cancel()
+
+
+def _heed_signals(stop: asyncio.Event) -> None:
+    """Stop when the process is told to."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
 
 
 async def _settled(task: asyncio.Task[None], patience_s: float) -> None:
