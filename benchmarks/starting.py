@@ -34,7 +34,7 @@ from typing import Any
 import yaml
 
 from plimsoll.devcluster.api import Api
-from plimsoll.devcluster.cluster import TOKEN, kubeconfig
+from plimsoll.devcluster.cluster import kubeconfig, new_token
 from plimsoll.devcluster.extending import extended_server
 from plimsoll.devcluster.node_making import make_node
 from plimsoll.devcluster.starting import seed
@@ -71,7 +71,8 @@ async def serve(path: Path, nodes: int, pods: int) -> None:
     """An API server with so much in it, until SIGTERM."""
     api = Api()
     seed(api)
-    server = extended_server(api, TOKEN)
+    token = new_token()
+    server = extended_server(api, token)
     for file in sorted(CRDS.glob("*.yaml")):
         for document in yaml.safe_load_all(file.read_text(encoding="utf-8")):
             api.create("customresourcedefinitions.apiextensions.k8s.io", document)
@@ -85,7 +86,7 @@ async def serve(path: Path, nodes: int, pods: int) -> None:
     for number in range(pods):
         api.create("pods", a_pod(number, nodes))
     url = await server.start()
-    await asyncio.to_thread(path.write_text, kubeconfig(url, TOKEN))
+    await asyncio.to_thread(path.write_text, kubeconfig(url, token))
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     await ended.wait()
