@@ -9,6 +9,7 @@ import gc
 import socket
 from collections import Counter
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -376,9 +377,7 @@ class Operator:
             await self.policies.refresh()
         async with asyncio.TaskGroup() as group:
             group.create_task(self.rebalancers.run())
-            with contextlib.suppress(
-                TimeoutError
-            ):  # the records may not be readable: pods are placed then, too
+            with suppress(TimeoutError):  # the records may not be readable: pods are placed then, too
                 async with asyncio.timeout(RECOVERY_S):
                     await self.rebalancers.recovered.wait()
             group.create_task(self.loop.run())
