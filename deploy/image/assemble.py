@@ -54,7 +54,7 @@ def libraries(files: Iterable[Path]) -> Iterator[Path]:
 
 def imported(packages: Path) -> list[Path]:
     """The source files that ``plimsoll run`` imports."""
-    code = f"import sys; sys.path.insert(0, {str(packages)!r}); import plimsoll.cli, plimsoll.app.wiring\n"
+    code = f"import sys; sys.path.insert(0, {str(packages)!r}); import plimsoll.cli, plimsoll.app.process\n"
     code += "for each in list(sys.modules.values()): print(getattr(each, '__file__', None))"
     command = [sys.executable, "-ISBc", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - itself

@@ -57,6 +57,10 @@ def devcluster(
     eviction_requests: Annotated[
         bool, typer.Option(help="Serve the alpha API lifecycle.k8s.io/v1alpha1 of Kubernetes 1.37.")
     ] = False,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="Further tokens to accept, one a line; read at each request.", dir_okay=False),
+    ] = None,
 ) -> None:
     """Run a development cluster on loopback until SIGTERM: not a real one, nothing is kept, nothing runs.
 
@@ -90,6 +94,7 @@ def devcluster(
         kubelets=settings if kubelets else None,
         port=port,
         eviction_requests=eviction_requests,
+        token_file=token_file,
     )
     asyncio.run(
         cluster.serve(one, kubeconfig, lambda url: typer.echo(f"{url} ready; kubeconfig: {kubeconfig}"))
@@ -135,9 +140,7 @@ def run(
     """Run the operator until SIGTERM: place pods, and keep them well placed, as the policies say."""
     from pydantic import ValidationError  # noqa: PLC0415 - each command loads what it needs
 
-    from plimsoll.adapters.errors import APIError  # noqa: PLC0415 - likewise
-    from plimsoll.app import settings, wiring  # noqa: PLC0415 - likewise
-    from plimsoll.control.leading import LeadershipLost  # noqa: PLC0415 - likewise
+    from plimsoll.app import process, settings  # noqa: PLC0415 - likewise
 
     try:
         chosen = settings.Settings.model_validate(
@@ -161,11 +164,7 @@ def run(
         first = exc.errors()[0]
         option = "--" + str(first["loc"][0]).replace("_", "-")
         raise typer.BadParameter(f"{first['msg']}", param_hint=option) from exc
-    try:
-        wiring.main(chosen)
-    except (APIError, LeadershipLost) as exc:
-        typer.echo(f"plimsoll run: {exc}", err=True)
-        raise typer.Exit(1) from exc
+    raise typer.Exit(process.main(chosen))
 
 
 def _answering(command: str, word: str) -> None:

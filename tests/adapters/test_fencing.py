@@ -92,9 +92,9 @@ async def test_a_fence_that_closes_before_the_body_is_sent_stops_the_write(told,
 
     async def slow_credentials():
         clock.time += 20  # the process was paused after it had looked at the fence
-        return {}
+        return ""
 
-    session._configuration.auth_settings = slow_credentials
+    session.credentials.authorization = slow_credentials
 
     with pytest.raises(Fenced):
         await session.fenced(fence).request("POST", PATH, {"kind": "Binding"})
@@ -130,3 +130,15 @@ async def test_a_write_that_is_called_off_may_have_happened(told, fence):
     assert not fence.is_quiet(5)
     fence._clock.time += 5
     assert fence.is_quiet(5)
+
+
+def test_a_fence_that_was_shut_stays_shut_whatever_the_election_stores():
+    """It is opened from another thread: the last store may come after the shutting."""
+    clock = FakeClock()
+    one = Fence(clock)
+    one.open(clock.monotonic() + 10)
+    assert one.seconds_left() == 10
+    one.shut()
+    one._until = clock.monotonic() + 10  # as a thread that had looked before and was paused in between
+
+    assert one.seconds_left() == 0

@@ -3,10 +3,11 @@
 import asyncio
 from contextlib import asynccontextmanager
 
+import orjson
 import pytest
 
 from plimsoll.adapters.resources import WatchedResource
-from plimsoll.adapters.watching import Reflector
+from plimsoll.adapters.watching import SLICE, Reflector
 from plimsoll.model.event import NodeAdded, ObjectAdded, PodAdded, PodDeleted, PodUpdated, Synced
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
@@ -127,6 +128,85 @@ async def test_lists_page_by_page_then_watches(told):
     assert "resourceVersion=10" in paths[2]
 
 
+async def test_a_long_list_is_taken_in_slices(told):
+    """Other tasks get their turn after each hundred objects: twenty thousand pods block nobody."""
+    server, session = told
+    pages, of = 40, 500
+    for number in range(pages):
+        items = [wire(f"{number}-{each}", 1 + each) for each in range(of)]
+        server.then(a_list(*items, following="more" if number < pages - 1 else ""))
+    batches: list[int] = []
+    turns: list[int] = []
+
+    async def others():
+        while True:
+            turns.append(len(batches))
+            await asyncio.sleep(0)
+
+    reflector = Reflector(
+        session,
+        PODS,
+        lambda events: batches.append(len(events)),
+        clock=FakeClock(),
+        randomness=FakeRandomness(),
+        observer=RememberingObserver(),
+    )
+    tasks = [asyncio.create_task(others()), asyncio.create_task(reflector.run())]
+    async with asyncio.timeout(60):
+        while sum(batches) <= pages * of:  # noqa: ASYNC110 - others take their turns
+            await asyncio.sleep(0.01)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert sum(batches) == pages * of + 1, "each pod, and that the list is complete"
+    assert max(batches) <= SLICE
+    assert set(range(pages * of // SLICE)) <= set(turns), "a turn after each slice"
+
+
+async def test_a_burst_of_a_watch_is_taken_in_slices(told):
+    """As many lines at once as have arrived, yet other tasks get their turn in between."""
+    server, session = told
+    server.then(a_list())
+    server.then_stream(
+        b"".join(orjson.dumps(line("ADDED", wire(f"p{each}", 11 + each))) + b"\n" for each in range(1000)),
+        hold=asyncio.Event(),
+    )
+    batches: list[int] = []
+    reflector = Reflector(
+        session,
+        PODS,
+        lambda events: batches.append(len(events)),
+        clock=FakeClock(),
+        randomness=FakeRandomness(),
+        observer=RememberingObserver(),
+    )
+    task = asyncio.create_task(reflector.run())
+    async with asyncio.timeout(10):
+        while sum(batches) < 1001:  # noqa: ASYNC110 - likewise
+            await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    assert max(batches) <= SLICE
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_watch_that_is_refused_goes_on_where_it_was(told, status):
+    """Credentials and rights come back; a hundred thousand pods are not listed again for that."""
+    server, session = told
+    clock = FakeClock()
+    server.then(a_list(wire("a", 1)))
+    server.then({"code": status, "message": "no"}, status)
+    server.then_stream(line("ADDED", wire("b", 11)), hold=asyncio.Event())
+
+    async with reflecting(session, clock=clock) as sink:
+        await until_asked(server, clock, 3)
+        await sink.until(["+a", "synced pods", "+b"])
+
+    assert "resourceVersion=10" in server.requests[2][1]
+
+
 async def test_resumes_where_a_bookmark_left_it(told):
     """A watch that the server ends is taken up again without a list."""
     server, session = told
@@ -163,7 +243,7 @@ async def test_a_version_too_old_means_listing_again(told):
     server.then_stream(hold=asyncio.Event())
 
     async with reflecting(session) as sink:
-        await sink.until(["+a", "+b", "synced pods", "-a", "~b", "+c", "synced pods"])
+        await sink.until(["+a", "+b", "synced pods", "~b", "+c", "-a", "synced pods"])
 
 
 async def test_a_pod_made_anew_is_another_one(told):
@@ -336,7 +416,7 @@ async def test_a_version_that_the_server_does_not_know_yet_means_listing_again(t
 
     async with reflecting(session, clock=clock) as sink:
         await until_asked(server, clock, 3)
-        await sink.until(["+a", "synced pods", "-a", "+b", "synced pods"])
+        await sink.until(["+a", "synced pods", "+b", "-a", "synced pods"])
 
 
 async def test_watches_that_end_at_once_are_not_asked_for_in_a_circle(told):

@@ -25,20 +25,25 @@ AWAY = Answer(Verdict.UNKNOWN, "connection refused")
 class Candidate:
     """One process's part in the election."""
 
-    def __init__(self, clock: FakeClock, leases: FakeLeases, identity: str = "we") -> None:
+    def __init__(
+        self, clock: FakeClock, leases: FakeLeases, identity: str = "we", *, stands: bool = True
+    ) -> None:
+        self.hindrance = ""
         self.clock = clock
         self.fence = Fence(clock)
         self.recorder = FakeRecorder()
         self.observer = RememberingObserver()
         self.leadership = Elected(
             "plimsoll",
-            Election(identity, Terms()),
+            Election(identity, Terms(), stands=stands),
             leases,
             fence=self.fence,
             clock=clock,
             randomness=FakeRandomness(),
             recorder=self.recorder,
             observer=self.observer,
+            hindrance=lambda: self.hindrance,
+            pressure=lambda: "load 9.0 on 2 CPUs",
         )
 
     @property
@@ -235,3 +240,133 @@ async def test_without_an_election_everything_passes():
     await one.drain()
 
     assert fence.seconds_left() == 0
+
+
+# -- before it stands --------------------------------------------------------------------------------
+
+
+async def test_a_candidate_that_has_not_synced_only_looks():
+    """The lease is free, and stays so: whoever knows the cluster may have it."""
+    clock, leases = FakeClock(), FakeLeases()
+    one, two = Candidate(clock, leases, "one", stands=False), Candidate(clock, leases, "two", stands=False)
+    async with one.running(), two.running():
+        await clock.advance(20)
+        assert one.leadership.tried.is_set(), "so lists may begin"
+        assert leases.lease is None
+        assert one.leadership.standing == "not standing for election yet; the leader is nobody"
+        two.leadership.stand()
+        await clock.advance(0.01)
+
+        assert two.may_write, "it need not wait for its turn"
+        assert not one.may_write
+        one.leadership.stand()
+        await clock.advance(10)
+        assert one.leadership.standing == "standing by for two"
+
+
+async def test_a_lease_that_was_free_before_the_lists_began_saves_the_second_list():
+    """Nobody has written since; where somebody led meanwhile, what was listed before may be incomplete."""
+    clock, leases = FakeClock(), FakeLeases()
+    one, two = Candidate(clock, leases, "one", stands=False), Candidate(clock, leases, "two", stands=False)
+    async with one.running() as first:
+        listed = clock.monotonic()
+        await clock.advance(20)
+        one.leadership.stand()
+        await clock.advance(0.01)
+        assert one.leadership.since is not None
+        assert one.leadership.since <= listed
+        async with two.running():
+            listed = clock.monotonic()
+            two.leadership.stand()
+            await clock.advance(5)
+            await one.leadership.drain()
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+            await one.leadership.release()
+            await clock.advance(5)
+
+            assert two.leadership.since is not None
+            assert two.leadership.since > listed
+
+
+async def test_a_lease_that_expired_while_it_was_listing_needs_a_second_list():
+    """Its holder may have written until shortly before."""
+    clock, leases = FakeClock(), FakeLeases()
+    one, two = Candidate(clock, leases, "one"), Candidate(clock, leases, "two", stands=False)
+    async with one.running() as first:
+        await clock.advance(5)
+        first.cancel()
+    async with two.running():
+        listed = clock.monotonic()
+        await clock.advance(40)
+        assert not two.may_write
+        two.leadership.stand()
+        await clock.advance(0.01)
+
+        assert two.may_write, "it has observed for long enough"
+        assert two.leadership.since is not None
+        assert two.leadership.since > listed + 39
+
+
+# -- delays ------------------------------------------------------------------------------------------
+
+
+async def test_a_renewal_that_comes_late_is_told_with_its_cause():
+    """How late it was, and what the machine was busy with."""
+    clock, leases = FakeClock(), FakeLeases()
+    one = Candidate(clock, leases)
+    told = []
+    one.observer.renewal_delayed = lambda name, late_s, why: told.append((name, late_s, why))
+    async with one.running():
+        await clock.advance(10)
+        assert told == []
+        clock.time += 5
+        await clock.advance(0.1)
+
+    ((name, late_s, why),) = told
+    assert name == "plimsoll"
+    assert 2.9 < late_s < 6
+    assert why.startswith("the election's thread ran ")
+    assert why.endswith("s late; load 9.0 on 2 CPUs")
+
+
+async def test_a_leader_that_could_not_renew_says_since_when():
+    """And why: there was no answer, or it did not run."""
+    clock, leases = FakeClock(), FakeLeases()
+    one = Candidate(clock, leases)
+    async with one.running() as task:
+        await clock.advance(3)
+        clock.time += 11
+        await clock.advance(0)
+        with pytest.raises(
+            LeadershipLost, match=r"lost: the election's thread ran 1\d\.\d s late; .*; last renewed 1\d"
+        ):
+            await task
+
+
+async def test_a_process_that_cannot_work_does_not_keep_the_lease():
+    """Its main loop hangs: another one takes over, though the election's thread runs on."""
+    clock, leases = FakeClock(), FakeLeases()
+    one, two = Candidate(clock, leases, "one"), Candidate(clock, leases, "two")
+    async with one.running() as task, two.running():
+        await clock.advance(5)
+        one.hindrance = "the event loop has not run for 61 s"
+        await clock.advance(11)
+        assert not one.may_write
+        with pytest.raises(LeadershipLost, match="not written, because the event loop has not run for 61 s"):
+            await task
+        await clock.advance(10)
+        assert two.may_write
+
+
+async def test_an_election_that_makes_no_step_is_overdue():
+    """A probe says so; while it rests, or waits for an answer that has time, it is not."""
+    clock, leases = FakeClock(), FakeLeases()
+    one = Candidate(clock, leases)
+    async with one.running() as task:
+        for _ in range(10):
+            await clock.advance(1)
+            assert one.leadership.overdue_s() == 0
+        task.cancel()
+        await clock.advance(10)
+        assert one.leadership.overdue_s() > 7

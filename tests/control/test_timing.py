@@ -136,3 +136,24 @@ async def test_a_run_is_hastened_but_never_delayed():
 
     assert hastened < turn
     assert unchanged == hastened
+
+
+async def test_a_job_that_is_under_way_ends_without_a_word(monkeypatch, caplog):
+    """A process that lost its lease stops in the middle of runs; that is no error of a job."""
+    monkeypatch.setattr(timing, "FIRST_RUN", timedelta())
+    begun = asyncio.Event()
+
+    async def job():
+        begun.set()
+        await asyncio.Event().wait()
+
+    timetable = timing.Timetable()
+    timetable.start()
+    timetable.set("policy", Schedule(interval_seconds=300), job)
+    async with asyncio.timeout(10):
+        await begun.wait()
+    timetable.stop()
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []

@@ -1,8 +1,9 @@
 """A door to an API server that lets through what a role grants, refuses the rest, and makes trouble if asked.
 
-Trouble comes as ``busy`` (429), ``broken`` (500), ``conflict`` (409), ``silent`` (the connection is cut, the
-request is not passed on), ``deaf`` (it is cut after: what was asked has happened, and nobody knows) and
-``hanging`` (nothing is passed on, and no answer comes).
+Trouble comes as ``unauthorized`` (401), ``busy`` (429), ``broken`` (500), ``conflict`` (409), ``silent`` (the
+connection is cut, the request is not passed on), ``deaf`` (it is cut after: what was asked has happened, and
+nobody knows), ``hanging`` (nothing is passed on, and no answer comes) and ``failing`` (a watch begins and
+tells of an error).
 """
 
 from __future__ import annotations
@@ -77,6 +78,10 @@ class Door:
     def close(self) -> None:
         """Break every stream and answer nothing more, as a control plane does that is being replaced."""
         self.is_open = False
+        self.break_streams()
+
+    def break_streams(self) -> None:
+        """Break every request that is under way, so watches begin again."""
         for request in list(self._open.values()):
             if request.transport is not None:
                 request.transport.abort()
@@ -102,12 +107,17 @@ class Door:
             self.passed.append((time.monotonic(), call))
             failing = self.trouble(call)
         match failing:
+            case "unauthorized":
+                return _status(401, "Unauthorized", "Unauthorized")
             case "busy":
                 return _status(429, "TooManyRequests", "the server has received too many requests")
             case "broken":
                 return _status(500, "InternalError", "etcdserver: request timed out")
             case "conflict":
                 return _status(409, "Conflict", "the object has been modified; please apply your changes")
+            case "failing":
+                error = {"kind": "Status", "code": 500, "reason": "InternalError", "message": "no luck"}
+                return web.json_response({"type": "ERROR", "object": error})
             case "hanging":
                 await asyncio.Event().wait()
             case "silent" if request.transport is not None:

@@ -29,6 +29,11 @@ async def test_it_waits_for_its_custom_resources(
     """Started first, it serves policies as soon as they can exist, and ends within its grace period."""
     cluster = start_devcluster()
     operator = start_operator(cluster.kubeconfig).until_ready()
+
+    async def said() -> str:
+        return operator.said()
+
+    await eventually(said, lambda text: "apply crds/" in text)
     async with speaking(cluster.kubeconfig) as speaker:
         await define(speaker)
         scene = await Scene(speaker).begin()
@@ -40,7 +45,6 @@ async def test_it_waits_for_its_custom_resources(
     began = time.monotonic()
     assert operator.terminate() == 0
     assert time.monotonic() - began < 3, "SIGTERM is obeyed at once, not after a time limit"
-    assert "apply crds/" in operator.said()
     assert "contained failure" not in operator.said()
 
 

@@ -37,6 +37,8 @@ async def answered(write: Awaitable[object]) -> Answer:
 def answer_of(exc: APIError) -> Answer:
     """How the server took the write that raised."""
     verdict = next((verdict for kind, verdict in _VERDICTS if isinstance(exc, kind)), Verdict.UNKNOWN)
+    if exc.status == 401:
+        verdict = Verdict.BUSY  # the credentials are read again: later it may be accepted
     return Answer(
         verdict, exc.message or str(exc), retry_after_s=float(exc.details.get("retryAfterSeconds") or 0)
     )

@@ -10,7 +10,8 @@
     ├── Invalid             422, 400: the object is refused; trying again is useless
     ├── TooManyRequests     429: a budget refuses an eviction, or the server is busy
     ├── Unavailable         5xx, or no answer: try again later
-    └── Fenced              not sent: this process does not lead
+    ├── Fenced              not sent: this process does not lead
+    └── Unconfigured        nothing was sent: there is no usable kubeconfig or service account
 """
 
 from typing import Any
@@ -79,6 +80,14 @@ class Unavailable(APIError):
 
 class Fenced(APIError):
     """The write was not sent: another process may lead."""
+
+
+class Unconfigured(APIError):
+    """There is no usable kubeconfig or service account."""
+
+    def __str__(self) -> str:
+        """What was read and what is wrong with it."""
+        return f"{self.attempt}: {self.message}"
 
 
 _BY_STATUS: dict[int, type[APIError]] = {

@@ -9,7 +9,7 @@ import copy
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -17,11 +17,11 @@ from urllib.request import getproxies_environment
 
 import aiohttp
 import orjson
-import yaml
 from aiohttp.abc import AbstractStreamWriter
-from kubernetes_asyncio import client, config
+from kubernetes_asyncio import client
 
 import plimsoll
+from plimsoll.adapters.credentials import Credentials, loader
 from plimsoll.adapters.errors import APIError, Fenced, Unauthorized, Unavailable, error_of
 from plimsoll.adapters.wire import Wire
 
@@ -41,8 +41,8 @@ CONNECTIONS = 100
 #: Bytes of a watch that wait to be read before the server is held back.
 READ_BUFFER_BYTES = 2**21
 
-#: No connection, no answer in time, or no credentials (a login program that fails for a while).
-_NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError, config.ConfigException)
+#: No connection, or no answer in time.
+_NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
 
 
 class WriteFence(Protocol):
@@ -108,7 +108,8 @@ class _Body(aiohttp.BytesPayload):
 class Session:
     """Sends requests; raises :mod:`plimsoll.adapters.errors`."""
 
-    def __init__(self, api_client: client.ApiClient) -> None:
+    def __init__(self, api_client: client.ApiClient, credentials: Credentials) -> None:
+        self.credentials = credentials
         self._fence: WriteFence | None = None
         self._observer: RequestObserver | None = None
         self._permissions: Permissions | None = None
@@ -210,10 +211,45 @@ class Session:
         timeout_s: float,
         gate: Callable[[], None] = _open,
     ) -> bytes:
-        """Send one request and read its answer."""
+        """Send one request and read its answer; once more where credentials were refused that are old."""
+        began = time.monotonic()
+        for is_last in (False, True):
+            headers = await self._headers(content_type)
+            status, answer = await self._sent(
+                method,
+                path,
+                content,
+                headers,
+                params=params,
+                timeout_s=max(0.001, timeout_s - (time.monotonic() - began)),
+                gate=gate,
+            )
+            if is_last or status != 401 or not await self._is_renewed(headers):
+                break
+        if status >= 400:
+            raise self._refusal(f"{method} {path}", status, answer)
+        return answer
+
+    def _refusal(self, attempt: str, status: int, answer: bytes) -> APIError:
+        refusal = error_of(attempt, status, _parsed(answer))
+        if status == 401 and self.credentials.problem:
+            refusal.message += f"; reading the credentials again failed: {self.credentials.problem}"
+        return refusal
+
+    async def _sent(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None,
+        headers: Mapping[str, str],
+        *,
+        params: Mapping[str, str] | None,
+        timeout_s: float,
+        gate: Callable[[], None],
+    ) -> tuple[int, bytes]:
+        """Status and body of one answer."""
         attempt, began = f"{method} {path}", time.monotonic()
         try:
-            headers = await self._headers(content_type)
             if self._wire is not None and method != "GET":
                 response = await self._wire.exchange(
                     method,
@@ -242,9 +278,7 @@ class Session:
                 self._tell(method, 0, time.monotonic() - began)
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
         self._tell(method, status, time.monotonic() - began)
-        if status >= 400:
-            raise error_of(attempt, status, _parsed(answer))
-        return answer
+        return status, answer
 
     async def object(self, method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
         """The same, the answer parsed."""
@@ -267,18 +301,25 @@ class Session:
         attempt, began = f"WATCH {path}", time.monotonic()
         is_told = False
         try:
-            async with self._http.get(
-                self.address + path,
-                params=params,
-                headers=await self._headers(JSON),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_s),
-                server_hostname=self._server_hostname,
-                proxy=self._proxy,
-            ) as response:
+            async with AsyncExitStack() as opened:
+                for is_last in (False, True):
+                    headers = await self._headers(JSON)
+                    response = await opened.enter_async_context(
+                        self._http.get(
+                            self.address + path,
+                            params=params,
+                            headers=headers,
+                            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_s),
+                            server_hostname=self._server_hostname,
+                            proxy=self._proxy,
+                        )
+                    )
+                    if is_last or response.status != 401 or not await self._is_renewed(headers):
+                        break
                 self._tell("WATCH", response.status, time.monotonic() - began)
                 is_told = True
                 if response.status >= 400:
-                    raise error_of(attempt, response.status, _parsed(await response.read()))
+                    raise self._refusal(attempt, response.status, await response.read())
                 yield _lines(response.content)
         except _NO_ANSWER as exc:
             if not is_told:
@@ -302,10 +343,13 @@ class Session:
 
     async def _headers(self, content_type: str) -> dict[str, str]:
         headers = {"Accept": JSON, "Content-Type": content_type}
-        for setting in (await self._configuration.auth_settings()).values():
-            if setting["in"] == "header" and setting["value"]:
-                headers[setting["key"]] = setting["value"]
+        if shown := await self.credentials.authorization():
+            headers["Authorization"] = shown
         return headers
+
+    async def _is_renewed(self, headers: Mapping[str, str]) -> bool:
+        """Whether there are other credentials than those that were refused."""
+        return await self.credentials.refused(headers.get("Authorization", ""))
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
@@ -336,21 +380,10 @@ async def connected(kubeconfig: Path | None = None) -> AsyncIterator[Session]:
     Raises:
         APIError: There is no usable configuration.
     """
-    settings = client.Configuration()
-    settings.connection_pool_maxsize = CONNECTIONS
-    try:
-        if kubeconfig is not None:
-            await config.load_kube_config(config_file=str(kubeconfig), client_configuration=settings)
-        else:
-            try:
-                config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]  # untyped there
-            except config.ConfigException:
-                await config.load_kube_config(client_configuration=settings)
-    except (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, AttributeError) as exc:
-        where = kubeconfig or "the cluster's service account or the default kubeconfig"
-        raise APIError(f"reading {where}", message=f"no usable configuration: {exc}") from exc
-    api_client = client.ApiClient(configuration=settings)
-    session = Session(api_client)
+    load = loader(kubeconfig)
+    loaded = await load()
+    api_client = client.ApiClient(configuration=loaded.configuration)
+    session = Session(api_client, Credentials(loaded, load))
     try:
         yield session
     finally:

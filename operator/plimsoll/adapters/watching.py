@@ -7,8 +7,8 @@ counted and skipped. Bookmarks keep the resource version fresh, so that a resume
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -33,8 +33,11 @@ from plimsoll.model.event import (
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
 
-#: Objects a page when listing.
-PAGE = 2000
+#: Objects a page when listing, as client-go's pager.
+PAGE = 500
+
+#: Objects that are decoded and handed over before other tasks get their turn: some ten milliseconds.
+SLICE = 100
 
 #: Seconds after which the server ends a watch by itself, and without a byte after which we do.
 WATCH_S, SILENCE_S = 290, 320.0
@@ -51,14 +54,15 @@ SHORT_S = 1.0
 #: What the place of a problem begins with that concerns the status alone.
 IN_STATUS = "`$.status."
 
-#: Failures after which a watch goes on where it was: no answer, or a server that is busy.
-RESUMABLE = (0, 429, 503)
+#: Failures after which a watch goes on where it was: no answer, a server that is busy, or credentials and
+#: rights that it refuses.
+RESUMABLE = (0, 401, 403, 429, 503)
 
 
 class WatchObserver(Protocol):
     """Told what a reflector goes through."""
 
-    def watch_failed(self, resource: str, problem: str) -> None:
+    def watch_failed(self, resource: str, problem: str, status: int = 0) -> None:
         """A list or watch broke; it is taken up again."""
 
     def watch_listed(self, resource: str, objects: int) -> None:
@@ -105,6 +109,8 @@ _LISTED = msgspec.json.Decoder(_Listed)
 _EVENT = msgspec.json.Decoder(_Event)
 _NAMED = msgspec.json.Decoder(_Named)
 _FAILURE = msgspec.json.Decoder(_Failure)
+
+T = TypeVar("T")
 
 Sink = Callable[[list[ClusterEvent]], None]
 
@@ -164,6 +170,7 @@ class Reflector:
         too_old = 0
         while True:
             self._heard = False
+            status = 0
             began = self._clock.monotonic()
             try:
                 while not self._version or self.listed_from < self._needed_from:
@@ -178,59 +185,66 @@ class Reflector:
                 if self._heard or self._clock.monotonic() - began >= SHORT_S:
                     backoff_s, too_old = FIRST_BACKOFF_S, 0
                     continue
-                problem = "the watch ended at once"
+                problem, status = "the watch ended at once", 200
             except Gone as exc:
-                self._version, problem = "", str(exc)
+                self._version, problem, status = "", str(exc), exc.status
                 too_old += 1
                 if self._heard or too_old == 1:
                     continue
             except NotFound as exc:
                 # A server without this API: nothing to wait for, but it may be installed one day.
-                self._observer.watch_failed(self._resource.name, str(exc))
                 self._answered()
+                self._observer.watch_failed(self._resource.name, str(exc), exc.status)
                 if not self._version:
                     self._sink([Synced(self._resource.name)])
                 self._version = ""
                 await self._clock.sleep(ABSENT_S)
                 continue
             except (APIError, DecodeError, msgspec.MsgspecError) as exc:
-                problem = str(exc)
+                problem, status = str(exc), exc.status if isinstance(exc, APIError) else 200
                 if self._heard:
                     backoff_s = FIRST_BACKOFF_S
                 elif not (isinstance(exc, APIError) and exc.status in RESUMABLE):
                     # The same version would bring the same answer, or the same line, for ever.
                     self._version = ""
-            self._observer.watch_failed(self._resource.name, problem)
+            self._observer.watch_failed(self._resource.name, problem, status)
             await self._clock.sleep(backoff_s * (0.5 + self._randomness.fraction()))
             backoff_s = min(2 * backoff_s, LAST_BACKOFF_S)
 
     # ------------------------------------------------------------------------------------------------
 
     async def _list(self) -> None:
+        """Take in a complete list, slice by slice; what is gone is told at the end."""
         began = self._clock.monotonic()
-        found: dict[str, Any] = {}
+        found: set[str] = set()
         params = {"limit": str(PAGE)}
         while True:
             page = _LISTED.decode(
                 await self._session.request("GET", self._resource.path, params=params, timeout_s=120)
             )
-            for item in page.items or ():
-                read = self._read(item)
-                if read is not None:
-                    found[read[0]] = read[1]
+            for items in _slices(page.items or ()):
+                events: list[ClusterEvent] = []
+                for item in items:
+                    read = self._read(item)
+                    if read is not None:
+                        found.add(read[0])
+                        events += self._stored(*read)
+                await self._hand_over(events)
             if not page.metadata.continue_:
                 break
             params["continue"] = page.metadata.continue_
-        events: list[ClusterEvent] = [
-            deleted(self._objects.pop(key)) for key in list(self._objects) if key not in found
-        ]
-        for key, new in found.items():
-            events += self._stored(key, new)
-        events.append(Synced(self._resource.name))
+        for keys in _slices([key for key in self._objects if key not in found]):
+            await self._hand_over([deleted(self._objects.pop(key)) for key in keys])
         self._version, self.listed_from = page.metadata.resource_version, began
         self._observer.watch_listed(self._resource.name, len(found))
         self._answered()
-        self._sink(events)
+        self._sink([Synced(self._resource.name)])
+
+    async def _hand_over(self, events: list[ClusterEvent]) -> None:
+        """Tell of a slice, then let others have their turn."""
+        if events:
+            self._sink(events)
+        await asyncio.sleep(0)
 
     async def _watch(self) -> None:
         params = {
@@ -243,13 +257,16 @@ class Reflector:
             self._answered()
             async for lines in batches:
                 self._answered()
-                events: list[ClusterEvent] = []
-                try:
-                    events.extend(self._told(lines))
-                finally:
-                    # What came before a line that breaks the stream is kept, so it must be told.
-                    if events:
-                        self._sink(events)
+                for some in _slices(lines):
+                    events: list[ClusterEvent] = []
+                    try:
+                        events.extend(self._told(some))
+                    finally:
+                        # What came before a line that breaks the stream is kept, so it must be told.
+                        if events:
+                            self._sink(events)
+                    if len(lines) > SLICE:
+                        await asyncio.sleep(0)
 
     def _answered(self) -> None:
         self._observer.watch_heard(self._resource.name, self._clock.now())
@@ -324,6 +341,10 @@ class Reflector:
         if old.metadata.resource_version == new.metadata.resource_version:
             return ()
         return (updated(old, new),)
+
+
+def _slices(items: Sequence[T]) -> Iterable[Sequence[T]]:
+    return (items[first : first + SLICE] for first in range(0, len(items), SLICE))
 
 
 def added(new: Any) -> ClusterEvent:

@@ -1,12 +1,20 @@
-"""Who this process is in the election, and where the election takes place."""
+"""Who this process is in the election, and where the election takes place.
 
+The election has a thread, an event loop and a connection of its own: neither a long list, nor decisions, nor
+a plugin that computes for minutes delays a renewal. What it shares with the rest is in
+:mod:`plimsoll.control.leading`.
+"""
+
+import asyncio
 import socket
 import uuid
 from pathlib import Path
 
 from plimsoll.adapters.leasing import LeaseStore
 from plimsoll.adapters.session import Session
+from plimsoll.app.loop_thread import LoopThread
 from plimsoll.app.settings import Settings
+from plimsoll.app.supervision import Supervision
 from plimsoll.control.electing import Election
 from plimsoll.control.fencing import Fence
 from plimsoll.control.leading import Elected, Leadership, Unchallenged
@@ -32,10 +40,57 @@ def namespace_of(settings: Settings, own: Path = OWN_NAMESPACE) -> str:
     return DEFAULT_NAMESPACE
 
 
+class ThreadedLeadership:
+    """An election that takes place in another thread.
+
+    Args:
+        elected: Takes part, over there.
+        thread: Where.
+    """
+
+    def __init__(self, elected: Elected, thread: LoopThread) -> None:
+        self._elected = elected
+        self._thread = thread
+        self.tried = elected.tried
+        self.acquired = elected.acquired
+
+    @property
+    def since(self) -> float | None:
+        """The monotonic time since which no other process has led."""
+        return self._elected.since
+
+    @property
+    def standing(self) -> str:
+        """In words."""
+        return self._elected.standing
+
+    def stand(self) -> None:
+        """Claim the lease from now on."""
+        self._thread.call(self._elected.stand)
+
+    def overdue_s(self) -> float:
+        """Seconds since the election should have made its next step."""
+        return self._elected.overdue_s()
+
+    async def run(self) -> None:
+        """Take part until cancelled or deposed."""
+        await self._thread.run(self._elected.run())
+
+    async def drain(self) -> None:
+        """Send nothing more, and wait a little for what was sent; writes are sent by this thread."""
+        await self._elected.drain()
+
+    async def release(self) -> None:
+        """Give the lease away, if nothing of ours can be under way any more."""
+        await self._thread.run(self._elected.release())
+
+
 def candidacy(
     settings: Settings,
     session: Session,
     *,
+    thread: LoopThread,
+    supervision: Supervision,
     fence: Fence,
     clock: Clock,
     randomness: Randomness,
@@ -46,7 +101,9 @@ def candidacy(
 
     Args:
         settings: The flags.
-        session: A connection that nobody else uses.
+        session: A connection for the election alone, of the thread's loop.
+        thread: Where the election takes place.
+        supervision: Says whether this process can work at all.
         fence: To be opened while this process leads.
         clock: Time.
         randomness: Jitter.
@@ -60,13 +117,19 @@ def candidacy(
     timeout_s = max(
         1.0, terms.renew_deadline_s / 2
     )  # as client-go: one request never takes the whole deadline
-    return Elected(
+    here = asyncio.get_running_loop()
+    elected = Elected(
         name,
-        Election(f"{socket.gethostname()}_{uuid.uuid4()}", terms),
+        Election(f"{socket.gethostname()}_{uuid.uuid4()}", terms, stands=False),
         LeaseStore(session, namespace_of(settings), name, timeout_s),
         fence=fence,
         clock=clock,
         randomness=randomness,
         recorder=recorder,
         observer=observer,
+        request_s=timeout_s,
+        hindrance=supervision.hindrance,
+        pressure=supervision.pressure,
+        notify=here.call_soon_threadsafe,
     )
+    return ThreadedLeadership(elected, thread)

@@ -1,58 +1,127 @@
-"""The HTTP endpoints for Prometheus and probes: /metrics, /readyz, /healthz."""
+"""The HTTP endpoints for Prometheus and probes: /metrics, /readyz, /healthz.
 
-from collections.abc import AsyncIterator, Callable
+They are served from the election's thread, so that they answer while the main loop computes. Each connection
+serves one request and has a time limit, whatever its client does or leaves undone.
+"""
+
+import asyncio
+import errno
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, disable_created_metrics
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from plimsoll.framework import PlimsollError
+
+#: The longest life of a connection in seconds, and the most connections that are open.
+CONNECTION_S, CONNECTIONS = 15.0, 200
+
+#: Seconds that /metrics waits for the main loop.
+METRICS_S = 10.0
 
 
-@asynccontextmanager
-async def serving(
-    address: str,
-    port: int,
-    registry: CollectorRegistry,
-    *,
-    unready: Callable[[], str],
-    broken: Callable[[], str],
-    standing: Callable[[], str],
-) -> AsyncIterator[int]:
-    """Serve until left; yields the port.
+class AddressTaken(PlimsollError):
+    """A port cannot be listened on; waiting does not help."""
 
-    Args:
-        address: To listen on.
-        port: 0 takes a free one.
-        registry: What /metrics shows.
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """What the endpoints say.
+
+    Attributes:
         unready: Why the operator is not ready yet, "" when it is.
         broken: Why it should be restarted, "" when it should not.
         standing: Whether it leads, in words; a line of /readyz.
+        metrics: What /metrics shows.
     """
-    # A switch of the whole process; nobody else serves metrics in it. The series double every counter and
-    # histogram, and no rule or dashboard reads them.
-    disable_created_metrics()  # type: ignore[no-untyped-call]
 
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    unready: Callable[[], str]
+    broken: Callable[[], str]
+    standing: Callable[[], str]
+    metrics: Callable[[], Awaitable[bytes]]
 
-    def answer(problem: str, *more: str) -> web.Response:
-        return web.Response(text="\n".join((problem or "ok", *more, "")), status=503 if problem else 200)
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request."""
+        response = await self._answer(request)
+        response.force_close()
+        return response
 
-    async def readyz(_: web.Request) -> web.Response:
-        return answer(unready(), standing())
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.method not in {"GET", "HEAD"}:
+            return web.Response(status=405, text="method not allowed\n", headers={"Allow": "GET, HEAD"})
+        match request.path:
+            case "/healthz":
+                return _said(self.broken())
+            case "/readyz":
+                return _said(self.broken() or self.unready(), self.standing())
+            case "/metrics":
+                try:
+                    async with asyncio.timeout(METRICS_S):
+                        body = await self.metrics()
+                except TimeoutError:
+                    return web.Response(status=503, text="the main event loop is busy\n")
+                return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return web.Response(status=404, text="not found; there are /metrics, /readyz and /healthz\n")
 
-    async def healthz(_: web.Request) -> web.Response:
-        return answer(broken())
 
-    app = web.Application()
-    app.router.add_get("/metrics", metrics)
-    app.router.add_get("/readyz", readyz)
-    app.router.add_get("/healthz", healthz)
-    runner = web.AppRunner(app, access_log=None)
+def _said(problem: str, *more: str) -> web.Response:
+    return web.Response(text="\n".join((problem or "ok", *more, "")), status=503 if problem else 200)
+
+
+class _Server(web.Server):
+    """Ends connections that live too long: a client that sends half a request, or reads no answer."""
+
+    def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
+        super().__init__(handler, access_log=None)
+        self._ends: dict[object, asyncio.TimerHandle] = {}
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Begin to count its time."""
+        super().connection_made(handler, transport)
+        if len(self._ends) >= CONNECTIONS:
+            transport.abort()
+            return
+        loop = asyncio.get_running_loop()
+        self._ends[handler] = loop.call_later(CONNECTION_S, transport.abort)
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        """It ended by itself."""
+        super().connection_lost(handler, exc)
+        end = self._ends.pop(handler, None)
+        if end is not None:
+            end.cancel()
+
+
+@asynccontextmanager
+async def serving(address: str, ports: Sequence[int], endpoints: Endpoints) -> AsyncIterator[list[int]]:
+    """Serve until left; yields the ports.
+
+    Args:
+        address: To listen on.
+        ports: 0 takes a free one.
+        endpoints: What is said.
+
+    Raises:
+        AddressTaken: Somebody else listens there, or the address is not this machine's.
+    """
+    runner = web.ServerRunner(_Server(endpoints.answer), shutdown_timeout=0.5)
     await runner.setup()
-    site = web.TCPSite(runner, address, port)
-    await site.start()
     try:
-        yield int(runner.addresses[0][1])
+        for port in ports:
+            try:
+                await web.TCPSite(runner, address, port).start()
+            except OSError as exc:
+                why = (
+                    "another process listens there"
+                    if exc.errno == errno.EADDRINUSE
+                    else exc.strerror or str(exc)
+                )
+                raise AddressTaken(
+                    f"cannot listen on {address}:{port}: {why};"
+                    " choose another --metrics-port, --health-port or --bind-address"
+                ) from exc
+        yield [int(bound[1]) for bound in runner.addresses]
     finally:
         await runner.cleanup()

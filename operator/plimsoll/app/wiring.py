@@ -1,21 +1,20 @@
-"""Builds every object of the operator, passes it down, runs it until SIGTERM.
+"""Builds every object of the operator and passes it down; :mod:`plimsoll.app.process` runs it.
 
 The one module that may import every layer. It decides nothing.
 """
 
 import asyncio
-import contextlib
 import functools
-import os
+import gc
 import socket
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from typing import Any
 
-import kopf
 import structlog
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-import plimsoll
 from plimsoll.adapters.binding import PodBinder
 from plimsoll.adapters.claiming import VolumePatcher
 from plimsoll.adapters.discovering import shadowing_evictions
@@ -33,14 +32,15 @@ from plimsoll.adapters.requesting import PodEvictionRequester
 from plimsoll.adapters.resources import WATCHED
 from plimsoll.adapters.reviewing import AccessReviews, permissions
 from plimsoll.adapters.rollouts import DeploymentRollouts
-from plimsoll.adapters.session import Session, connected
+from plimsoll.adapters.session import Session
 from plimsoll.adapters.tainting import NodeTainter
 from plimsoll.adapters.timekeeping import SeededRandomness, SystemClock, ThreadComputer
 from plimsoll.adapters.watching import Reflector
 from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of
-from plimsoll.app.serving import serving
+from plimsoll.app.loop_thread import LoopThread
 from plimsoll.app.settings import Settings
+from plimsoll.app.supervision import Supervision
 from plimsoll.control.access import Access
 from plimsoll.control.blaming import PluginFailures
 from plimsoll.control.extending import Extending
@@ -48,7 +48,6 @@ from plimsoll.control.fencing import Fence
 from plimsoll.control.group_reporting import GroupReports
 from plimsoll.control.ingesting import Ingestion
 from plimsoll.control.keeping import RecordKeeper
-from plimsoll.control.leading import LeadershipLost
 from plimsoll.control.metering import Meter
 from plimsoll.control.ordering import QueueOrder
 from plimsoll.control.orphans import OrphanedPods
@@ -64,7 +63,6 @@ from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import NoArgs, Registry
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
-from plimsoll.handlers import evictions, lifecycle, policies
 from plimsoll.model.event import ClusterEvent
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.plugins.priority_sort import PrioritySort
@@ -75,10 +73,12 @@ from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.telemetry.build import build_info
 from plimsoll.telemetry.connection import ConnectionMetrics
+from plimsoll.telemetry.event_loops import LoopMetrics
 from plimsoll.telemetry.fanout import told_to_all
 from plimsoll.telemetry.leading import LeadingMetrics
-from plimsoll.telemetry.logs import LoggingObserver, configure
+from plimsoll.telemetry.logs import LoggingObserver
 from plimsoll.telemetry.metrics import MetricsObserver
+from plimsoll.telemetry.outages import OutageLog
 from plimsoll.telemetry.queueing import QueueingMetrics
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
 from plimsoll.telemetry.state import Sources, StateCollector
@@ -94,23 +94,35 @@ HANGS_S = 900.0
 RECOVERY_S = 5.0
 
 
+#: Objects of the first lists after which the garbage collector forgets them: at 100,000 pods, a collection of
+#: all objects takes half a second, in which no thread runs. Reference counts still free them.
+FREEZE_EVERY = 5000
+
+
 class Operator:
     """One operator process.
 
     Args:
         settings: The flags.
         session: The connection; writes through it pass the fence.
-        lease_session: A connection for the election alone.
+        lease_session: A connection for the election alone, of the thread's loop.
+        thread: Where the election takes place, and from where the probes are answered.
     """
 
-    def __init__(self, settings: Settings, session: Session, lease_session: Session) -> None:
+    def __init__(
+        self, settings: Settings, session: Session, lease_session: Session, thread: LoopThread
+    ) -> None:
         self.settings = settings
+        self.thread = thread
+        self.clock = SystemClock()
+        self._is_synced = False
+        self._unfrozen = 0
+        self.outages = OutageLog(self.clock.monotonic, session.address)
         self.metrics = CollectorRegistry()
         for collector in (GCCollector, PlatformCollector, ProcessCollector):
             collector(registry=self.metrics)
         build_info(self.metrics)
         self.failures = PluginFailures()
-        self.clock = SystemClock()
         plain = LoggingObserver()
         self.access = access = Access(AccessReviews(session), self.clock, plain)
         self.observer = told_to_all(
@@ -120,11 +132,14 @@ class Operator:
                 RebalancingMetrics(self.metrics),
                 LeadingMetrics(self.metrics),
                 ConnectionMetrics(self.metrics),
+                LoopMetrics(self.metrics),
                 plain,
+                self.outages,
                 self.failures,
                 access,
             ]
         )
+        self.supervision = Supervision(self.clock, self.observer)
         randomness = SeededRandomness(settings.seed)
         self.fence = Fence(self.clock)
         observed = session.observed(self.observer).fenced(self.fence)
@@ -145,6 +160,8 @@ class Operator:
         self.leadership = candidacy(
             settings,
             lease_session.observed(self.observer),
+            thread=thread,
+            supervision=self.supervision,
             fence=self.fence,
             clock=self.clock,
             randomness=SeededRandomness(),  # unlike those of other candidates, and of no decision
@@ -296,6 +313,14 @@ class Operator:
         began = self.clock.monotonic()
         self.ingestion.apply(events, began)
         self.observer.batch_taken_in(resource, len(events), self.clock.monotonic() - began)
+        self._unfrozen += len(events)
+        if not self._is_synced and self._unfrozen >= FREEZE_EVERY:
+            self._freeze()
+
+    def _freeze(self) -> None:
+        """Take what was listed out of full garbage collections, which hold up every thread of the process."""
+        self._unfrozen = 0
+        gc.freeze()
 
     def _serve(self, schedulers: Mapping[str, Scheduler]) -> None:
         self.loop.schedulers = schedulers
@@ -306,94 +331,47 @@ class Operator:
 
     def unready(self) -> str:
         """Why the operator is not ready, "" when it is."""
+        return self.supervision.unready() or self._unsynced()
+
+    def _unsynced(self) -> str:
         missing = {resource.name for resource in WATCHED} - self.ingestion.synced
         return f"waiting for the first list of {', '.join(sorted(missing))}" if missing else ""
 
     def broken(self) -> str:
-        """Why the process should be started anew, "" when it should not."""
+        """Why the process should be restarted, "" when it should not; asked from the probes' thread."""
+        if problem := self.supervision.problem():
+            return problem
+        overdue_s = self.leadership.overdue_s()
+        if overdue_s > 2 * self.settings.leader_elect_retry_period:
+            return f"the election's next step is {overdue_s:.0f} s overdue"
         waited_s = self.loop.waited_s(self.clock.monotonic())
         return f"the scheduling loop hangs for {waited_s:.0f} s" if waited_s > HANGS_S else ""
 
     async def until_synced(self) -> None:
         """Wait until every collection has been listed once: no decision is made on half a cluster."""
-        while self.unready():  # noqa: ASYNC110 - once, at start
+        while self._unsynced():  # noqa: ASYNC110 - once, at start
             await asyncio.sleep(0.02)
+        self._is_synced = True
+        self._freeze()
 
-    async def run(self) -> None:
-        """Run until SIGTERM or SIGINT."""
-        log = structlog.get_logger("plimsoll")
-        kopf_registry = kopf.OperatorRegistry()
-        tasks: list[asyncio.Task[None]] = []
-
-        async def end_tasks() -> None:
-            await self.leadership.drain()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-        lifecycle.register(kopf_registry, login=self._login, broken=self.broken, stop=end_tasks)
-        policies.register(kopf_registry, self.policies)
-        evictions.register(kopf_registry, self.rebalancers.keeper, self.rebalancers.approvals)
-        self.access.is_pending = True
-        stop = asyncio.Event()
-        address = self.settings.bind_address
-        async with serving(
-            address,
-            self.settings.metrics_port,
-            self.metrics,
-            unready=self.unready,
-            broken=self.broken,
-            standing=lambda: self.leadership.standing,
-        ) as port:
-            tasks += [
-                asyncio.create_task(work, name=name)
-                for name, work in (
-                    ("events", self.recorder.run()),
-                    ("election", self.leadership.run()),
-                    *((f"watch {index}", self._mirror(each)) for index, each in enumerate(self.reflectors)),
-                    (
-                        "policies",
-                        reconcile(self.policies, PolicyList(self.session), self.clock, self.observer),
-                    ),
-                    ("decisions", self._decide()),
-                )
-            ]
-            log.info("started", version=plimsoll.__version__, server=self.session.address, port=port)
-            front = asyncio.create_task(
-                kopf.operator(
-                    registry=kopf_registry,
-                    clusterwide=True,
-                    standalone=True,
-                    liveness_endpoint=f"http://{address}:{self.settings.health_port}/healthz"
-                    if self.settings.health_port
-                    else None,
-                    stop_flag=stop,
-                ),
-                name="kopf",
-            )
-            try:
-                done, _ = await asyncio.wait([front, *tasks], return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                stop.set()
-                await end_tasks()
-                await self.extenders.close()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await front
-                await self.leadership.release()
-            for task in done:
-                if task is not front and not task.cancelled() and task.exception() is not None:
-                    if isinstance(lost := task.exception(), LeadershipLost):
-                        raise lost
-                    raise RuntimeError(f"{task.get_name()} ended") from task.exception()
-            log.info("stopped")
+    @property
+    def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
+        """What must run as long as the process does, by name; :mod:`plimsoll.app.process` starts it."""
+        policies = reconcile(self.policies, PolicyList(self.session), self.clock, self.observer)
+        return {
+            "heartbeat": self.supervision.beat(),
+            "outage log": self.outages.run(),
+            "events": self.recorder.run(),
+            "election": self.leadership.run(),
+            **{f"watch of {each.resource.name}": self._mirror(each) for each in self.reflectors},
+            "comparison of policies": policies,
+            "decisions": self._decide(),
+        }
 
     async def _mirror(self, reflector: Reflector) -> None:
         """Watch once it is known who leads: what a new leader lists then needs no second look."""
         await self.leadership.tried.wait()
         await reflector.run()
-
-    async def _compare_policies(self) -> None:
-        await reconcile(self.policies, PolicyList(self.session), self.clock, self.observer)
 
     async def _take_over(self) -> None:
         """Wait until this process leads, then until it knows all that earlier leaders wrote."""
@@ -410,6 +388,7 @@ class Operator:
     async def _decide(self) -> None:
         await self.access.begin()
         await self.until_synced()
+        self.leadership.stand()
         await self._take_over()
         shadow = await shadowing_evictions(self.session)
         if shadow:
@@ -422,9 +401,7 @@ class Operator:
             group.create_task(self.access.run())
             group.create_task(self.orphans.run())
             group.create_task(self.rebalancers.run())
-            with contextlib.suppress(
-                TimeoutError
-            ):  # the records may not be readable: pods are placed then, too
+            with suppress(TimeoutError):  # the records may not be readable: pods are placed then, too
                 async with asyncio.timeout(RECOVERY_S):
                     await self.rebalancers.recovered.wait()
             group.create_task(self.loop.run())
@@ -432,34 +409,3 @@ class Operator:
             group.create_task(self.evictions.run())
             group.create_task(self.failures.run(self.policies.refresh))
             group.create_task(self.extender_health.run(self.policies.refresh))
-
-    def _login(self) -> kopf.ConnectionInfo:
-        settings = self.session.configuration
-        return kopf.ConnectionInfo(
-            server=str(settings.host),
-            ca_path=settings.ssl_ca_cert,
-            insecure=not settings.verify_ssl,
-            token=str(settings.api_key.get("BearerToken", "")).removeprefix("Bearer ") or None,
-            certificate_path=settings.cert_file,
-            private_key_path=settings.key_file,
-            username=settings.username or None,
-            password=settings.password or None,
-        )
-
-
-async def run(settings: Settings) -> None:
-    """Connect and run one operator.
-
-    Raises:
-        APIError: There is no usable configuration.
-        LeadershipLost: This process led, and could not renew its lease in time.
-    """
-    configure(settings.log_format, settings.log_level)
-    async with connected(settings.kubeconfig) as session, connected(settings.kubeconfig) as lease_session:
-        await Operator(settings, session, lease_session).run()
-
-
-def main(settings: Settings) -> None:
-    """Run in an event loop of our own."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    asyncio.run(run(settings))

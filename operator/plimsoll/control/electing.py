@@ -6,6 +6,7 @@ reports what became of it::
     Due ──▶ Read ──Found──▶ Write ──Stored──▶ Rest     the lease is free, or ours: it is claimed or renewed
               ▲       └───────────────────────▶ Rest     somebody else's, and not yet expired
     Due ──▶ Write ──Failed──┘                            a leader renews without reading first
+    Found ──▶ Rest, until it stands                      a candidate that is not ready only observes
     any event after ``held_until`` ───────────▶ Resign
 
 Time is this machine's own: a lease has expired when *we* saw no change of it for its duration. What other
@@ -146,15 +147,22 @@ class Election:
     Args:
         identity: Unlike every other candidate's, and every earlier process's.
         terms: The times.
+        stands: Whether it may claim the lease from the start.
 
     Attributes:
         held_until: The monotonic time until which we lead for sure; -inf before.
+        led_from: Since when no other process has led, a monotonic time; inf before we lead. What is listed
+            later is complete.
+        stands: Whether it may claim the lease; until then it observes who holds it.
     """
 
-    def __init__(self, identity: str, terms: Terms) -> None:
+    def __init__(self, identity: str, terms: Terms, *, stands: bool = True) -> None:
         self.identity = identity
         self.terms = terms
         self.held_until = -math.inf
+        self.led_from = math.inf
+        self.stands = stands
+        self._free: tuple[str, float] | None = None  #: version of a lease without holder, and since when
         self._observed: Lease | None = None
         self._observed_at = -math.inf
         self._has_led = False
@@ -191,12 +199,12 @@ class Election:
                 if self._renews_blindly and self._observed is not None:
                     return Write(self._claim(self._observed, now))
                 return Read()
-            case Found(None):
-                return Write(self._claim(None, now))
-            case Found(lease) if lease is not None:
+            case Found(lease):
                 return self._found(lease, now)
             case Stored(lease, sent):
                 self._observe(lease, now)
+                if not self._has_led:
+                    self.led_from = now.monotonic if self._free is None else self._free[1]
                 self.held_until = sent + self.terms.renew_deadline_s
                 self._has_led = True
             case Failed() if self._renews_blindly:
@@ -204,12 +212,24 @@ class Election:
                 return Read()  # somebody else may have written it, or our own write was taken unheard
         return self._rest(now)
 
-    def _found(self, lease: Lease, now: Now) -> Instruction:
+    def _found(self, lease: Lease | None, now: Now) -> Instruction:
+        self._note_free(lease, now)
+        if lease is None:
+            return Write(self._claim(None, now)) if self.stands else self._rest(now)
         if self._observed is None or self._observed.version != lease.version:
             self._observe(lease, now)
         if lease.holder and lease.holder != self.identity and now.monotonic < self._expiry():
             return self._rest(now)
-        return Write(self._claim(lease, now))
+        return Write(self._claim(lease, now)) if self.stands else self._rest(now)
+
+    def _note_free(self, lease: Lease | None, now: Now) -> None:
+        """Remember since when the lease has been free; its last holder had written its last by then."""
+        if lease is not None and lease.holder:
+            self._free = None
+            return
+        version = "" if lease is None else lease.version
+        if self._free is None or self._free[0] != version:
+            self._free = (version, now.monotonic)
 
     def _observe(self, lease: Lease, now: Now) -> None:
         self._observed, self._observed_at = lease, now.monotonic

@@ -36,7 +36,8 @@ class Fence:
 
     def seconds_left(self) -> float:
         """Seconds that a write which is sent now may take, 0 when none may be sent."""
-        return max(0.0, self._until - self._clock.monotonic())
+        # The election opens it in another thread: whatever it stores last, a shut fence stays shut.
+        return 0.0 if self._is_shut else max(0.0, self._until - self._clock.monotonic())
 
     # -- what passes ---------------------------------------------------------------------------------
 

@@ -103,18 +103,16 @@ class RecordKeeper:
 
     async def load(self) -> None:
         """Read what earlier processes left; waits until the server tells."""
-        said = ""
         while True:
             answer, documents = await self._records.list()
             if answer.is_done:
                 break
-            if answer.message != said:
-                said = answer.message
-                problem = f"the records cannot be listed yet: {said}"
-                if answer.verdict is Verdict.GONE:
-                    problem = "the custom resources are not installed yet; apply crds/"
-                self._observer.watch_failed("evictions", problem)
+            problem = f"the records cannot be listed yet: {answer.message}"
+            if answer.verdict is Verdict.GONE:
+                problem = "the custom resources are not installed yet; apply crds/"
+            self._observer.watch_failed("evictions", problem, answer.status)
             await self._clock.sleep(RETRY_S)
+        self._observer.watch_recovered("evictions")
         for document in documents:
             self.notice(document)
 

@@ -82,6 +82,14 @@ class Answer:
         """Whether it happened."""
         return self.verdict is Verdict.DONE
 
+    @property
+    def status(self) -> int:
+        """The HTTP status that such an answer has, 0 for none."""
+        return _STATUSES.get(self.verdict, 0)
+
+
+_STATUSES = {Verdict.GONE: 404, Verdict.CONFLICT: 409, Verdict.BUSY: 429, Verdict.REFUSED: 403}
+
 
 class Binder(Protocol):
     """Binds pods."""

@@ -34,8 +34,10 @@ async def reconcile(policies: KnownPolicies, source: PolicySource, clock: Clock,
         before = dict(policies.uids())
         answer, documents = await source.list()
         if not answer.is_done:
-            observer.watch_failed("schedulingpolicies", f"policies cannot be compared: {answer.message}")
+            problem = f"policies cannot be compared: {answer.message}"
+            observer.watch_failed("schedulingpolicies", problem, answer.status)
             continue
+        observer.watch_recovered("schedulingpolicies")
         listed = {str(each["metadata"]["name"]): each for each in documents}
         for name, uid in before.items():
             if policies.uids().get(name) != uid:

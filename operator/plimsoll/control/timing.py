@@ -1,6 +1,8 @@
 """When policies run: APScheduler, and the only place that knows it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -54,7 +56,8 @@ class Timetable:
         """
 
         async def run() -> None:  # APScheduler awaits coroutine functions only
-            await job()
+            with suppress(asyncio.CancelledError):  # it logs a traceback for a job that ends with us
+                await job()
 
         first = {"next_run_time": datetime.now(UTC) + FIRST_RUN}
         self._scheduler.add_job(

@@ -107,6 +107,7 @@ class DevCluster:
         port: the port on 127.0.0.1; 0 takes a free one.
         token: the bearer token of its clients; drawn at random when empty.
         eviction_requests: serve lifecycle.k8s.io, an alpha API; ``offer_eviction_requests`` does so later.
+        token_file: further tokens, one a line, that may be replaced at any time.
 
     Attributes:
         url: where it listens, with TLS.
@@ -123,6 +124,7 @@ class DevCluster:
         port: int = 0,
         token: str = "",
         eviction_requests: bool = False,
+        token_file: Path | None = None,
     ) -> None:
         self.api = Api()
         self.token = token or new_token()
@@ -134,6 +136,7 @@ class DevCluster:
         self._kubelet_settings = kubelets
         self._port = port
         self._server = extended_server(self.api, self.token)
+        self._server.token_file = token_file
         self._queue = WorkQueue()
         self._context = make_context(self.api, self._queue)
         self._eviction_requests = eviction_requests

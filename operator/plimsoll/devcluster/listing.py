@@ -197,7 +197,7 @@ def page(api: Api, resource: Resource, namespace: str | None, options: ListOptio
             raise too_large(asked, current)
         if options.match == "Exact" or (limit and not options.match):
             revision = asked
-    if revision >= current:
+    if revision >= current or (revision >= collection.complete_since and not collection.since(revision)):
         entries = api.candidates(resource, namespace, options.fields, after)
     else:
         if revision < collection.complete_since:

@@ -27,6 +27,7 @@ from plimsoll.devcluster.watching import Watcher
 
 if TYPE_CHECKING:
     import ssl
+    from pathlib import Path
 
     from plimsoll.devcluster.api import Api
     from plimsoll.devcluster.resources import Obj, Resource
@@ -117,6 +118,10 @@ class Server:
         token: the bearer token that clients must show.
         tables: renders tables; without it a client that asks for one gets the objects.
         documents: asked in turn for paths that are no resource.
+
+    Attributes:
+        token_file: further tokens that are accepted, one a line; read at each request, so that they can be
+            replaced and withdrawn.
     """
 
     def __init__(
@@ -126,6 +131,7 @@ class Server:
         self.tables = tables
         self.documents = list(documents)
         self._token = token
+        self.token_file: Path | None = None
         self._runner: web.ServerRunner | None = None
         self.url = ""
 
@@ -167,10 +173,14 @@ class Server:
         if request.path in _OPEN or request.path.startswith(("/livez/", "/readyz/", "/healthz/")):
             return
         scheme, _, shown = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(
-            shown.strip().encode(), self._token.encode()
-        ):
+        if scheme.lower() != "bearer" or not self._accepts(shown.strip().encode()):
             raise StatusError(401, "Unauthorized", "Unauthorized")
+
+    def _accepts(self, shown: bytes) -> bool:
+        tokens = [self._token.encode()]
+        if self.token_file is not None and self.token_file.is_file():
+            tokens += self.token_file.read_bytes().split()
+        return any(hmac.compare_digest(shown, token) for token in tokens)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path

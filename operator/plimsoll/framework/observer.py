@@ -9,8 +9,11 @@ from collections.abc import Mapping
 class Observer:
     """The hooks, in the order of a pod's life."""
 
-    def watch_failed(self, resource: str, problem: str) -> None:
+    def watch_failed(self, resource: str, problem: str, status: int = 0) -> None:
         """A list or watch broke; it is taken up again."""
+
+    def watch_recovered(self, resource: str) -> None:
+        """A collection that could not be read can be read again."""
 
     def watch_listed(self, resource: str, objects: int) -> None:
         """A list is complete."""
@@ -103,6 +106,12 @@ class Observer:
 
     def leader_seen(self, name: str, holder: str) -> None:
         """A lease has a new holder, maybe this process; "" when nobody holds it."""
+
+    def renewal_delayed(self, name: str, late_s: float, why: str) -> None:
+        """The lease was renewed so many seconds later than planned, or not yet."""
+
+    def loop_lagged(self, loop: str, seconds: float) -> None:
+        """An event loop ran a timer so many seconds after it was due."""
 
     def failed(self, where: str, problem: str) -> None:
         """Something of ours broke and was contained."""

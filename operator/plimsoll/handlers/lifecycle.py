@@ -1,4 +1,4 @@
-"""Start-up settings, login and probes of the kopf operator."""
+"""Start-up settings, login and end of the kopf operator."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from itertools import chain, repeat
@@ -20,16 +20,14 @@ class Backoffs(Iterable[float]):
 
 def register(
     registry: kopf.OperatorRegistry,
-    login: Callable[[], kopf.ConnectionInfo],
-    broken: Callable[[], str],
+    login: Callable[[], Awaitable[kopf.ConnectionInfo]],
     stop: Callable[[], Awaitable[None]],
 ) -> None:
     """Enter the handlers.
 
     Args:
         registry: Of the operator.
-        login: The connection that all of us use.
-        broken: Why the process should be started anew, "" when it should not; for the liveness probe.
+        login: Gives the credentials that all of us use, each time others than before.
         stop: Ends our own tasks; kopf would wait five seconds for each task that is not its own.
     """
 
@@ -45,14 +43,8 @@ def register(
         settings.watching.client_timeout = 320
 
     @kopf.on.login(registry=registry)
-    def connect(**_: Any) -> kopf.ConnectionInfo:
-        return login()
-
-    @kopf.on.probe(registry=registry, id="loops")
-    def loops(**_: Any) -> str:
-        if problem := broken():
-            raise kopf.PermanentError(problem)  # any other error would be tried again for a minute
-        return "running"
+    async def connect(**_: Any) -> kopf.ConnectionInfo:
+        return await login()
 
     @kopf.on.cleanup(registry=registry)
     async def cleanup(**_: Any) -> None:

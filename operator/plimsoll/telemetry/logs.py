@@ -12,6 +12,7 @@ from typing import Any, Literal
 import structlog
 
 from plimsoll.framework.observer import Observer
+from plimsoll.telemetry.outages import KopfLines
 
 LogFormat = Literal["json", "text"]
 
@@ -22,8 +23,13 @@ REMEMBERED = 10_000
 """Problems with objects that are told once; of more, the oldest may be told again."""
 
 
-def configure(log_format: LogFormat, level: str) -> None:
-    """Send all logging to standard error in one format; called once, at start."""
+def configure(log_format: LogFormat, level: str) -> KopfLines:
+    """Send all logging to standard error in one format; called once, at start.
+
+    Returns:
+        What becomes of kopf's lines; the outage log joins it.
+    """
+    kopf_lines = KopfLines()
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -43,17 +49,22 @@ def configure(log_format: LogFormat, level: str) -> None:
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
         )
     )
+    handler.addFilter(kopf_lines)
+    logging.captureWarnings(True)  # noqa: FBT003 - the library's signature
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for noisy in ("kopf", "apscheduler", "kubernetes_asyncio", "aiohttp.access"):
+    for noisy in ("kopf", "apscheduler", "aiohttp.access"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    # What is wrong with a kubeconfig or a login program is part of our own error.
+    logging.getLogger("kubernetes_asyncio").setLevel(logging.CRITICAL)
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level)),
         cache_logger_on_first_use=True,
     )
+    return kopf_lines
 
 
 class LoggingObserver(Observer):
@@ -66,10 +77,6 @@ class LoggingObserver(Observer):
     def __init__(self) -> None:
         self._log = structlog.get_logger("plimsoll")
         self._skipped: dict[tuple[str, str, str], None] = {}
-
-    def watch_failed(self, resource: str, problem: str) -> None:
-        """A list or watch broke."""
-        self._log.warning("watch failed, taking it up again", resource=resource, problem=problem)
 
     def watch_listed(self, resource: str, objects: int) -> None:
         """A list is complete."""
@@ -142,6 +149,13 @@ class LoggingObserver(Observer):
         """Who leads."""
         self._log.info("leader", lease=name, holder=holder or "nobody")
 
+    def renewal_delayed(self, name: str, late_s: float, why: str) -> None:
+        """A renewal came late."""
+        self._log.warning("lease renewed late", lease=name, late_s=round(late_s, 1), why=why)
+
     def failed(self, where: str, problem: str) -> None:
         """Something of ours broke."""
-        self._log.error("contained failure", where=where, problem=problem)
+        if where == "election":  # the process ends by itself if that lasts
+            self._log.warning("the lease cannot be read or written", problem=problem)
+        else:
+            self._log.error("contained failure", where=where, problem=problem)

@@ -168,7 +168,7 @@ class MetricsObserver(Observer):
             registry=registry,
         )
 
-    def watch_failed(self, resource: str, problem: str) -> None:  # noqa: ARG002 - for the log
+    def watch_failed(self, resource: str, problem: str, status: int = 0) -> None:  # noqa: ARG002 - for the log
         """Count."""
         self.watch_failures.labels(resource).inc()
 

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Metric
 
 from plimsoll.telemetry.build import build_info
 from plimsoll.telemetry.connection import ConnectionMetrics
+from plimsoll.telemetry.event_loops import LoopMetrics
 from plimsoll.telemetry.leading import LeadingMetrics
 from plimsoll.telemetry.metrics import MetricsObserver
 from plimsoll.telemetry.queueing import QueueingMetrics
@@ -56,6 +57,7 @@ def families() -> list[tuple[Metric, tuple[str, ...]]]:
     QueueingMetrics(registry)
     LeadingMetrics(registry)
     ConnectionMetrics(registry)
+    LoopMetrics(registry)
     RebalancingMetrics(registry)
     registry.register(StateCollector(_NOTHING))
     found: dict[str, tuple[Metric, tuple[str, ...]]] = {}

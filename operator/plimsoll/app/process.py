@@ -1,0 +1,202 @@
+"""Runs the operator until SIGTERM, or until something ends without which it is of no use.
+
+Whatever ends it is said in one line; then Kubernetes starts the container again.
+"""
+
+import asyncio
+import os
+import signal
+from contextlib import AsyncExitStack
+
+import kopf
+import structlog
+from prometheus_client import disable_created_metrics
+from prometheus_client.exposition import generate_latest
+
+import plimsoll
+from plimsoll.adapters.session import connected
+from plimsoll.app.login import KopfLogin
+from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.serving import Endpoints, serving
+from plimsoll.app.settings import Settings
+from plimsoll.app.wiring import Operator
+from plimsoll.control.leading import LeadershipLost
+from plimsoll.framework import PlimsollError
+from plimsoll.handlers import evictions, lifecycle, policies
+from plimsoll.telemetry.logs import configure
+from plimsoll.telemetry.outages import KopfLines
+
+#: Seconds that kopf has to end.
+KOPF_END_S = 10.0
+
+
+class TaskEnded(PlimsollError):
+    """A task that must run as long as the process does has ended."""
+
+
+class Process:
+    """One life of an operator.
+
+    Args:
+        operator: What runs.
+    """
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+
+    async def run(self) -> None:
+        """Run until SIGTERM or SIGINT.
+
+        Raises:
+            AddressTaken: A port cannot be listened on.
+            LeadershipLost: This process led, and could not renew its lease in time.
+            TaskEnded: A task of ours, or kopf, has ended.
+        """
+        log = structlog.get_logger("plimsoll")
+        operator, stop = self._operator, asyncio.Event()
+        supervision = operator.supervision
+        front: asyncio.Task[None] | None = None
+        _heed_signals(stop)
+        operator.access.is_pending = True
+        ports = [operator.settings.metrics_port, *filter(None, [operator.settings.health_port])]
+        async with AsyncExitStack() as stack:
+            served = await stack.enter_async_context(
+                operator.thread.entered(serving(operator.settings.bind_address, ports, self._endpoints()))
+            )
+            measuring = asyncio.create_task(operator.thread.run(supervision.measure()), name="loop lag")
+            log.info("started", version=plimsoll.__version__, server=operator.session.address, port=served[0])
+            try:
+                for name, work in operator.work.items():
+                    supervision.begin(name, work)
+                front = await self._begin_kopf(stop)
+                await supervision.until_one_ends(stop)
+                ended, failure = ([], "") if stop.is_set() else (supervision.ended, supervision.failure)
+            finally:
+                supervision.end()
+                stop.set()
+                await self._end_tasks()
+                await operator.leadership.release()
+                await operator.extenders.close()
+                if front is not None:
+                    await _settled(front, KOPF_END_S)
+                measuring.cancel()
+                await asyncio.gather(measuring, return_exceptions=True)
+        if failure:
+            raise TaskEnded(f"kopf cannot go on: {failure}")
+        raise_first(ended)
+        log.info("stopped")
+
+    async def _begin_kopf(self, stop: asyncio.Event) -> asyncio.Task[None]:
+        """Start kopf and watch each of its root tasks: if one ends, kopf ends, and we do."""
+        registry = kopf.OperatorRegistry()
+        login = KopfLogin(self._operator.session, self._operator.clock)
+
+        async def logged_in() -> kopf.ConnectionInfo:
+            info = await login()
+            if login.task is not None:
+                self._operator.supervision.watch("kopf's login", login.task)
+            return info
+
+        others = asyncio.all_tasks()
+
+        async def ended() -> None:
+            await self._end_tasks()
+            # kopf would wait five seconds for its requests that are about to be repeated.
+            for task in asyncio.all_tasks() - others - {asyncio.current_task()}:
+                if task.get_name() != "kopf":
+                    task.cancel()
+
+        lifecycle.register(registry, login=logged_in, stop=ended)
+        policies.register(registry, self._operator.policies)
+        evictions.register(registry, self._operator.rebalancers.keeper, self._operator.rebalancers.approvals)
+        roots = await kopf.spawn_tasks(registry=registry, clusterwide=True, standalone=True, stop_flag=stop)
+        _heed_signals(stop)  # in place of kopf's handlers, which fail at a second signal
+        for root in roots:
+            self._operator.supervision.watch(f"kopf's {root.get_name()}", root)
+        return asyncio.create_task(kopf.run_tasks(roots, ignored=others), name="kopf")
+
+    def _endpoints(self) -> Endpoints:
+        here = asyncio.get_running_loop()
+        # A switch of the whole process. The series double every counter and histogram, and no rule or
+        # dashboard reads them.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+
+        async def shown() -> bytes:
+            return generate_latest(self._operator.metrics)
+
+        async def metrics() -> bytes:
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(shown(), here))
+
+        return Endpoints(
+            unready=self._operator.unready,
+            broken=self._operator.broken,
+            standing=lambda: self._operator.leadership.standing,
+            metrics=metrics,
+        )
+
+    async def _end_tasks(self) -> None:
+        """End what is ours; called again by kopf, which would wait five seconds for tasks not its own."""
+        self._operator.supervision.end()
+        await self._operator.leadership.drain()
+        await self._operator.supervision.cancel()
+
+
+def _heed_signals(stop: asyncio.Event) -> None:
+    """Stop when the process is told to."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+
+async def _settled(task: asyncio.Task[None], patience_s: float) -> None:
+    """Wait until a task has ended, however it does."""
+    await asyncio.wait([task], timeout=patience_s)
+    if task.done() and not task.cancelled():
+        task.exception()
+
+
+def raise_first(ended: list[tuple[str, asyncio.Task[object]]]) -> None:
+    """Raise what ended the process; nothing when it was asked to end.
+
+    Raises:
+        LeadershipLost: This process led, and could not renew its lease in time.
+        TaskEnded: A task has ended.
+    """
+    for name, task in ended:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, LeadershipLost):
+            raise error
+        why = "cancelled" if task.cancelled() else repr(error) if error else "without an error"
+        raise TaskEnded(f"{name} has ended: {why}") from error
+
+
+async def run(settings: Settings, kopf_lines: KopfLines) -> None:
+    """Connect and run one operator.
+
+    Raises:
+        APIError: There is no usable configuration.
+        AddressTaken: A port cannot be listened on.
+        LeadershipLost: This process led, and could not renew its lease in time.
+        TaskEnded: A task of ours, or kopf, has ended.
+    """
+    async with (
+        connected(settings.kubeconfig) as session,
+        LoopThread("election") as thread,
+        thread.entered(connected(settings.kubeconfig)) as lease_session,
+    ):
+        operator = Operator(settings, session, lease_session, thread)
+        kopf_lines.outages, kopf_lines.failed = operator.outages, operator.supervision.fail
+        await Process(operator).run()
+
+
+def main(settings: Settings) -> int:
+    """Run in an event loop of our own; the exit status."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    kopf_lines = configure(settings.log_format, settings.log_level)
+    try:
+        asyncio.run(run(settings, kopf_lines))
+    except PlimsollError as exc:
+        cause = exc.__cause__ if isinstance(exc, TaskEnded) else None
+        bug = None if isinstance(cause, kopf.LoginError) else cause
+        structlog.get_logger("plimsoll").error(str(exc), exc_info=bug)
+        return 1
+    return 0

@@ -1,0 +1,175 @@
+"""What must run for this process to be of use: its long-running tasks, and the loop that they run in.
+
+Read by the probes and by the election from another thread, so it keeps numbers and finished tasks only.
+"""
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import structlog
+
+from plimsoll.control.ports import Clock
+from plimsoll.framework.observer import Observer
+
+#: Seconds between two beats of a loop.
+BEAT_S = 0.5
+
+#: Seconds without a beat of the main loop after which the process is not ready, does not renew its lease, and
+#: should be restarted. The first list of a large cluster never takes that long at a stretch.
+STALLED_S, STUCK_S = 10.0, 60.0
+
+#: Seconds for which the use of processors is averaged.
+USED_S = 10.0
+
+#: Seconds that a process has to end, once it has begun to.
+END_S = 25.0
+
+#: The exit status of a process that did not end by itself.
+FAILED = 1
+
+
+class Supervision:
+    """The long-running tasks of one process.
+
+    Args:
+        clock: Time; of any thread.
+        observer: Told how late each loop is.
+        terminate: Ends the process on the spot.
+    """
+
+    def __init__(
+        self, clock: Clock, observer: Observer, terminate: Callable[[int], object] = os._exit
+    ) -> None:
+        self._clock = clock
+        self._observer = observer
+        self._terminate = terminate
+        self._tasks: dict[str, asyncio.Task[Any]] = {}
+        self._own: list[asyncio.Task[Any]] = []
+        self.failure = ""
+        self._ending_since: float | None = None
+        self._beaten = clock.monotonic()
+        self._worst: list[tuple[float, float]] = []  #: recent delays of the main loop, with their times
+        self._used = time.process_time()
+        self._used_at = clock.monotonic()
+
+    # -- tasks ---------------------------------------------------------------------------------------
+
+    def begin(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Start a task that must run as long as the process does."""
+        task = self.watch(name, asyncio.create_task(work, name=name))
+        self._own.append(task)
+        return task
+
+    def watch(self, name: str, task: asyncio.Task[Any]) -> asyncio.Task[Any]:
+        """Watch a task that somebody else started."""
+        self._tasks[name] = task
+        return task
+
+    @property
+    def ended(self) -> list[tuple[str, asyncio.Task[Any]]]:
+        """Those that run no more."""
+        return [(name, task) for name, task in list(self._tasks.items()) if task.done()]
+
+    def fail(self, problem: str) -> None:
+        """Something has ended that is no task of ours and without which we are of no use."""
+        self.failure = self.failure or problem
+
+    async def until_one_ends(self, stop: asyncio.Event) -> None:
+        """Wait until a task has ended, or the process is asked to stop."""
+        asked = asyncio.create_task(stop.wait())
+        try:
+            while not (asked.done() or self.ended or self.failure):
+                # Tasks may join while we wait, so we look again now and then.
+                await asyncio.wait(
+                    [asked, *self._tasks.values()], timeout=1.0, return_when=asyncio.FIRST_COMPLETED
+                )
+        finally:
+            asked.cancel()
+
+    async def cancel(self) -> None:
+        """End the tasks that were begun here; wait until they have."""
+        for task in self._own:
+            task.cancel()
+        await asyncio.gather(*self._own, return_exceptions=True)
+
+    def end(self) -> None:
+        """The process has begun to end; if it has not in time, it is ended by force."""
+        if self._ending_since is None:
+            self._ending_since = self._clock.monotonic()
+            self._force = threading.Timer(END_S, self._end_by_force)
+            self._force.daemon = True
+            self._force.start()
+
+    def _end_by_force(self) -> None:
+        structlog.get_logger("plimsoll").error("ended by force: tasks did not end in time", seconds=END_S)
+        self._terminate(FAILED)
+
+    # -- probes, from another thread -------------------------------------------------------------------
+
+    def problem(self) -> str:
+        """Why the process cannot work and should be restarted, "" when it can."""
+        if self._ending_since is None:
+            if self.failure:
+                return self.failure
+            for name, task in self.ended:
+                return f"{name} has ended: {_why(task)}"
+        return self._stall(STUCK_S)
+
+    def unready(self) -> str:
+        """Why the process is of no use now, "" when it is."""
+        if self._ending_since is not None:
+            return "ending"
+        return self.problem() or self._stall(STALLED_S)
+
+    def hindrance(self) -> str:
+        """Why the process must not lead, "" when it may."""
+        return self._stall(STUCK_S)
+
+    def pressure(self) -> str:
+        """What may have kept threads of this process from running, in words."""
+        now, used = self._clock.monotonic(), time.process_time()
+        since_s = max(0.001, now - self._used_at)
+        lag_s = max([now - self._beaten - BEAT_S, *(late for at, late in list(self._worst) if at > now - 30)])
+        parts = [f"the process used {(used - self._used) / since_s:.1f} CPUs"]
+        if lag_s > BEAT_S:
+            parts.append(f"its main loop was up to {lag_s:.1f} s late")
+        parts.append(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
+        return ", ".join(parts)
+
+    def _stall(self, limit_s: float) -> str:
+        silent_s = self._clock.monotonic() - self._beaten
+        return f"the event loop has not run for {silent_s:.0f} s" if silent_s > limit_s else ""
+
+    # -- beats -----------------------------------------------------------------------------------------
+
+    async def beat(self) -> None:
+        """Beat in the main loop until cancelled."""
+        while True:
+            due = self._clock.monotonic() + BEAT_S
+            await self._clock.sleep(BEAT_S)
+            now = self._clock.monotonic()
+            late_s = max(0.0, now - due)
+            self._beaten = now
+            self._worst = [(now, late_s), *(each for each in self._worst if each[0] > now - 30)]
+            self._observer.loop_lagged("main", late_s)
+
+    async def measure(self) -> None:
+        """Measure the other thread's loop until cancelled."""
+        while True:
+            due = self._clock.monotonic() + BEAT_S
+            await self._clock.sleep(BEAT_S)
+            now = self._clock.monotonic()
+            self._observer.loop_lagged("election", max(0.0, now - due))
+            if now - self._used_at > USED_S:
+                self._used, self._used_at = time.process_time(), now
+
+
+def _why(task: asyncio.Task[Any]) -> str:
+    if task.cancelled():
+        return "cancelled"
+    error = task.exception()
+    return "without an error" if error is None else str(error) or type(error).__name__

@@ -1,0 +1,210 @@
+"""What the API server does not answer, refuses or does not have: one line for each change, then one a minute.
+
+Each collection that is watched, and kopf, fail by themselves, and each tries again; people want to know what
+is wrong, once, and what to do about it. Single failures are counted in metrics.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from plimsoll.framework.observer import Observer
+
+#: Seconds between two looks, and between two lines about a state that lasts.
+LOOK_S, REPEAT_S = 1.0, 60.0
+
+#: Seconds after which a failure that did not come again is forgotten; all are tried again sooner.
+FORGOTTEN_S = 100.0
+
+#: Characters of a problem that are shown, and resources that are named.
+SHOWN, NAMED = 200, 6
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A kind of trouble.
+
+    Attributes:
+        event: What is wrong.
+        remedy: What to do.
+        over: What is said when it has ended.
+        is_whole: Whether it is the server that fails, whatever was requested of it.
+    """
+
+    event: str
+    remedy: str
+    over: str
+    is_whole: bool = False
+
+
+UNANSWERED = State(
+    "the API server does not answer",
+    "check its address and the network; requests are repeated",
+    "the API server answers again",
+    is_whole=True,
+)
+UNAUTHENTICATED = State(
+    "the API server does not accept the credentials",
+    "renew the token or the kubeconfig; it is read again",
+    "the API server accepts the credentials again",
+    is_whole=True,
+)
+FORBIDDEN = State(
+    "the API server forbids requests",
+    "bind the roles of deploy/ to this account; requests are repeated",
+    "the API server no longer forbids requests",
+)
+ABSENT = State(
+    "the API server does not serve resources",
+    "apply crds/; they are looked for again each minute",
+    "the API server serves the resources now",
+)
+FAILING = State(
+    "requests to the API server fail",
+    "requests are repeated; if this lasts, look at the API server's log",
+    "requests to the API server succeed again",
+)
+
+_STATES = {0: UNANSWERED, 401: UNAUTHENTICATED, 403: FORBIDDEN, 404: ABSENT}
+
+
+@dataclass(slots=True)
+class _Failure:
+    state: State
+    problem: str
+    at: float
+
+
+@dataclass(slots=True)
+class _Told:
+    names: frozenset[str]
+    since: float
+    at: float
+
+
+class OutageLog(Observer):
+    """Logs outages.
+
+    Args:
+        now: Seconds that never go back.
+        server: The API server's address.
+    """
+
+    def __init__(self, now: Callable[[], float], server: str) -> None:
+        self._log = structlog.get_logger("plimsoll")
+        self._now = now
+        self._server = server
+        self._failures: dict[str, _Failure] = {}
+        self._told: dict[State, _Told] = {}
+
+    def watch_failed(self, resource: str, problem: str, status: int = 0) -> None:
+        """A list or watch broke."""
+        state = _STATES.get(status, FAILING)
+        self._failures[resource] = _Failure(state, problem, self._now())
+
+    def watch_heard(self, resource: str, now: float) -> None:  # noqa: ARG002 - the hook's
+        """The server answered."""
+        self._failures.pop(resource, None)
+
+    def watch_recovered(self, resource: str) -> None:
+        """It can be read again."""
+        self._failures.pop(resource, None)
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            self.look()
+
+    def look(self) -> None:
+        """Log what has changed, and once a minute what has not."""
+        now = self._now()
+        present: dict[State, dict[str, str]] = {}
+        for name, failure in list(self._failures.items()):
+            if now - failure.at > FORGOTTEN_S:
+                self._failures.pop(name, None)
+            else:
+                present.setdefault(failure.state, {})[name] = failure.problem
+        for state in [state for state in self._told if state not in present]:
+            told = self._told.pop(state)
+            self._log.info(state.over, server=self._server, after_s=round(now - told.since))
+        for state, problems in present.items():
+            self._tell(state, problems, now)
+
+    def _tell(self, state: State, problems: dict[str, str], now: float) -> None:
+        names = frozenset(problems)
+        told = self._told.get(state)
+        is_news = told is None or not (state.is_whole or names <= told.names)
+        if told is not None and not is_news and now - told.at < REPEAT_S:
+            return
+        since = now if told is None else told.since
+        self._told[state] = _Told(names if told is None else names | told.names, since, now)
+        facts: dict[str, object] = {} if told is None else {"for_s": round(now - since)}
+        if not state.is_whole:
+            more = len(names) - NAMED
+            facts["resources"] = ", ".join(sorted(names)[:NAMED]) + (f" and {more} more" if more > 0 else "")
+        problem = " ".join(min(problems.values(), key=len).split())[:SHOWN]
+        self._log.warning(state.event, server=self._server, problem=problem, remedy=state.remedy, **facts)
+
+
+# -- kopf's requests ---------------------------------------------------------------------------------
+
+_ATTEMPT = re.compile(r"Request attempt #\S+ failed; .*?: \S+ (?P<url>\S+)(?: -> (?P<error>.*))?$", re.DOTALL)
+#: What requests end with that are under way when kopf logs in again; they are repeated.
+CLOSED = "Connector is closed"
+
+#: What kopf says of a task of its own that must not end, and has.
+_ENDED = re.compile(r"^\S.* has (failed: |finished unexpectedly)")
+
+_CANCELLED = re.compile(r"Activity \S+ is cancelled")
+_UNRESOLVED = re.compile(r"any_name='([^']+)'")
+_ERRORS = (
+    ("APIUnauthorizedError", 401),
+    ("APIForbiddenError", 403),
+    ("APINotFoundError", 404),
+    ("APIServerError", 500),
+    ("APITooManyRequestsError", 429),
+)
+
+
+class KopfLines(logging.Filter):
+    """Passes what kopf says of its requests on to the outage log, and the rest through.
+
+    What ends kopf ends the process; it is said once, at the end.
+
+    Attributes:
+        outages: Receives requests that fail.
+        failed: Called when a task of kopf's has ended that must not: it may be one that kopf does not miss.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outages: OutageLog | None = None
+        self.failed: Callable[[str], object] = lambda _: None
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line is shown."""
+        if not record.name.startswith("kopf"):
+            return True
+        message = record.getMessage()
+        if found := _ATTEMPT.match(message):
+            if self.outages is not None and found["error"] and CLOSED not in found["error"]:
+                status = next((code for name, code in _ERRORS if name in found["error"]), 0)
+                resource = found["url"].partition("?")[0].rpartition("/")[2]
+                self.outages.watch_failed(f"{resource} (kopf)", found["error"], status)
+            return False
+        if _CANCELLED.match(message):
+            return False
+        if message.startswith("Unresolved resources"):
+            if self.outages is not None:
+                for resource in _UNRESOLVED.findall(message):
+                    self.outages.watch_failed(resource, "not installed", 404)
+            return False
+        if _ENDED.search(message):
+            self.failed(message.partition("\n")[0])
+            return False  # the process ends with this sentence
+        return True

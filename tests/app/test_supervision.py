@@ -1,0 +1,112 @@
+"""What must run, seen from the probes: ended tasks, a main loop that hangs, an end that does not come."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from plimsoll.app import supervision as module
+from plimsoll.app.supervision import BEAT_S, STALLED_S, STUCK_S, Supervision
+from plimsoll.testing.fakes import FakeClock, RememberingObserver
+
+
+async def for_ever():
+    """A task that runs on."""
+    await asyncio.Event().wait()
+
+
+@pytest.fixture
+async def scene():
+    """A supervised process and its clock; tasks end with the test."""
+    clock, ended = FakeClock(), []
+    one = Supervision(clock, RememberingObserver(), ended.append)
+    yield one, clock, ended
+    await one.cancel()
+
+
+async def test_a_process_whose_tasks_run_is_well(scene):
+    """Nothing to say."""
+    one, _, _ = scene
+    one.begin("decisions", for_ever())
+    assert (one.problem(), one.unready(), one.hindrance()) == ("", "", "")
+
+
+@pytest.mark.parametrize("how", ["raises", "returns", "is cancelled"])
+async def test_a_task_that_has_ended_makes_the_process_unready_and_broken(scene, how):
+    """However it ended: nobody does its work."""
+    one, _, _ = scene
+
+    async def work():
+        if how == "raises":
+            raise ValueError("the list is broken")
+        if how == "is cancelled":
+            asyncio.current_task().cancel()
+            await asyncio.sleep(0)
+
+    one.begin("other", for_ever())
+    one.begin("watch of pods", work())
+    async with asyncio.timeout(5):
+        await one.until_one_ends(asyncio.Event())
+
+    said = {"raises": "the list is broken", "returns": "without an error", "is cancelled": "cancelled"}[how]
+    assert one.problem() == f"watch of pods has ended: {said}"
+    assert one.unready() == one.problem()
+    assert [name for name, _ in one.ended] == ["watch of pods"]
+
+
+async def test_a_failure_that_is_no_task_of_ours_ends_the_process(scene):
+    """As when kopf says that a watcher of its own has failed, which it does not miss."""
+    one, _, _ = scene
+    one.begin("decisions", for_ever())
+    one.fail("Watcher for schedulingpolicies has failed: no such luck")
+    async with asyncio.timeout(5):
+        await one.until_one_ends(asyncio.Event())
+
+    assert one.problem() == "Watcher for schedulingpolicies has failed: no such luck"
+
+
+async def test_a_main_loop_that_hangs_is_not_ready_and_then_broken_and_leads_no_more(scene):
+    """The probes and the election run in another thread: somebody must tell them."""
+    one, clock, _ = scene
+    clock.time += STALLED_S + 1
+    assert one.unready() == "the event loop has not run for 11 s"
+    assert (one.problem(), one.hindrance()) == ("", "")
+    clock.time += STUCK_S
+    assert one.problem() == one.hindrance() == "the event loop has not run for 71 s"
+
+    task = asyncio.create_task(one.beat())
+    await clock.advance(BEAT_S)
+    assert (one.problem(), one.unready(), one.hindrance()) == ("", "", "")
+    task.cancel()
+
+
+async def test_how_late_the_loops_are_is_told(scene):
+    """To the metrics, and in words for a renewal that was late."""
+    one, clock, _ = scene
+    told = []
+    one._observer.loop_lagged = lambda loop, seconds: told.append((loop, seconds))
+    tasks = [asyncio.create_task(one.beat()), asyncio.create_task(one.measure())]
+    await clock.advance(BEAT_S)
+    clock.time += 3
+    await clock.advance(BEAT_S)
+    for task in tasks:
+        task.cancel()
+
+    assert [round(seconds, 3) for loop, seconds in told if loop == "main"][:2] == [0, 2.5]
+    assert {loop for loop, _ in told} == {"main", "election"}
+    assert "its main loop was up to 2.5 s late" in one.pressure()
+
+
+async def test_a_process_that_does_not_end_in_time_is_ended(scene, monkeypatch):
+    """With a failure, whatever it waits for: no zombie stays behind."""
+    one, _, ended = scene
+    monkeypatch.setattr(module, "END_S", 0.05)
+    one.end()
+    one.end()
+    assert one.unready() == "ending"
+    assert one.problem() == ""
+    async with asyncio.timeout(5):
+        while not ended:  # noqa: ASYNC110 - a thread's doing
+            await asyncio.sleep(0.01)
+    assert ended == [1]

@@ -1,0 +1,202 @@
+"""What the process says when it cannot work: one line for what changes, what to do, and no tracebacks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from e2e.granting import door, kubeconfig_for
+from e2e.polling import eventually
+from e2e.speaking import speaking
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import StartDevCluster
+    from e2e.conftest import StartGuarded
+    from e2e.granting import Call
+    from e2e.operating import Operator
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+
+JSON = ("--log-format", "json")
+
+
+def lines_of(operator: Operator) -> list[dict[str, Any]]:
+    """Its log; each line must be one object with a time, a level and a sentence."""
+    lines = [json.loads(line) for line in operator.said().splitlines()]
+    for line in lines:
+        assert {"timestamp", "level", "event", "logger"} <= set(line), line
+        assert "exception" not in line, line
+    return lines
+
+
+async def until_said(operator: Operator, *words: str) -> None:
+    """Wait until it has said all of it."""
+
+    async def said() -> str:
+        return operator.said()
+
+    await eventually(said, lambda text: all(word in text for word in words), 90)
+
+
+async def ended(operator: Operator) -> int | None:
+    """Wait until it has ended; its exit status."""
+
+    async def status() -> int | None:
+        return operator.status
+
+    return await eventually(status, lambda found: found is not None, 90)
+
+
+@pytest.mark.parametrize("which", ["metrics", "health"])
+async def test_a_port_that_is_taken_ends_it_with_one_line(
+    which: str, start_operator: Callable[..., Operator], tmp_path: Path
+) -> None:
+    """Waiting would not help; the line names the port and the options."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        nowhere = kubeconfig_for(tmp_path / "nowhere", "http://127.0.0.1:9", "token")
+        operator = start_operator(nowhere, *JSON, f"--{which}-port", str(port))
+
+        assert await ended(operator) == 1
+    (line,) = lines_of(operator)
+    assert line["level"] == "error"
+    assert line["event"] == (
+        f"cannot listen on 127.0.0.1:{port}: another process listens there;"
+        " choose another --metrics-port, --health-port or --bind-address"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param(
+            "not a kubeconfig", "this is not a kubeconfig: it has no lists of clusters and contexts"
+        ),
+        pytest.param(None, "there is no such file"),
+        pytest.param("a: [", "while parsing a flow"),
+    ],
+)
+async def test_a_kubeconfig_that_is_none_ends_it_with_one_line(
+    content: str | None, said: str, start_operator: Callable[..., Operator], tmp_path: Path
+) -> None:
+    """The file is named, and what is wrong with it."""
+    path = tmp_path / "kubeconfig"
+    if content is not None:
+        path.write_text(content)
+    operator = start_operator(path, *JSON)
+
+    assert await ended(operator) == 1
+    (line,) = lines_of(operator)
+    assert line["level"] == "error"
+    assert line["event"].startswith(f"reading {path}: no usable configuration: {said}")
+
+
+async def test_a_server_that_does_not_answer_is_told_once(
+    start_operator: Callable[..., Operator], start_devcluster: StartDevCluster, tmp_path: Path
+) -> None:
+    """It may come back: the process waits, says so when it does, and ends when it is told to."""
+    cluster = start_devcluster()
+    async with door(cluster.plain_url, lambda _: True) as entrance:
+        port = int(entrance.url.rpartition(":")[2])
+    assert port
+    operator = start_operator(kubeconfig_for(tmp_path / "own", entrance.url, cluster.token), *JSON)
+    await until_said(operator, "the API server does not answer")
+    await asyncio.sleep(12)
+    told = [line["event"] for line in lines_of(operator)]
+    assert told.count("the API server does not answer") == 1
+    assert len(told) <= 5, told
+    (line,) = [line for line in lines_of(operator) if line["event"] == "the API server does not answer"]
+    assert line["server"] == entrance.url
+    assert "check its address and the network" in line["remedy"]
+    assert operator.ask("/readyz")[0] == 503
+    assert operator.ask("/healthz")[0] == 200
+    assert operator.terminate() == 0
+    lines_of(operator)
+
+
+async def test_missing_rights_are_told_once_with_the_resources(
+    start_operator: Callable[..., Operator], start_devcluster: StartDevCluster, tmp_path: Path
+) -> None:
+    """Of eighteen collections and kopf's requests: a line, then one a minute; it goes on with the rights."""
+    cluster = start_devcluster()
+    permitted = [False]
+    async with (
+        speaking(cluster.kubeconfig),
+        door(cluster.plain_url, lambda asked: permitted[0] or asked.resource == "leases") as entrance,
+    ):
+        operator = start_operator(kubeconfig_for(tmp_path / "own", entrance.url, cluster.token), *JSON)
+        await until_said(operator, "the API server forbids requests")
+        await asyncio.sleep(8)
+        lines = lines_of(operator)
+        forbidden = [line for line in lines if line["event"] == "the API server forbids requests"]
+        assert 1 <= len(forbidden) <= 2, "kopf asks a little later"
+        assert "pods" in forbidden[0]["resources"] or "more" in forbidden[0]["resources"]
+        assert "bind the roles of deploy/" in forbidden[0]["remedy"]
+        assert len(lines) <= 7, lines
+        permitted[0] = True
+        await asyncio.to_thread(operator.until_ready)
+        assert operator.terminate() == 0
+    lines_of(operator)
+
+
+async def test_missing_custom_resources_are_told_once_and_waited_for(
+    start_operator: Callable[..., Operator], start_devcluster: StartDevCluster
+) -> None:
+    """They may be installed later: it is ready, for it serves them as soon as they are there."""
+    operator = start_operator(start_devcluster().kubeconfig, *JSON).until_ready()
+    await until_said(operator, "the API server does not serve resources")
+    await asyncio.sleep(6)
+    lines = lines_of(operator)
+    absent = [line for line in lines if line["event"] == "the API server does not serve resources"]
+    assert 1 <= len(absent) <= 2, absent
+    assert "schedulingpolicies" in absent[-1]["resources"]
+    assert absent[0]["remedy"].startswith("apply crds/")
+    assert len(lines) <= 7, lines
+    assert operator.terminate() == 0
+    lines_of(operator)
+
+
+async def test_a_lost_lease_is_one_line(
+    start_operator: Callable[..., Operator], start_devcluster: StartDevCluster, tmp_path: Path
+) -> None:
+    """With its cause, and no traceback of what was under way."""
+    cluster = start_devcluster()
+    async with door(cluster.plain_url, lambda _: True) as entrance:
+        operator = start_operator(kubeconfig_for(tmp_path / "own", entrance.url, cluster.token), *JSON)
+        await asyncio.to_thread(operator.until_ready)
+        await until_said(operator, '"leading"')
+        entrance.close()
+
+        assert await ended(operator) == 1
+    last = lines_of(operator)[-1]
+    assert last["level"] == "error"
+    assert last["event"].startswith("leader election lost: ")
+    assert "last renewed 1" in last["event"]
+
+
+async def test_what_ends_kopf_ends_the_process(guarded: StartGuarded) -> None:
+    """Policies would not be heard of any more: it says why in one line, and Kubernetes starts it again."""
+
+    def trouble(call: Call) -> str:
+        return "failing" if call == ("watch", "plimsoll.dev", "schedulingpolicies") else ""
+
+    async with guarded("enforce") as (_, entrance, operator):
+        await asyncio.to_thread(operator.until_ready)
+        await until_said(operator, "leading")
+        entrance.trouble = trouble
+        entrance.break_streams()
+
+        assert await ended(operator) == 1
+        assert "Traceback" not in operator.said()
+        last = operator.said().splitlines()[-1]
+        assert "kopf" in last
+        assert "no luck" in last
