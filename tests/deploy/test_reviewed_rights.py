@@ -11,6 +11,10 @@ from plimsoll.control.access import EVENTS, GRANTS
 READING = {"get", "list", "watch"}
 
 
+#: Granted by a manifest of its own within ``deploy/enforce``.
+DELETE = ("delete", "", "pods")
+
+
 def reviewed(manifest: str) -> set[tuple[str, str, str]]:
     """The rights that a message says this manifest grants."""
     return {tuple(right) for name, _, rights in GRANTS if name == manifest for right in rights}
@@ -30,7 +34,12 @@ def test_those_of_a_dry_run() -> None:
 @pytest.mark.parametrize(
     ("manifest", "granted"),
     [
-        pytest.param("deploy/enforce", grants("enforce") - grants("dry-run"), id="enforce"),
+        pytest.param("deploy/enforce", grants("enforce") - grants("dry-run") - {DELETE}, id="enforce"),
+        pytest.param(
+            "deploy/enforce/preempting.yaml, or set preemption.viaEviction in the policy",
+            grants("enforce") - grants_with("enforce", "preempt-by-eviction"),
+            id="preempting by deletion",
+        ),
         pytest.param("deploy/components/surge", grants("surge") - grants("enforce"), id="surge"),
         pytest.param(
             "deploy/components/eviction-requests",

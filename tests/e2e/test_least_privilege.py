@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deploy.manifests import grants
-from e2e.polling import eventually
 from e2e.speaking import MERGE, speaking
 from e2e.stories import LATER, a_prediction, a_stranded_service, a_surge, everything
 from e2e.test_preemption import evicting, high_pod, low_pod, names, with_classes
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from e2e.conftest import StartGuarded
-    from e2e.operating import Operator
 
 pytestmark = pytest.mark.e2e
 
@@ -80,30 +77,24 @@ async def test_victims_leave_by_eviction_without_the_right_to_delete_pods(guarde
     assert ("delete", "", "pods") not in entrance.used
 
 
-async def test_without_the_right_to_delete_pods_the_log_says_what_to_do(guarded: StartGuarded) -> None:
-    """Where a policy preempts by deletion; the victim stays."""
+async def test_without_the_right_to_delete_pods_the_policy_says_what_to_do(guarded: StartGuarded) -> None:
+    """Where a policy preempts by deletion; the victim stays, and nothing that is forbidden is tried."""
     async with guarded("enforce", component="preempt-by-eviction") as (scene, entrance, operator):
         await with_classes(scene, high=1000)
         node = await scene.node("only", cpu="1")
-        await scene.scheduling()
+        name = await scene.scheduling()
         await low_pod(scene, "low", node)
 
         await high_pod(scene)
-        said = await eventually(said_by(operator), lambda text: "preempting" in text)
+        condition = await scene.until_condition(name, "Degraded", "True", "NotAllowed")
 
-        assert "set preemption.viaEviction in the policy, or grant deploy/enforce/preempting.yaml" in said
-        assert entrance.refused == {("delete", "", "pods")}
+        assert (
+            "may not delete pods; apply deploy/enforce/preempting.yaml, or set preemption.viaEviction"
+            in (condition["message"])
+        )
+        assert entrance.refused == set()
         assert await names(scene) == {"low", "high"}
         assert operator.terminate() == 0
-
-
-def said_by(operator: Operator) -> Callable[[], Awaitable[str]]:
-    """What it has logged."""
-
-    async def said() -> str:
-        return operator.said()
-
-    return said
 
 
 async def test_the_dry_run_role_is_enough_to_predict(guarded: StartGuarded) -> None:

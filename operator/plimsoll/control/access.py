@@ -82,7 +82,12 @@ GRANTS: tuple[tuple[str, str, frozenset[Right]], ...] = (
     (
         "deploy/enforce",
         "mode: Enforce",
-        frozenset({BIND, EVICT, POD_STATUS, PREEMPT, READ_POD, *VOLUMES, *TAINT, GANGS}),
+        frozenset({BIND, EVICT, POD_STATUS, READ_POD, *VOLUMES, *TAINT, GANGS}),
+    ),
+    (
+        "deploy/enforce/preempting.yaml, or set preemption.viaEviction in the policy",
+        "preemption.byDeletion: true",
+        frozenset({PREEMPT}),
     ),
     ("deploy/components/surge", "surge.enabled: true", frozenset({*LOOK_AT_DEPLOYMENTS, SURGE})),
     ("deploy/components/eviction-requests", "evictionRequests: true", frozenset(REQUEST)),
