@@ -66,6 +66,7 @@ async def test_policies_over_the_same_pods_say_so(scene: Scene) -> None:
     node = await scene.node("a")
     await scene.deployment("web", 2, nodeName=node, schedulerName="default-scheduler")
     asked = scene.rebalancing("RemovePodsViolatingNodeTaints")
+    asked["scope"]["otherSchedulers"] = ["default-scheduler"]
     first = await scene.policy(asked, "first")
     await scene.runs(first, 1)
     second = await scene.policy(asked, "second")
@@ -119,6 +120,7 @@ async def test_predictions_go_with_their_policy(scene: Scene) -> None:
     await scene.node("new")
     await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
     asked = scene.rebalancing("RemovePodsViolatingNodeTaints", mode="DryRun", evictor={"minReplicas": 1})
+    asked["scope"]["otherSchedulers"] = ["default-scheduler"]
     name = await scene.policy(asked)
     await eventually(scene.phases, lambda phases: phases == ["Predicted"])
     await eventually(
