@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 TOOLS := .tools/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-rebalancing bench-openb bench-convergence docs demo presubmit image lock clean
+.PHONY: help setup tools fmt lint types layers crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-soak bench-rebalancing bench-openb bench-convergence docs demo presubmit image lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -93,6 +93,9 @@ bench-queue: $(STAMP) ## what an event costs while many pods are unschedulable: 
 
 bench-starting: $(STAMP) ## starts in a large cluster under CPU load: ARGS="--nodes 5000 --pods 100000 --starts 10 --load 4"
 	$(BIN)/python benchmarks/starting.py $(ARGS)
+
+bench-soak: $(STAMP) ## whether two replicas last under load: [MINUTES=30] [ARGS="--nodes 500 --load 2"]
+	$(BIN)/python benchmarks/soak.py $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
 
 bench-rebalancing: $(STAMP) ## seconds of a rebalancing cycle, by strategy: ARGS="--nodes 1000,5000"
 	$(BIN)/python benchmarks/rebalancing.py $(ARGS)

@@ -134,6 +134,14 @@ class Start:
         )
 
 
+def free_port() -> int:
+    """A port that no process listens on now."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
 def ask(port: int, path: str, patience_s: float) -> tuple[int, str]:
     """Status and body, 0 where nobody listens yet."""
     try:
@@ -147,9 +155,7 @@ def ask(port: int, path: str, patience_s: float) -> tuple[int, str]:
 
 def measured(kubeconfig_file: Path, log: Path, patience_s: float, hold_s: float) -> Start:
     """Start once, hold, end."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = (sys.executable, "-m", "plimsoll", "run", "--kubeconfig", str(kubeconfig_file))
     command += ("--bind-address", "127.0.0.1", "--metrics-port", str(port), "--health-port", "0")
     found, began = Start(), time.monotonic()
@@ -238,12 +244,11 @@ def cluster(chosen: argparse.Namespace, folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def computing(chosen: argparse.Namespace) -> Iterator[None]:
+def computing(count: int, most_s: float) -> Iterator[None]:
     """Processes that compute, for a limited time whatever becomes of this one."""
-    most_s = chosen.starts * (chosen.patience + chosen.hold + 90)
     busy = f"import time\nend = time.monotonic() + {most_s}\nwhile time.monotonic() < end: pass"
     with ExitStack() as stack:
-        for _ in range(chosen.load):
+        for _ in range(count):
             stack.enter_context(process(sys.executable, "-c", busy))
         yield
 
@@ -270,7 +275,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = chosen.logs or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        with cluster(chosen, folder) as file, computing(chosen):
+        most_s = chosen.starts * (chosen.patience + chosen.hold + 90)
+        with cluster(chosen, folder) as file, computing(chosen.load, most_s):
             print(
                 "| start | ready, s | leads, s | CPU until then, s | longest probe, s | lag main, s"
                 " | lag election, s | late renewals | attempts that bound | load | outcome |"

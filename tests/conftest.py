@@ -19,7 +19,8 @@ import pytest
 import yaml
 from hypothesis import settings
 
-PATIENCE_S = 30
+#: Seconds until a development cluster answers; an operator has as long (tests/e2e/operating.py).
+PATIENCE_S = 90
 
 # A busy machine is slow, not wrong: the time limit of a whole test is pytest's.
 settings.register_profile("plimsoll", deadline=None)
