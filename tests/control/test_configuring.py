@@ -35,6 +35,7 @@ async def test_a_priority_class_that_does_not_exist_protects_every_pod():
         await scene.run()
 
     assert refused["reason"] == "OutOfScope"
+    assert "names PriorityClass gold, which does not exist" in refused["message"]
     assert scene.evictor.evicted == ["web-1"]
 
 

@@ -354,17 +354,33 @@ async def test_a_budget_that_said_no_is_not_hammered():
     assert scene.evictor.evicted == ["web-1"]
 
 
-async def test_a_policy_whose_moves_keep_coming_back_rests_and_says_so():
-    """The condition names what happened; no eviction is sent."""
-    now = FakeClock().now()
-    scene = Scene()
+def five_fruitless_moves(scene):
+    """Records of moves whose pods came back, each of another owner."""
     for n in range(5):
         record = a_record("Returned")
         record["metadata"]["name"] = f"web-1-{n}"
         record["spec"]["owner"] = {**record["spec"]["owner"], "uid": f"uid-{n}"}
-        moment = datetime.fromtimestamp(now - n, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        moment = datetime.fromtimestamp(scene.clock.now() - n, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         record["status"]["transitions"] = [{"phase": "Returned", "time": moment}]
         scene.keeper.notice(record)
+
+
+async def test_proposals_keep_while_their_policy_rests():
+    """A run that may plan nothing calls nothing off."""
+    scene = Scene()
+
+    async with scene.running(a_policy("Approve")):
+        await scene.run()
+        five_fruitless_moves(scene)
+        await scene.run()
+
+    assert scene.phases == [["Planned"]]
+
+
+async def test_a_policy_whose_moves_keep_coming_back_rests_and_says_so():
+    """The condition names what happened; no eviction is sent."""
+    scene = Scene()
+    five_fruitless_moves(scene)
     told = []
 
     async def listen():

@@ -500,3 +500,21 @@ async def test_an_evicted_pod_is_seen_as_the_server_has_it(told, grace, evicted)
         await scene.run()
 
     assert scene.evictor.evicted == evicted
+
+
+@pytest.mark.parametrize(("planner", "word"), [("Upstream", "Selected"), ("Proven", "Proved")])
+async def test_a_record_says_how_its_move_was_decided(planner, word):
+    """Only a proved move is called proved."""
+    scene = Scene()
+    begun = []
+    create = scene.records.create
+
+    async def noted(document):
+        begun.append(document["status"]["reason"])
+        return await create(document)
+
+    scene.records.create = noted
+    async with scene.running(a_policy(planner=planner)):
+        await scene.run()
+
+    assert set(begun) == {word}

@@ -136,16 +136,18 @@ def scope_of(policy: SchedulingPolicy, objects: ClusterObjects, served: Iterable
     """
     scope = policy.spec.scope
     threshold = scope.priority_threshold
-    priority = None
+    priority, unknown = None, ""
     if threshold is not None:
         named = objects.priority_classes.get(threshold.name) if threshold.name else None
-        priority = threshold.value if threshold.name is None else named.value if named else -(2**31)
+        priority = named.value if named else threshold.value
+        unknown = "" if named else threshold.name or ""
     return PolicyScope(
         include=frozenset(scope.namespaces.include),
         exclude=frozenset(scope.namespaces.exclude),
         namespace_selector=_selector(scope.namespaces.label_selector, "spec.scope.namespaces.labelSelector"),
         pod_selector=_selector(scope.pod_selector, "spec.scope.podSelector"),
         priority_threshold=priority,
+        unknown_class=unknown,
         schedulers=frozenset(served) | frozenset(scope.other_schedulers),
     )
 

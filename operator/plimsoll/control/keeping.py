@@ -41,7 +41,7 @@ REASON_LENGTH, MESSAGE_LENGTH = 1024, 4096
 RETRY_S = 2.0
 
 #: Why a new record is in its first phase.
-_FIRST_REASON = {Mode.DRY_RUN: "DryRun", Mode.APPROVE: "AwaitsApproval", Mode.ENFORCE: "Proved"}
+_FIRST_REASON = {Mode.DRY_RUN: "DryRun", Mode.APPROVE: "AwaitsApproval"}
 
 _WHAT_TO_DO = (
     "; annotate this record with plimsoll.dev/approved=true to carry the move out, =false to reject it"
@@ -344,7 +344,7 @@ class RecordKeeper:
         status = EvictionStatus().entering(
             phase,
             datetime.fromtimestamp(now, UTC),
-            reason=_FIRST_REASON[mode],
+            reason=_first_reason(mode, move),
             message=planned or (message + _what_to_do(move) if mode is Mode.APPROVE else message),
         )
         return Record(pod.namespace, record_name(pod.name, pod.uid, distinction), spec, status, now)
@@ -376,6 +376,11 @@ class RecordKeeper:
                 continue
             excess -= 1
             yield record
+
+
+def _first_reason(mode: Mode, move: Move) -> str:
+    """Why a new record is in its first phase, in one word; a move of planner Upstream is not proved."""
+    return _FIRST_REASON.get(mode, "Selected" if move.planner is Planner.UPSTREAM else "Proved")
 
 
 def _bundle_of(move: Move) -> BundleReference | None:

@@ -487,7 +487,9 @@ class Rebalancers:
             await self._predictions.write(made, name, spec.records, cycle)
         elif spec.mode is Mode.APPROVE:
             # A plan that may hold no move says nothing against the proposals: they and their answers keep.
-            if not (self._stop.is_pressed or self._displacements.sentence(name)):
+            resting, may_try = memory.rest(name)
+            is_held = self._stop.is_pressed or self._displacements.sentence(name) or (resting and not may_try)
+            if not is_held:
                 begun = self._enforcement.under_way()
                 for _ in range(await self.approvals.propose(made.moves, name, spec.records, cycle, begun)):
                     self._observer.record_dropped(name, "breaker")

@@ -36,6 +36,8 @@ class PolicyScope(Evictor):
         namespace_selector: Labels of the namespaces.
         pod_selector: Labels of the pods.
         priority_threshold: Pods of this priority and above are out; None for no threshold.
+        unknown_class: Name of the threshold's PriorityClass if the cluster has no such class, so that every pod
+            is out; "" otherwise.
         schedulers: Only pods that one of these places, by name; None for any.
     """
 
@@ -47,6 +49,7 @@ class PolicyScope(Evictor):
     namespace_selector: Selector = EVERYTHING
     pod_selector: Selector = EVERYTHING
     priority_threshold: int | None = None
+    unknown_class: str = ""
     schedulers: frozenset[str] | None = None
 
     def filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
@@ -65,6 +68,11 @@ class PolicyScope(Evictor):
                 )
         if not self.pod_selector.matches(pod.labels):
             return Refusal("OutOfScope", "the pod's labels are out of the policy's scope")
+        if self.unknown_class:
+            return Refusal(
+                "OutOfScope",
+                f"the policy's threshold names PriorityClass {self.unknown_class}, which does not exist",
+            )
         if self.priority_threshold is not None and pod.priority >= self.priority_threshold:
             return Refusal(
                 "OutOfScope",
