@@ -36,8 +36,8 @@ class PolicyScope(Evictor):
         namespace_selector: Labels of the namespaces.
         pod_selector: Labels of the pods.
         priority_threshold: Pods of this priority and above are out; None for no threshold.
-        unknown_class: Name of the threshold's PriorityClass if the cluster has no such class, so that every pod
-            is out; "" otherwise.
+        unknown_class: Name of the threshold's PriorityClass if there is no such class, so that every pod is
+            out; "" otherwise.
         schedulers: Only pods that one of these places, by name; None for any.
     """
 
