@@ -1,7 +1,9 @@
 """What strategies see of the cluster: live, in an order that never varies."""
 
-from plimsoll.framework.strategy_context import OwnerCounts, PodsByTemplate
-from plimsoll.testing.builders import a_node, a_pod
+import pytest
+
+from plimsoll.framework.strategy_context import OwnerCounts, PodsByOwner, PodsByTemplate
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from strategies.driving import a_context, pods_on
 
 
@@ -68,3 +70,36 @@ def test_indexes_survive_removal_growth_and_forks():
     assert fork.index(OwnerCounts).of("default", "uid-ReplicaSet/web") == 2
     assert sum(len(pods) for pods in groups.groups["default"].values()) == 2
     assert sum(len(pods) for pods in fork.index(PodsByTemplate).groups["default"].values()) == 2
+
+
+@pytest.mark.parametrize("index", [PodsByTemplate, PodsByOwner])
+def test_a_fork_and_its_origin_do_not_see_each_other_s_changes(index):
+    """They share the pods of a group until one of them changes it, whichever does so first."""
+
+    def seen(cluster):
+        groups = cluster.index(index).groups
+        inner = (
+            groups.values()
+            if index is PodsByOwner
+            else [g for each in groups.values() for g in each.values()]
+        )
+        return sorted(pod.name for pods in inner for pod in pods.values())
+
+    pods = [a_pod(f"p{n}", node="n1", owner="ReplicaSet/web") for n in range(3)]
+    origin = a_cluster([a_node("n1"), a_node("n2")], pods)
+    origin.index(index)
+
+    first, second = origin.fork(), origin.fork()
+    first.displace("uid-default-p0")
+    origin.displace("uid-default-p1")
+    third = first.fork()
+    first.displace("uid-default-p2")
+    second.place(second.templates.info(a_pod("p3", node="n2", owner="ReplicaSet/web")), "n2")
+
+    assert seen(first) == ["p1"]
+    assert seen(origin) == ["p0", "p2"]
+    assert seen(second) == ["p0", "p1", "p2", "p3"]
+    assert seen(third) == ["p1", "p2"]
+    for uid in ("p0", "p2"):
+        origin.displace(f"uid-default-{uid}")
+    assert seen(origin) == []

@@ -136,22 +136,25 @@ def is_serving(pod: PodInfo) -> bool:
 class PodsByTemplate:
     """Placed pods by namespace and template, by uid: a pod index (see ``Cluster.index``).
 
-    Siblings match the same selectors, so a strategy asks a question once for each template.
+    Siblings match the same selectors, so a strategy asks a question once for each template. A fork shares the
+    pods of a template with its origin until one of the two changes them.
     """
 
     def __init__(self, cluster: Cluster | None = None) -> None:
         self.groups: dict[str, dict[PodTemplate, dict[str, PodInfo]]] = {}
+        self._own: set[tuple[str, PodTemplate]] = set()
 
     def add(self, pod: PodInfo, row: int) -> None:
         """A pod was placed."""
-        self.groups.setdefault(pod.namespace, {}).setdefault(pod.template, {})[pod.uid] = pod
+        self._of(pod)[pod.uid] = pod
 
     def remove(self, pod: PodInfo, row: int) -> None:
         """A pod left."""
-        templates = self.groups[pod.namespace]
-        del templates[pod.template][pod.uid]
-        if not templates[pod.template]:
-            del templates[pod.template]
+        pods = self._of(pod)
+        del pods[pod.uid]
+        if not pods:
+            del self.groups[pod.namespace][pod.template]
+            self._own.discard((pod.namespace, pod.template))
 
     def move_row(self, source: int, target: int) -> None:
         """Rows do not matter."""
@@ -162,28 +165,40 @@ class PodsByTemplate:
     def fork(self) -> Self:
         """An independent copy."""
         twin = type(self)()
-        twin.groups = {
-            namespace: {template: dict(pods) for template, pods in templates.items()}
-            for namespace, templates in self.groups.items()
-        }
+        twin.groups = {namespace: dict(templates) for namespace, templates in self.groups.items()}
+        self._own.clear()  # from now on both share them
         return twin
+
+    def _of(self, pod: PodInfo) -> dict[str, PodInfo]:
+        """The pods of the template, to be changed."""
+        templates, key = self.groups.setdefault(pod.namespace, {}), (pod.namespace, pod.template)
+        if key not in self._own:
+            templates[pod.template] = dict(templates.get(pod.template, {}))
+            self._own.add(key)
+        return templates[pod.template]
 
 
 class PodsByOwner:
-    """Placed pods by owner, by uid: a pod index (see ``Cluster.index``)."""
+    """Placed pods by owner (namespace, kind, name), by uid: a pod index, shared with forks likewise."""
 
     def __init__(self, cluster: Cluster | None = None) -> None:
         self.groups: dict[tuple[str, str, str], dict[str, PodInfo]] = {}
+        self._own: set[tuple[str, str, str]] = set()
 
     def add(self, pod: PodInfo, row: int) -> None:
         """A pod was placed."""
         for owner in pod.pod.metadata.owner_references:
-            self.groups.setdefault((pod.namespace, owner.kind, owner.name), {})[pod.uid] = pod
+            self._of((pod.namespace, owner.kind, owner.name))[pod.uid] = pod
 
     def remove(self, pod: PodInfo, row: int) -> None:
         """A pod left."""
         for owner in pod.pod.metadata.owner_references:
-            self.groups[pod.namespace, owner.kind, owner.name].pop(pod.uid, None)
+            key = (pod.namespace, owner.kind, owner.name)
+            pods = self._of(key)
+            pods.pop(pod.uid, None)
+            if not pods:
+                del self.groups[key]
+                self._own.discard(key)
 
     def move_row(self, source: int, target: int) -> None:
         """Rows do not matter."""
@@ -194,8 +209,16 @@ class PodsByOwner:
     def fork(self) -> Self:
         """An independent copy."""
         twin = type(self)()
-        twin.groups = {owner: dict(pods) for owner, pods in self.groups.items()}
+        twin.groups = dict(self.groups)
+        self._own.clear()
         return twin
+
+    def _of(self, key: tuple[str, str, str]) -> dict[str, PodInfo]:
+        """The pods of the owner, to be changed."""
+        if key not in self._own:
+            self.groups[key] = dict(self.groups.get(key, {}))
+            self._own.add(key)
+        return self.groups[key]
 
 
 class UnplacedPods:
