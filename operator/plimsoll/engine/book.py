@@ -123,7 +123,10 @@ class Book:
                 circumstances.deployments, self._fork.objects, frozenset(rebalancing.profiles)
             )
         self.conscience = Conscience(
-            self._fork, self.context, rebalancing.strategies, self._watchers(circumstances.others)
+            self._fork,
+            self.context,
+            rebalancing.strategies,
+            self._watchers(circumstances.others if self.has_conscience else {}),
         )
         populations = Populations(self._fork, rebalancing.evictors, rebalancing.nodes)
         self._tally = Tally(rebalancing.limits, populations, circumstances.in_flight, circumstances.recent)
@@ -497,7 +500,7 @@ class Book:
     ) -> Choice | Refusal:
         """The node for the replacement, or why none will do."""
         pod, source = candidate.pod, candidate.node
-        by_score = not (candidate.target or strategy in self._renewing or self.conscience.decides(strategy))
+        by_score = not (candidate.target or self.decides(strategy))
         has_order = candidate.destinations is not None and candidate.destinations.preference is not None
         least = (
             None if candidate.target or has_order else self._least_gain(strategy, maximum, by_score=by_score)

@@ -63,9 +63,9 @@ class Watcher:
     context: StrategyContext
     policy: str = ""
 
-    def is_about(self, near: Vicinity | None) -> bool:
+    def is_about(self, near: Vicinity) -> bool:
         """Whether one of the pods is in the scope of the strategy's policy; always for the own one."""
-        if near is None or not self.policy:
+        if not self.policy:
             return True
         scopes = [each for each in self.context.evictors if isinstance(each, PolicyScope)]
         return any(all(scope.filter(pod, self.context) is None for scope in scopes) for pod in near.pods)
@@ -125,15 +125,6 @@ class Conscience:
         after = self._after(trips, nodes, strategy)
         return self._compared(strategy, before, after, mends=mends)
 
-    def total(self) -> dict[str, float]:
-        """All complaints of the policy's own strategies, by strategy and sentence, in the fork as it is."""
-        return {
-            f"{watcher}: {sentence}": amount
-            for watcher, found in self._heard(None, "").items()
-            if not watcher.policy
-            for sentence, amount in found.items()
-        }
-
     def _after(
         self, trips: Sequence[Trip], nodes: frozenset[str], strategy: str
     ) -> dict[Watcher, Complaints]:
@@ -163,7 +154,7 @@ class Conscience:
             for context, known in measured:
                 context.measurements = known
 
-    def _heard(self, near: Vicinity | None, proposer: str) -> dict[Watcher, Complaints]:
+    def _heard(self, near: Vicinity, proposer: str) -> dict[Watcher, Complaints]:
         found: dict[Watcher, Complaints] = {}
         for watcher in self._watchers:
             if watcher in self._silent or not watcher.is_about(near):
@@ -210,7 +201,7 @@ def _has_a_say(strategy: Strategy) -> bool:
     return not renews and not isinstance(strategy, ServesPending)
 
 
-def _complaints(watcher: Watcher, near: Vicinity | None) -> Complaints:
+def _complaints(watcher: Watcher, near: Vicinity) -> Complaints:
     strategy, context = watcher.strategy, watcher.context
     if isinstance(strategy, Complaining):
         with calling(strategy.name, "complaints"):
@@ -218,7 +209,7 @@ def _complaints(watcher: Watcher, near: Vicinity | None) -> Complaints:
     return _proposed(strategy, context, near)
 
 
-def _proposed(strategy: Strategy, context: StrategyContext, near: Vicinity | None) -> Complaints:
+def _proposed(strategy: Strategy, context: StrategyContext, near: Vicinity) -> Complaints:
     """What a strategy would propose if everything were accepted, on a copy of the cluster."""
     fork = context.cluster.fork()
     view = replace(
@@ -230,12 +221,12 @@ def _proposed(strategy: Strategy, context: StrategyContext, near: Vicinity | Non
         remarks=[],
         kept={},
     )
-    concerned = None if near is None else {pod.key for pod in near.pods}
+    concerned = {pod.key for pod in near.pods}
     found: dict[str, float] = {}
 
     def judge(proposal: Proposal) -> Verdict:
         for each in proposal.candidates if isinstance(proposal, Bundle) else (proposal,):
-            if not each.pod.pod.is_terminal and (concerned is None or each.pod.key in concerned):
+            if not each.pod.pod.is_terminal and each.pod.key in concerned:
                 found[f"pod {each.pod.key} had better run elsewhere"] = 1.0
             fork.displace(each.pod.uid)
             view.unplaced.discard(each.pod.uid)
