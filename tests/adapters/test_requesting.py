@@ -7,10 +7,10 @@ import pytest
 from plimsoll.adapters.requesting import REQUESTER, PodEvictionRequester
 from plimsoll.adapters.session import connected
 from plimsoll.control.ports import Verdict
-from plimsoll.devcluster.cluster import DevCluster, simulated_nodes
 from plimsoll.model.decoding import convert
 from plimsoll.model.pod import Pod
 from plimsoll.testing.builders import a_pod
+from roadstead.cluster import DevCluster, simulated_nodes
 
 MIGRATOR = "acme.io/migrator"
 REQUESTS, EVICTIONS = "evictionrequests.lifecycle.k8s.io", "evictions.lifecycle.k8s.io"

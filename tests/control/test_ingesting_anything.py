@@ -11,12 +11,6 @@ from hypothesis import strategies as st
 
 from control.test_ingesting import Scene
 from model.upstream_quantity import Quantity, requests, value_of
-from plimsoll.devcluster import fields
-from plimsoll.devcluster.api import Api
-from plimsoll.devcluster.node_making import make_node
-from plimsoll.devcluster.schemas import MismatchError
-from plimsoll.devcluster.starting import seed
-from plimsoll.devcluster.statuses import StatusError
 from plimsoll.framework import DisruptionBudgets
 from plimsoll.model.decoding import decode
 from plimsoll.model.event import NodeAdded, ObjectAdded, PodAdded, PodUpdated
@@ -24,6 +18,12 @@ from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
 from plimsoll.model.workload import PodDisruptionBudget
 from plimsoll.testing.builders import a_node, a_pod
+from roadstead.kubelets.nodes import make_node
+from roadstead.schemas import fields
+from roadstead.schemas.schemas import MismatchError
+from roadstead.starting import seed
+from roadstead.store.api import Api
+from roadstead.values.status_errors import StatusError
 
 MAX_INT64 = 2**63 - 1
 RESOURCES = ("cpu", "memory", "ephemeral-storage", "example.com/device")
