@@ -4,6 +4,7 @@ Each has the key of its move; those that concern several moves name a policy, a 
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
@@ -93,11 +94,13 @@ class ProcessRestarted(MoveEvent):
         reason: Of the record.
         message: Of the record.
         approved: What people say of a proposal.
+        since: When phase Evicting was reached; None when it was not.
         evicting_for_s: Seconds since phase Evicting or Surging was reached; 0 when it was not.
         pod: The pod that was to be moved, None when it is gone.
         rollout: What the Deployment says of a surge; None for other records.
         move: For a record whose pod stands, the move that it proposes; else None.
         replacement: The pod that took the evicted one's place, as the record has it; "" for none.
+        patience_s: The Deployment's progress deadline in seconds, for a surge whose Deployment was read.
     """
 
     spec: EvictionSpec
@@ -105,6 +108,7 @@ class ProcessRestarted(MoveEvent):
     reason: str = ""
     message: str = ""
     approved: bool | None = None
+    since: datetime | None = None
     evicting_for_s: float = 0.0
     pod: PodFacts | None = None
     rollout: RolloutSight | None = None
@@ -171,11 +175,13 @@ class PolicyChanged:
         policy: Its name.
         mode: Its mode now; None when it rebalances no longer.
         evict_by: How its pods leave now.
+        request_timeout_s: Seconds that a pod gets now that leaves by EvictionRequest.
     """
 
     policy: str
     mode: Mode | None
     evict_by: EvictBy | None = None
+    request_timeout_s: float = float("inf")
 
 
 @dataclass(frozen=True, slots=True)

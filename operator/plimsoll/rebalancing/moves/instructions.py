@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -117,6 +118,33 @@ class ReleaseRoom:
     bundle: str
 
 
+# -- the replacement -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FollowReplacement(MoveInstruction):
+    """Look out for the pod that replaces the moved one; what is seen comes as replacement events.
+
+    Attributes:
+        spec: Of the record.
+        since: Pods of the owner that were made before replace no other pod; None for all that are there.
+    """
+
+    spec: EvictionSpec
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StopFollowing(MoveInstruction):
+    """Look out no longer.
+
+    Attributes:
+        spent: Uid of the pod that the record names as the replacement, which replaces no other pod; or "".
+    """
+
+    spent: str = ""
+
+
 # -- the cluster -----------------------------------------------------------------------------------------
 
 
@@ -146,6 +174,11 @@ class RequestEviction(MoveInstruction):
 
 
 @dataclass(frozen=True, slots=True)
+class InspectRequest(MoveInstruction):
+    """Say how an EvictionRequest is as soon as that is known; answered by ``RequestProgressed``."""
+
+
+@dataclass(frozen=True, slots=True)
 class WithdrawRequest(MoveInstruction):
     """Withdraw an EvictionRequest."""
 
@@ -158,11 +191,6 @@ class DropRequest(MoveInstruction):
 @dataclass(frozen=True, slots=True)
 class StartRollout(MoveInstruction):
     """Mark the Deployment's template; answered by ``RolloutAnswered``."""
-
-
-@dataclass(frozen=True, slots=True)
-class InspectRollout(MoveInstruction):
-    """Look at the Deployment; answered by ``RolloutAnswered``."""
 
 
 @dataclass(frozen=True, slots=True)

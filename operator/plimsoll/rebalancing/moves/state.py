@@ -11,6 +11,7 @@ from typing import Protocol
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.control.ports import EvictionRequest
 from plimsoll.engine.moves import Move
 
 
@@ -40,8 +41,6 @@ class TimerName(StrEnum):
     REQUEST_TIMEOUT = "requestTimeout"
     REPLACEMENT = "replacement"
     LEAVING = "leaving"
-    REVERT = "revert"
-    DROP_REQUEST = "dropRequest"
 
 
 class Way(StrEnum):
@@ -122,6 +121,8 @@ class MoveState:
         ending: What the record says as soon as it is known to be in the cluster; None for nothing.
         landing: An outcome that was seen before the answer to what was sent.
         replacement: The pod that is credited to the move.
+        request: The EvictionRequest as last seen; None for none.
+        request_timeout_s: Seconds that a pod gets that leaves by EvictionRequest.
         holds: Whether the target is reserved.
         was_running: Whether a replacement has been seen running.
         was_ready: Whether a replacement has been seen ready.
@@ -151,6 +152,8 @@ class MoveState:
     ending: Landing | None = None
     landing: Landing | None = None
     replacement: PodFacts | None = None
+    request: EvictionRequest | None = None
+    request_timeout_s: float = float("inf")
     holds: bool = False
     was_running: bool = False
     was_ready: bool = False
