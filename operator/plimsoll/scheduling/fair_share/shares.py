@@ -1,6 +1,6 @@
 """Fair queues at work: pods are popped queue by queue, and demand is known where shares are divided.
 
-Which plugin divides is the profile's affair (:class:`plimsoll.toolkit.scheduling.fair_shares.FairQueues`); here its
+The profile names the plugin that divides (:class:`plimsoll.toolkit.scheduling.fair_shares.FairQueues`); here its
 word reaches the scheduling queue, and it learns what waits. Nothing is kept while no profile has one.
 """
 
