@@ -1,7 +1,7 @@
 """Pops pods queue by queue and counts the demand that waits, for the plugin that divides shares.
 
-The profile names that plugin (:class:`plimsoll.toolkit.scheduling.fair_shares.FairQueues`). Without one in any
-profile nothing is kept.
+The profile names that plugin (:class:`plimsoll.toolkit.scheduling.fair_shares.FairQueues`). Without one in
+any profile nothing is kept.
 """
 
 from collections.abc import Iterable, Mapping
