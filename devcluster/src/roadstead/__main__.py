@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import roadstead
-from roadstead.cluster import DevCluster, serve, simulated_nodes
-from roadstead.kubelets.kubelets import KubeletSettings
 from roadstead.schemas import quantities
 
 _DESCRIPTION = """\
@@ -89,6 +87,9 @@ def _parser() -> argparse.ArgumentParser:
 def main() -> None:
     """Read the command line and serve until SIGTERM or SIGINT."""
     options = _parser().parse_args()
+    from roadstead.cluster import DevCluster, serve, simulated_nodes  # noqa: PLC0415 - loads much; --help does not wait
+    from roadstead.kubelets.kubelets import KubeletSettings  # noqa: PLC0415 - likewise
+
     settings = KubeletSettings(
         start_s=(min(0.05, options.start_seconds), options.start_seconds),
         longest_grace_s=options.longest_grace_seconds,
