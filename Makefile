@@ -52,7 +52,7 @@ prose-known: $(STAMP) ## write tools/prose/known.txt, which may only shrink
 	PYTHONPATH=tools $(BIN)/python -m prose --record
 
 crds: $(STAMP) ## write crds/*.yaml from the models
-	$(BIN)/python -m plimsoll.api.crds crds
+	$(BIN)/python -m plimsoll.api.schema.crds crds
 
 demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KEEP=1] [NODES=40]
 	$(BIN)/plimsoll demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
