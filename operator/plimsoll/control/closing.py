@@ -17,6 +17,7 @@ from plimsoll.engine.moves import Move
 from plimsoll.framework import Node, PodInfo
 from plimsoll.framework.closing import CONSOLIDATING, is_closed
 from plimsoll.framework.observer import Observer
+from plimsoll.framework.strategy import empties_nodes
 from plimsoll.framework.strategy_registry import StrategyRegistry
 from plimsoll.state.cache import Cache
 
@@ -55,9 +56,7 @@ class ClosedNodes:
         self._cache = cache
         self._keeper = keeper
         self._closer = closer
-        self._strategies = frozenset(
-            name for name in strategies if getattr(strategies[name], "empties_nodes", False)
-        )
+        self._strategies = frozenset(name for name in strategies if empties_nodes(strategies[name]))
         self._clock = clock
         self._observer = observer
         self._working: set[str] = set()  #: nodes whose bundle is being carried out at this moment

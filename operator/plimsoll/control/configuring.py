@@ -19,7 +19,7 @@ from plimsoll.engine.moves import Goal, Objective, Rebalancing
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scope import PolicyScope
 from plimsoll.framework import ConfigurationError
-from plimsoll.framework.strategy import Strategy
+from plimsoll.framework.strategy import Strategy, planners_of
 from plimsoll.framework.strategy_context import Planner
 from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.decoding import convert
@@ -159,7 +159,7 @@ def _strategy(given: StrategySpec, position: int, strategies: StrategyRegistry, 
         raise ConfigurationError(
             f"{where}.name", f'there is no strategy "{given.name}"; the strategies are {known}'
         )
-    able = getattr(strategies[given.name], "planners", None)
+    able = planners_of(strategies[given.name])
     if able is not None and planner not in able:
         raise ConfigurationError(
             f"{where}.name",

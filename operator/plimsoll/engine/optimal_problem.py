@@ -27,11 +27,9 @@ from plimsoll.framework.strategy import (
     Proposal,
     Strategy,
     Verdict,
+    wants_even_spread,
 )
 from plimsoll.framework.strategy_context import StrategyContext
-
-#: Filters whose verdict the program works out itself.
-ARITHMETIC = frozenset({"NodeResourcesFit", "PodTopologySpread"})
 
 #: Pairs of templates and nodes beyond which only the emptiest nodes are targets.
 PAIRS = 100_000
@@ -86,7 +84,7 @@ def _wishes_of(
 ) -> dict[str, Wish]:
     """What one strategy would move, or what else it is asked for by ``source``."""
     wishes: dict[str, Wish] = {}
-    evenly = bool(getattr(strategy, "spreads_evenly", False))
+    evenly = wants_even_spread(strategy)
 
     def judge(proposal: Proposal) -> Verdict:
         if not isinstance(proposal, Bundle) and (strategy.name, proposal.node) in circumstances.too_early:
@@ -366,8 +364,9 @@ def _most(
         verdict = scheduler.evaluate(replacement_of(sample, empty))
         if verdict.pre_filter.is_rejected:
             continue
+        counting = rebalancing.profiles[name].capabilities.counting
         allowed = set(verdict.feasible) | {
-            node for node, status in verdict.statuses.items() if status.plugin in ARITHMETIC
+            node for node, status in verdict.statuses.items() if status.plugin in counting
         }
         for at in shown:
             if nodes[at] in allowed and rebalancing.is_target(cluster.nodes[cluster.rows[nodes[at]]]):

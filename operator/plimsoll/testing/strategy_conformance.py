@@ -19,7 +19,16 @@ from plimsoll.engine.strategy_run import run_strategy
 from plimsoll.framework import Cluster, Registry
 from plimsoll.framework.args import NoArgs
 from plimsoll.framework.prospects import Nowhere
-from plimsoll.framework.strategy import Bundle, Candidate, Evictor, Proposal, Refusal, Strategy, Verdict
+from plimsoll.framework.strategy import (
+    Bundle,
+    Candidate,
+    Evictor,
+    Proposal,
+    Refusal,
+    Strategy,
+    Verdict,
+    planners_of,
+)
 from plimsoll.framework.strategy_context import (
     Planner,
     StrategyContext,
@@ -80,8 +89,8 @@ class StrategyConformance:
     ) -> list[Candidate]:
         """What it proposes when everything gets that verdict; accepted pods leave."""
         cluster = a_cluster(nodes, [pod for pod in pods if not pod.is_terminal])
-        only = getattr(self.strategy, "planners", None)
-        planner = planner if only is None or planner in only else min(only)
+        only = planners_of(self.strategy)
+        planner = planner if only is None or planner in only else Planner(min(only))
         ended = [cluster.templates.info(pod) for pod in pods if pod.is_terminal]
         context = StrategyContext(
             cluster=cluster,
