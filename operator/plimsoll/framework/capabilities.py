@@ -7,8 +7,8 @@ members of its protocol; a flag counts only where it is true.
 from collections.abc import Hashable
 from typing import ClassVar, Protocol, runtime_checkable
 
-from plimsoll.framework.interface import Plugin, Reads
-from plimsoll.model.pod_info import PodTemplate
+from plimsoll.framework.extension_points import Plugin, Reads
+from plimsoll.model.kinds.pod_info import PodTemplate
 
 
 @runtime_checkable

@@ -1,0 +1,1 @@
+"""Keeps pods well placed: runs of policies, and the moves that they decide."""

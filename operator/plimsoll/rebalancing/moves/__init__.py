@@ -1,0 +1,1 @@
+"""The life of one move, from its plan to the verified outcome."""
