@@ -13,9 +13,9 @@ from plimsoll.framework import Registry
 PRODUCT = Path(plimsoll.__file__).parent
 
 #: Packages that look for capabilities with isinstance(), when a profile or a policy is built.
-NO_PROBING = ("engine", "planning", "state", "control", "scheduling", "rebalancing", "policies")
+NO_PROBING = ("engine", "planning", "scheduling", "rebalancing", "policies", "cluster")
 #: Packages that name no plugin and no strategy.
-NO_NAMES = ("engine", "planning", "state", "scheduling/queue")
+NO_NAMES = ("engine", "planning", "scheduling/queue")
 #: Attributes of libraries' objects that may be missing.
 OF_LIBRARIES = {"next_run_time"}
 

@@ -1,1 +1,1 @@
-"""Keeps pods well placed: runs of policies, and the moves that they decide."""
+"""Rebalancing moves pods that are in the wrong place: plans, the life of each move, its record."""

@@ -1,1 +1,1 @@
-"""The life of one move, from its plan to the verified outcome."""
+"""The life of one move: a pure state machine, and the executor that carries its instructions out."""
