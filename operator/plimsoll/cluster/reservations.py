@@ -5,16 +5,16 @@ are entries of one book. Filters see them through the nominator, the book's inde
 writes: an entry counts against pods of no higher priority. A holder that is no pod yet is represented by a
 stand-in (:meth:`plimsoll.model.pod_info.Templates.stand_in`).
 
-============  ==================================  =========  ==================================================
+============  ==================================  =========  ================================================
 Reason        Holder                              Priority   Ends with
-============  ==================================  =========  ==================================================
+============  ==================================  =========  ================================================
 NOMINATED     the pod                             the pod's  its placement, deletion or refusal
 MOVE_TARGET   the replacement of a moved pod      FIRM       the replacement, or the end of the move
 MOVE_WAITING  the replacement of a waiting move   FIRM       the turn of the move, or the end of its bundle
 HANDED_OVER   the replacement, which exists now   the pod's  its placement
 ROOM          the pod that moves make room for    the pod's  the last of the moved pods leaving, or its time
 GANG          the member                          the pod's  its placement, or the end of the group's start
-============  ==================================  =========  ==================================================
+============  ==================================  =========  ================================================
 """
 
 from dataclasses import dataclass
