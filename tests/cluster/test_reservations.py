@@ -4,9 +4,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.reservations import FIRM, Reservation, ReservationBook, ReservationReason
-from plimsoll.model.pod_info import Holder, HolderKind
-from plimsoll.state.cache import Cache
+from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClock, RememberingObserver
 from plimsoll.timing.timer import Timer

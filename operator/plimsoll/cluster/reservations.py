@@ -3,7 +3,7 @@
 Nominated pods, targets of moves, room that moves make for pending pods and room of gangs whose binding failed
 are entries of one book. Filters see them through the nominator, the book's index by node, which only the book
 writes: an entry counts against pods of no higher priority. A holder that is no pod yet is represented by a
-stand-in (:meth:`plimsoll.model.pod_info.Templates.stand_in`).
+stand-in (:meth:`plimsoll.model.kinds.pod_info.Templates.stand_in`).
 
 ============  ==================================  =========  ================================================
 Reason        Holder                              Priority   Ends with
@@ -20,10 +20,10 @@ GANG          the member                          the pod's  its placement, or t
 from dataclasses import dataclass
 from enum import StrEnum
 
-from plimsoll.engine.nominations import Nominations
+from plimsoll.cluster.cache import Cache
+from plimsoll.engine.nominator import Nominations
 from plimsoll.framework import Cluster, PodInfo
-from plimsoll.model.pod_info import Holder, HolderKind
-from plimsoll.state.cache import Cache
+from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.timing.timer import Timer
 
 #: A priority that no pod outranks.
