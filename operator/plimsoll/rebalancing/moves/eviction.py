@@ -1,0 +1,449 @@
+"""Transitions of moves by the Eviction API: from the record that announces one to the replacement.
+
+An outcome never overtakes the record: a replacement may be seen before the answer to the eviction, so what
+is learnt meanwhile waits until the answer is on record. A pod that has left counts as evicted by us as soon
+as one answer was lost: nothing tells whose request it was, and a move that happened must not be missing from
+the records and the limits. The uid makes a repetition safe: this pod goes at most once, and a later one of
+its name never.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from plimsoll.api.v1alpha1.eviction import Purpose
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import PlannerName
+from plimsoll.control.ports import Answer, Verdict, pod_reference
+from plimsoll.rebalancing.moves.endings import NOT_RECORDED, cancelled
+from plimsoll.rebalancing.moves.events import (
+    EvictionAnswered,
+    PodGone,
+    PodTerminating,
+    RecordRefused,
+    RecordWritten,
+    ReplacementEvent,
+    ReplacementLost,
+    ReplacementReady,
+    ReplacementReturned,
+    ReplacementRunning,
+    ReplacementSeen,
+    TimedOut,
+)
+from plimsoll.rebalancing.moves.instructions import (
+    CountMove,
+    EmitEvent,
+    Evict,
+    FollowReplacement,
+    ReleaseReplacement,
+    ReleaseTarget,
+    StopFollowing,
+    TransferTarget,
+)
+from plimsoll.rebalancing.moves.state import Landing, MoveStage, PodFacts, TimerName, Way
+from plimsoll.rebalancing.moves.transition import MoveTable, Step
+
+#: In records of victims of preemption: who decided.
+PREEMPTION = "DefaultPreemption"
+
+#: Seconds before an eviction is sent again that got no usable answer.
+ASK_AGAIN_S = (0.5, 2.0, 5.0)
+
+#: Seconds that a replacement gets to run, and then again to become Ready.
+PATIENCE_S = 300.0
+
+#: Seconds beyond its grace period that a victim gets to leave.
+LEAVING_S = 300.0
+
+#: Stages in which a replacement is looked for.
+_FOLLOWED = (
+    MoveStage.EVICTING,
+    MoveStage.REQUESTING,
+    MoveStage.SURGING,
+    MoveStage.REVERTING,
+    MoveStage.REPLACING,
+)
+
+#: Answers that do not tell whether the pod goes.
+_OPEN = (Verdict.UNKNOWN, Verdict.BUSY)
+
+
+# -- sending ---------------------------------------------------------------------------------------------
+
+
+def begin(step: Step) -> None:
+    """It is on record that the pod is about to be evicted."""
+    state = step.state
+    pod = step.around.pod(state.pod_uid)
+    step.become(
+        MoveStage.EVICTING,
+        begun_at=step.now,
+        may_tell=pod is not None and not pod.terminating,
+        pod_gone=False,
+        pod_terminating=False,
+    )
+    move = state.move
+    if not is_victim(step):
+        landing = unreplaced(step, has_ended=move is not None and move.pod.pod.is_terminal)
+        if landing is not None:
+            kept(step, landing)
+        else:
+            step.order(FollowReplacement(state.key, state.spec))
+    _send(step)
+
+
+def committed(step: Step, event: RecordWritten, begins: Callable[[Step], None]) -> None:
+    """The record announces what is about to be sent; a victim that is needed no longer stays."""
+    if event.phase not in (Phase.EVICTING, Phase.SURGING):
+        return
+    if step.state.ending is not None:
+        end(step, step.state.ending)
+    elif is_victim(step) and not step.around.is_wanted(step.state.key):
+        end(step, cancelled("NotNeeded", "the pod that it makes room for waits for a node no longer"))
+    else:
+        begins(step)
+
+
+def not_recorded(step: Step, event: RecordRefused) -> None:
+    """What is not on record is not done: the next process would not know of it."""
+    end(step, NOT_RECORDED)
+
+
+def _send(step: Step) -> None:
+    move = step.state.move
+    if move is not None:
+        step.become(attempts=step.state.attempts + 1)
+        step.order(Evict(step.state.key, move))
+
+
+def answered(step: Step, event: EvictionAnswered) -> None:
+    """The Eviction API has answered: again while no answer tells whether the pod goes."""
+    answer, state = event.answer, step.state
+    verdict = answer.verdict
+    if verdict in _OPEN and state.attempts <= len(ASK_AGAIN_S) and not event.broke:
+        step.become(answer_lost=state.answer_lost or verdict is Verdict.UNKNOWN)
+        if _has_left(step):
+            _found_gone(step)
+        else:
+            step.wait(TimerName.RETRY, max(ASK_AGAIN_S[state.attempts - 1], answer.retry_after_s))
+    elif answer.is_done or (not event.broke and _is_ours(step, verdict)):
+        leaves(step, "Accepted")
+    else:
+        refused(step, answer)
+
+
+def _is_ours(step: Step, verdict: Verdict) -> bool:
+    """Whether a final answer that is no success means that an earlier try has evicted the pod."""
+    if verdict in (Verdict.GONE, Verdict.CONFLICT):
+        return step.state.answer_lost
+    return verdict is Verdict.UNKNOWN and _has_left(step)
+
+
+def _has_left(step: Step) -> bool:
+    """Whether the pod stood when it was asked to leave, and goes now or is gone."""
+    state = step.state
+    if not state.may_tell:
+        return False
+    pod = step.around.pod(state.pod_uid)
+    return state.pod_terminating or state.pod_gone or pod is None or pod.terminating or pod.has_ended
+
+
+def _found_gone(step: Step) -> None:
+    """The pod has left while no answer told."""
+    step.wait_no_more(TimerName.RETRY)
+    if step.state.answer_lost:
+        leaves(step, "Accepted")
+    else:
+        refused(step, Answer(Verdict.GONE, "it left before it was evicted"))
+
+
+def departed(step: Step, event: PodTerminating | PodGone) -> None:
+    """The pod goes while an answer is awaited, or the next try is."""
+    if isinstance(event, PodGone):
+        step.become(pod_gone=True)
+    else:
+        step.become(pod_terminating=True)
+    if TimerName.RETRY in step.state.timers and _has_left(step):
+        _found_gone(step)
+
+
+def retried(step: Step, event: TimedOut) -> None:
+    """The pause between two tries is over."""
+    if event.timer is TimerName.RETRY:
+        step.wait_no_more(TimerName.RETRY)
+        if _has_left(step):
+            _found_gone(step)
+        else:
+            _send(step)
+
+
+# -- what follows ----------------------------------------------------------------------------------------
+
+
+def leaves(step: Step, reason: str, message: str = "") -> None:
+    """The pod is on its way out: its replacement is due, and events tell where people look."""
+    step.write(Phase.EVICTED, reason, message)
+    _tell(step)
+    count(step)
+    if is_victim(step):
+        _leaves_room(step)
+        return
+    step.become(MoveStage.REPLACING)
+    step.wait(TimerName.REPLACEMENT, PATIENCE_S)
+    if step.state.landing is not None:
+        end(step, step.state.landing)
+
+
+def count(step: Step) -> None:
+    """The pod leaves, or was asked to: counted once, and the next move of the bundle may follow."""
+    state = step.state
+    if not state.begun:
+        step.become(begun=True)
+        if not is_victim(step):
+            step.order(CountMove(state.policy, state.run, evicted=1))
+
+
+def unreplaced(step: Step, *, has_ended: bool) -> Landing | None:
+    """How a move ends whose pod nothing replaces, None when a replacement is expected."""
+    owner = step.state.spec.owner
+    if owner is not None and not has_ended:
+        return None
+    story = (
+        "the pod has no controller that would replace it"
+        if owner is None
+        else "the pod had ended; nothing replaces it on a node"
+    )
+    return Landing(Phase.SETTLED if has_ended else Phase.FAILED, "NoReplacement", story)
+
+
+def _leaves_room(step: Step) -> None:
+    """A victim was evicted: no replacement is expected, only that it goes."""
+    state = step.state
+    grace_s = 0 if state.move is None else state.move.pod.pod.spec.termination_grace_period_seconds or 0
+    step.become(MoveStage.LEAVING)
+    pod = step.around.pod(state.pod_uid)
+    if state.pod_gone or pod is None or pod.has_ended:
+        _made_room(step, None)
+    else:
+        step.wait(TimerName.LEAVING, grace_s + LEAVING_S)
+
+
+def _made_room(step: Step, event: PodGone | None) -> None:
+    step.close(Landing(Phase.SETTLED, "Left", f"the pod has left {step.state.spec.from_node}"))
+
+
+def _stays(step: Step, event: TimedOut) -> None:
+    if event.timer is TimerName.LEAVING:
+        text = f"the pod was evicted and has not left {step.state.spec.from_node} in time"
+        step.close(Landing(Phase.FAILED, "StillThere", text))
+
+
+def refused(step: Step, answer: Answer) -> None:
+    """The pod stays: the record says why, nothing replaces it, and its room is free again."""
+    step.become(landing=None)
+    match answer.verdict:
+        case Verdict.BLOCKED:
+            budget = answer.budget.partition("/")[2]
+            why = Landing(Phase.BLOCKED, "PodDisruptionBudget", answer.message, blocked_by=budget)
+        case Verdict.GONE | Verdict.CONFLICT:
+            why = cancelled("Gone", f"the pod is gone, or another one by now: {answer.message}")
+        case Verdict.REFUSED:
+            why = Landing(Phase.FAILED, "EvictionRefused", answer.message)
+        case _:
+            why = Landing(Phase.FAILED, "EvictionFailed", answer.message)
+    end(step, why)
+
+
+def end(step: Step, landing: Landing) -> None:
+    """The move is over, and the record may say so: the target is free, no replacement is looked for."""
+    pod = landing.replacement
+    release(step)
+    if step.state.stage in _FOLLOWED and not is_victim(step):
+        step.order(StopFollowing(step.state.key, spent=pod.uid if pod is not None else ""))
+    if pod is not None:
+        step.order(ReleaseReplacement(step.state.key, pod.uid))
+    was_begun = step.state.begun
+    step.close(landing)
+    if was_begun:
+        step.order(
+            CountMove(step.state.policy, step.state.run, verified=int(landing.phase is Phase.SETTLED))
+        )
+
+
+def release(step: Step) -> None:
+    """The target is free again."""
+    if step.state.holds:
+        step.become(holds=False)
+        step.order(ReleaseTarget(step.state.key))
+
+
+def is_victim(step: Step) -> bool:
+    """Whether the move is an eviction of a victim of preemption."""
+    return step.state.spec.strategy == PREEMPTION
+
+
+def _tell(step: Step) -> None:
+    """Events on the pod and on its owner: the story where people look for it."""
+    state, move = step.state, step.state.move
+    if move is None or is_victim(step):
+        return
+    pod, record = move.pod.pod, state.key.partition("/")[2]
+    target = f", expected on {move.target}" if move.target else ""
+    text = f"{move.strategy}: {move.reason}; evicted from {move.source}{target} (record {record})"
+    step.order(EmitEvent(pod_reference(pod), "Evicted", "Evicting", text))
+    owner = pod.metadata.controller
+    if owner is not None:
+        reference = {
+            "apiVersion": owner.api_version,
+            "kind": owner.kind,
+            "namespace": pod.namespace,
+            "name": owner.name,
+            "uid": owner.uid,
+        }
+        step.order(EmitEvent(reference, "PodEvicted", "Evicting", f"pod {pod.name}: {text}"))
+
+
+# -- the replacement -------------------------------------------------------------------------------------
+
+
+def credited(step: Step, pod: PodFacts) -> None:
+    """A pod takes the moved one's place: the target is kept in its name, and it goes there."""
+    known, state = step.state.replacement, step.state
+    step.become(replacement=pod)
+    if known is not None and known.uid == pod.uid:
+        return
+    release(step)
+    if state.spec.target_node is not None and not pod.node and not is_forecast(step):
+        step.order(TransferTarget(state.key, pod))
+
+
+def is_forecast(step: Step) -> bool:
+    """Whether nothing vouches for the target; records of earlier versions only name the planner."""
+    spec = step.state.spec
+    return spec.forecast or spec.planner is PlannerName.UPSTREAM
+
+
+def running(step: Step, pod: PodFacts) -> None:
+    """The replacement runs: from now on it gets the same time again to become Ready."""
+    credited(step, pod)
+    if not step.state.was_running:
+        step.become(was_running=True)
+        step.wait(TimerName.REPLACEMENT, step.state.patience_s)
+
+
+def lost(step: Step, pod: PodFacts) -> None:
+    """The pod replaces the moved one no longer."""
+    if step.state.replacement is not None and step.state.replacement.uid == pod.uid:
+        step.become(replacement=None)
+
+
+def settlement(step: Step, pod: PodFacts) -> Landing:
+    """The replacement is where it should be."""
+    return Landing(Phase.SETTLED, "Verified", f"the replacement is ready on {pod.node}", pod)
+
+
+def return_of(step: Step, pod: PodFacts) -> Landing:
+    """The replacement is on the node that the pod was to leave."""
+    source = step.state.spec.from_node
+    return Landing(Phase.RETURNED, "SameNode", f"the replacement is ready on {source} again", pod)
+
+
+def settled(step: Step, pod: PodFacts, message: str = "") -> None:
+    """The move is over, and the replacement is where it should be."""
+    landing = settlement(step, pod)
+    end(step, replace(landing, message=message) if message else landing)
+
+
+def returned(step: Step, pod: PodFacts) -> None:
+    """The move is over, and the replacement is on the node that the pod was to leave."""
+    end(step, return_of(step, pod))
+
+
+def kept(step: Step, landing: Landing) -> None:
+    """An outcome was seen before the answer: the target is free now, the record follows the answer."""
+    release(step)
+    if landing.replacement is not None:
+        step.order(ReleaseReplacement(step.state.key, landing.replacement.uid))
+    step.become(landing=landing, replacement=landing.replacement)
+
+
+def gave_up(step: Step) -> Landing:
+    """How a move ends whose replacement was not there in time."""
+    within, spec = f"within {PATIENCE_S:.0f} s", step.state.spec
+    pod = step.state.replacement
+    if pod is not None:
+        pod = step.around.pod(pod.uid) or pod
+    if pod is None:
+        return Landing(Phase.FAILED, "NoReplacement", f"no replacement ran {within}")
+    if not pod.runs:
+        story = f"no replacement ran {within}; pod {pod.name} is {pod.phase or 'Pending'}"
+        return Landing(Phase.FAILED, "ReplacementNotRunning", story)
+    if pod.node == spec.from_node and spec.purpose is not Purpose.RESTART:
+        story = f"the replacement runs on {pod.node} again, and was not Ready {within}"
+        return Landing(Phase.RETURNED, "SameNode", story, pod)
+    story = f"pod {pod.name} runs on {pod.node}, and was not Ready {within}"
+    return Landing(Phase.FAILED, "ReplacementNotReady", story, pod)
+
+
+def _timed_out(step: Step, event: TimedOut) -> None:
+    if event.timer is TimerName.REPLACEMENT:
+        end(step, gave_up(step))
+
+
+def on_seen(step: Step, event: ReplacementEvent) -> None:
+    """Transition: a pod is credited."""
+    credited(step, event.pod)
+
+
+def on_running(step: Step, event: ReplacementEvent) -> None:
+    """Transition: the replacement runs."""
+    running(step, event.pod)
+
+
+def on_lost(step: Step, event: ReplacementEvent) -> None:
+    """Transition: the pod replaces the moved one no longer."""
+    lost(step, event.pod)
+
+
+def on_ready_early(step: Step, event: ReplacementEvent) -> None:
+    """Transition: the replacement is there before the answer is."""
+    kept(step, settlement(step, event.pod))
+
+
+def on_returned_early(step: Step, event: ReplacementEvent) -> None:
+    """Transition: the replacement is back before the answer is."""
+    kept(step, return_of(step, event.pod))
+
+
+def on_ready(step: Step, event: ReplacementEvent) -> None:
+    """Transition: the replacement is there."""
+    settled(step, event.pod)
+
+
+def on_returned(step: Step, event: ReplacementEvent) -> None:
+    """Transition: the replacement is back."""
+    returned(step, event.pod)
+
+
+TABLE = MoveTable(
+    transitions={
+        (MoveStage.COMMITTING, RecordRefused): not_recorded,
+        (MoveStage.EVICTING, EvictionAnswered): answered,
+        (MoveStage.EVICTING, PodTerminating): departed,
+        (MoveStage.EVICTING, PodGone): departed,
+        (MoveStage.EVICTING, ReplacementSeen): on_seen,
+        (MoveStage.EVICTING, ReplacementRunning): on_running,
+        (MoveStage.EVICTING, ReplacementReady): on_ready_early,
+        (MoveStage.EVICTING, ReplacementReturned): on_returned_early,
+        (MoveStage.EVICTING, ReplacementLost): on_lost,
+        (MoveStage.EVICTING, TimedOut): retried,
+        (MoveStage.REPLACING, ReplacementSeen): on_seen,
+        (MoveStage.REPLACING, ReplacementRunning): on_running,
+        (MoveStage.REPLACING, ReplacementReady): on_ready,
+        (MoveStage.REPLACING, ReplacementReturned): on_returned,
+        (MoveStage.REPLACING, ReplacementLost): on_lost,
+        (MoveStage.REPLACING, TimedOut): _timed_out,
+        (MoveStage.LEAVING, PodGone): _made_room,
+        (MoveStage.LEAVING, TimedOut): _stays,
+    },
+    begins={Way.EVICT: begin},
+)
