@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from plimsoll.control.ports import Answer, Verdict
 from plimsoll.control.retrying import PAUSES_S, RetriedStatuses
+from plimsoll.ports.ports import Answer, Verdict
 
 
 class Statuses:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from plimsoll.control.ports import Answer, Clock, PolicyStatusWriter, Verdict
+from plimsoll.ports.ports import Answer, Clock, PolicyStatusWriter, Verdict
 
 #: Seconds between attempts.
 PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)

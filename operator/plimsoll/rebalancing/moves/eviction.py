@@ -13,7 +13,7 @@ from dataclasses import replace
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import PlannerName
-from plimsoll.control.ports import Answer, Verdict, pod_reference
+from plimsoll.ports.ports import Answer, Verdict, pod_reference
 from plimsoll.rebalancing.moves.endings import NOT_RECORDED, cancelled
 from plimsoll.rebalancing.moves.events import (
     EvictionAnswered,
@@ -264,9 +264,7 @@ def end(step: Step, landing: Landing) -> None:
     was_begun = step.state.begun
     step.close(landing)
     if was_begun:
-        step.order(
-            CountMove(step.state.policy, step.state.run, verified=int(landing.phase is Phase.SETTLED))
-        )
+        step.order(CountMove(step.state.policy, step.state.run, verified=int(landing.phase is Phase.SETTLED)))
 
 
 def release(step: Step) -> None:

@@ -8,9 +8,8 @@ from collections.abc import Iterable
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.control.ports import Verdict
+from plimsoll.ports.ports import Verdict
 from plimsoll.rebalancing.moves.endings import GONE, POLICY_CHANGED, REJECTION, UNPLANNED, cancelled
-from plimsoll.rebalancing.moves.eviction import end, is_forecast, is_victim, release
 from plimsoll.rebalancing.moves.events import (
     ApprovalWithdrawn,
     BundleBroken,
@@ -28,6 +27,7 @@ from plimsoll.rebalancing.moves.events import (
     RevalidationRefused,
     TurnReached,
 )
+from plimsoll.rebalancing.moves.eviction import end, is_forecast, is_victim, release
 from plimsoll.rebalancing.moves.instructions import (
     CreateRecord,
     DeleteRecord,
@@ -46,7 +46,9 @@ REQUESTED = "Requested"
 
 def planned(step: Step, event: MovePlanned) -> None:
     """A move that was decided waits for its turn; a prediction, a proposal, a victim is recorded now."""
-    step.become(move=event.move, run=event.run, bundle=event.bundle, reason=event.reason, message=event.message)
+    step.become(
+        move=event.move, run=event.run, bundle=event.bundle, reason=event.reason, message=event.message
+    )
     if event.spec.mode is Mode.ENFORCE and not is_victim(step):
         step.become(MoveStage.WAITING)
         _reserve_waiting(step)

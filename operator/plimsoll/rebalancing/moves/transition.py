@@ -32,7 +32,6 @@ from plimsoll.rebalancing.moves.state import (
     Way,
 )
 
-
 #: What is asked by the instructions that are answered with an event.
 ANSWERED: Mapping[type, str] = MappingProxyType(
     {

@@ -1,0 +1,1 @@
+"""SchedulingPolicies: translated to profiles and rebalancing settings; their conditions and status."""

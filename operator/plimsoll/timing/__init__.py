@@ -1,0 +1,1 @@
+"""Timers, retries and limits on rates."""
