@@ -24,7 +24,6 @@ from plimsoll.app.settings import Settings
 from plimsoll.app.supervision import Supervision
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.control.retrying import RetriedStatuses
 from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import NoArgs, Registry
@@ -56,6 +55,7 @@ from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
 from plimsoll.policies.relist import reconcile
+from plimsoll.policies.status_writer import RetriedStatuses
 from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.moves.victims import VictimEvictions
 from plimsoll.rebalancing.records.store import RecordKeeper

@@ -1,1 +1,1 @@
-"""SchedulingPolicies: translated to profiles and rebalancing settings; their conditions and status."""
+"""SchedulingPolicies: what users write becomes profiles and rebalancing settings, and their status."""

@@ -1,1 +1,1 @@
-"""Timers, retries and limits on rates."""
+"""When things happen: deadlines, retries and signals, all on a clock that tests can move."""
