@@ -248,26 +248,24 @@ class BundleBroken(MoveEvent):
 
 @dataclass(frozen=True, slots=True)
 class NodeClosed:
-    """The scheduler sees a node closed.
+    """The scheduler sees the node closed that a bundle empties.
 
     Attributes:
-        node: Its name.
+        bundle: Its key.
     """
 
-    node: str
+    bundle: str
 
 
 @dataclass(frozen=True, slots=True)
 class NodeNotClosed:
-    """A node could not be closed.
+    """The node that a bundle empties could not be closed.
 
     Attributes:
-        node: Its name.
-        message: Why.
+        bundle: Its key.
     """
 
-    node: str
-    message: str
+    bundle: str
 
 
 # -- the planner about the present cluster ---------------------------------------------------------------

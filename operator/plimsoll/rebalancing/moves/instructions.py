@@ -194,6 +194,7 @@ class RevertRollout(MoveInstruction):
 class CloseNode:
     """Close a node before its pods go; answered by ``NodeClosed`` or ``NodeNotClosed``."""
 
+    bundle: str
     node: str
 
 

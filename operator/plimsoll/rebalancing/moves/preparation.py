@@ -1,4 +1,4 @@
-"""Transitions of a move until it is sent: its record, a person's answer, its turn, the check, the announcement.
+"""Transitions of a move until it is sent: record, approval, turn, check against the cluster, announcement.
 
 What is not on record is not done. A move is checked against the present cluster right before it is announced,
 and its target is reserved in the same moment, so that no other policy's move takes the room meanwhile.
@@ -27,7 +27,6 @@ from plimsoll.rebalancing.moves.events import (
     RevalidationRefused,
     TurnReached,
 )
-from plimsoll.rebalancing.moves.eviction import end, is_forecast, is_victim, release
 from plimsoll.rebalancing.moves.instructions import (
     CreateRecord,
     DeleteRecord,
@@ -37,6 +36,7 @@ from plimsoll.rebalancing.moves.instructions import (
     ReserveWaiting,
     Revalidate,
 )
+from plimsoll.rebalancing.moves.outcomes import end, is_forecast, is_victim, release
 from plimsoll.rebalancing.moves.state import MoveStage, MoveState, Way
 from plimsoll.rebalancing.moves.transition import MoveTable, Step
 
@@ -70,7 +70,7 @@ def _reserve_waiting(step: Step) -> None:
         step.order(ReserveWaiting(step.state.key, move))
 
 
-def recorded(step: Step, event: RecordWritten) -> None:
+def recorded(step: Step, _event: RecordWritten) -> None:
     """The record exists: the move goes on from there."""
     step.become(recorded=True)
     if step.state.ending is not None:
@@ -96,23 +96,28 @@ def not_created(step: Step, event: RecordRefused) -> None:
 # -- people ----------------------------------------------------------------------------------------------
 
 
-def approved(step: Step, event: MoveApproved) -> None:
+def approved(step: Step, _event: MoveApproved) -> None:
     """Remembered until all moves of the bundle are approved."""
     step.become(approved=True)
 
 
-def unanswered(step: Step, event: ApprovalWithdrawn) -> None:
+def unanswered(step: Step, _event: ApprovalWithdrawn) -> None:
     """Nothing is said of it any more."""
     step.become(approved=None)
 
 
-def rejected(step: Step, event: MoveRejected) -> None:
+def rejected(step: Step, _event: MoveRejected) -> None:
     """A person says no."""
     step.become(approved=False)
     end(step, REJECTION)
 
 
-def unplanned(step: Step, event: MoveUnplanned) -> None:
+def rejected_while_opening(step: Step, _event: MoveRejected) -> None:
+    """A person answers before the answer to the creation is here: closed as soon as that is."""
+    step.become(approved=False, ending=REJECTION)
+
+
+def unplanned(step: Step, _event: MoveUnplanned) -> None:
     """The latest run does not plan it any more."""
     end(step, UNPLANNED)
 
@@ -123,7 +128,7 @@ def gone(step: Step, event: PodGone) -> None:
         end(step, GONE)
 
 
-def deleted(step: Step, event: RecordDeleted) -> None:
+def deleted(step: Step, _event: RecordDeleted) -> None:
     """Somebody deleted the record: there is nothing to write to."""
     step.become(recorded=False)
     end(step, cancelled("RecordDeleted", "the record was deleted"))
@@ -138,7 +143,7 @@ def due(step: Step, event: TurnReached) -> None:
     _reserve_waiting(step)
 
 
-def its_turn(step: Step, event: TurnReached) -> None:
+def its_turn(step: Step, _event: TurnReached) -> None:
     """Nothing is left to wait for: the move is recorded if it is not yet, and checked."""
     release(step)
     if step.state.recorded:
@@ -148,7 +153,7 @@ def its_turn(step: Step, event: TurnReached) -> None:
     step.order(NoteDisplacement(step.state.policy))
 
 
-def skipped(step: Step, event: MoveSkipped) -> None:
+def skipped(step: Step, _event: MoveSkipped) -> None:
     """The pod has left by itself, or was asked to leave by an earlier run."""
     end(step, GONE)
 
@@ -163,7 +168,7 @@ def broken_while_opening(step: Step, event: BundleBroken) -> None:
     step.become(ending=event.cause)
 
 
-def policy_changed(step: Step, event: PolicyChanged) -> None:
+def policy_changed(step: Step, _event: PolicyChanged) -> None:
     """The policy wants something else: what was decided for the former one is called off."""
     end(step, POLICY_CHANGED)
 
@@ -242,6 +247,9 @@ TABLE = MoveTable(
         (MoveStage.CHECKING, RecordDeleted): deleted,
         (MoveStage.PROPOSED, MoveApproved): approved,
         (MoveStage.PROPOSED, MoveRejected): rejected,
+        (MoveStage.OPENING, MoveApproved): approved,
+        (MoveStage.OPENING, MoveRejected): rejected_while_opening,
+        (MoveStage.OPENING, ApprovalWithdrawn): unanswered,
         (MoveStage.WAITING, MoveRejected): rejected,
         (MoveStage.PROPOSED, ApprovalWithdrawn): unanswered,
         (MoveStage.PROPOSED, MoveUnplanned): unplanned,

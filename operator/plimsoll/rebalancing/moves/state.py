@@ -210,7 +210,10 @@ class BundleState:
         beneficiaries: For whom room is made: uid of the pod, and its node.
         keeps_room: Whether room has been reserved for them.
         skipped: Keys of the moves that need not be made: their pods have left, or were asked to.
-        broken: Why the moves that are left are not made, None while they are.
+        arrived: Keys of the members that were told of.
+        parked: Whether the next move waits for another one of its workload.
+        held: Whether all moves of a proposal are approved and something else holds them up.
+        broken: Whether the node that was to be emptied could not be closed.
     """
 
     key: str
@@ -225,7 +228,10 @@ class BundleState:
     beneficiaries: tuple[tuple[str, str], ...] = ()
     keeps_room: bool = False
     skipped: frozenset[str] = frozenset()
-    broken: Landing | None = None
+    arrived: frozenset[str] = frozenset()
+    parked: bool = False
+    held: bool = False
+    broken: bool = False
 
 
 class Surroundings(Protocol):
@@ -245,6 +251,9 @@ class Surroundings(Protocol):
 
     def proposed(self, specs: Sequence[EvictionSpec]) -> tuple[Move, ...] | None:
         """The moves of approved records, for the pods as they are; None when they would be for no pod."""
+
+    def empties(self, move: Move) -> bool:
+        """Whether the move empties its node together with others of its bundle."""
 
     def cannot_request(self) -> tuple[str, str] | None:
         """Reason and sentence why no EvictionRequest can be made now; None when it can."""

@@ -10,6 +10,15 @@ from types import MappingProxyType
 from typing import Any
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.rebalancing.moves.events import (
+    EvictionAnswered,
+    RecordRefused,
+    RecordWritten,
+    RequestAnswered,
+    Revalidated,
+    RevalidationRefused,
+    RolloutAnswered,
+)
 from plimsoll.rebalancing.moves.instructions import (
     CancelTimer,
     CreateRecord,
@@ -32,8 +41,8 @@ from plimsoll.rebalancing.moves.state import (
     Way,
 )
 
-#: What is asked by the instructions that are answered with an event.
-ANSWERED: Mapping[type, str] = MappingProxyType(
+#: What the instructions ask that are answered with an event.
+ASKS: Mapping[type, str] = MappingProxyType(
     {
         CreateRecord: "record",
         WriteRecord: "record",
@@ -42,6 +51,19 @@ ANSWERED: Mapping[type, str] = MappingProxyType(
         RequestEviction: "request",
         StartRollout: "rollout",
         RevertRollout: "rollout",
+    }
+)
+
+#: What the events answer.
+ANSWERS: Mapping[type, str] = MappingProxyType(
+    {
+        RecordWritten: "record",
+        RecordRefused: "record",
+        Revalidated: "planner",
+        RevalidationRefused: "planner",
+        EvictionAnswered: "eviction",
+        RequestAnswered: "request",
+        RolloutAnswered: "rollout",
     }
 )
 
@@ -71,7 +93,7 @@ class Step:
     def order(self, *instructions: Instruction) -> None:
         """Add instructions."""
         self.instructions.extend(instructions)
-        asked = {ANSWERED[type(each)] for each in instructions if type(each) in ANSWERED}
+        asked = {ASKS[type(each)] for each in instructions if type(each) in ASKS}
         if asked:
             self.become(awaits=self.state.awaits | asked)
 
@@ -120,6 +142,9 @@ class Step:
 
 Transition = Callable[[Step, Any], None]
 
+#: What follows once the record announces that a pod is about to be moved.
+Begin = Callable[[Step], None]
+
 
 def nothing(step: Step, event: object) -> None:
     """The cell ``·``: the event may arrive late or twice; nothing changes, nothing is sent."""
@@ -135,4 +160,4 @@ class MoveTable:
     """
 
     transitions: Mapping[tuple[MoveStage, type], Transition]
-    begins: Mapping[Way, Callable[[Step], None]] = field(default_factory=dict)
+    begins: Mapping[Way, Begin] = field(default_factory=dict)
