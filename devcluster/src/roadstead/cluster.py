@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING, Self
 
 import yaml
 
-from roadstead.assembly import extended_server
+from roadstead.assembly import built_in_api, extended_server
 from roadstead.certificates import loopback_identity
 from roadstead.controllers import make_context, start_controllers
 from roadstead.controllers.work_queue import WorkQueue
-from roadstead.eviction_requests.api import offer_eviction_requests
+from roadstead.eviction_requests import offer_eviction_requests
 from roadstead.kubelets.kubelets import Kubelets, KubeletSettings
 from roadstead.kubelets.nodes import make_node
 from roadstead.server.metrics_api import MetricsApi
-from roadstead.starting import seed
-from roadstead.store.api import Api
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -126,7 +124,7 @@ class DevCluster:
         eviction_requests: bool = False,
         token_file: Path | None = None,
     ) -> None:
-        self.api = Api()
+        self.api = built_in_api()
         self.token = token or new_token()
         self.url = ""
         self.plain_url = ""
@@ -143,7 +141,6 @@ class DevCluster:
         self._worker: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        seed(self.api)
         context = self._context
         if self._with_controllers:
             start_controllers(context)

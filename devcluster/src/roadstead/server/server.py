@@ -22,6 +22,7 @@ from roadstead.server.content_negotiation import JSON, Form, accepted
 from roadstead.server.lists import Page, flag, list_options, page, too_large
 from roadstead.server.paths import Target, target
 from roadstead.server.watches import Watcher
+from roadstead.server.write_requests import SentRequest, WriteResult
 from roadstead.store.store import Entry
 from roadstead.values.status_errors import StatusError, bad_request, method_not_allowed
 
@@ -66,7 +67,7 @@ Documents = Callable[[str, str], Document | None]
 LARGEST_BODY = 3 * 1024 * 1024
 
 
-class Tables(Protocol):
+class TableRenderer(Protocol):
     """Renders objects as ``meta.k8s.io/v1`` Table."""
 
     def __call__(
@@ -125,7 +126,12 @@ class Server:
     """
 
     def __init__(
-        self, api: Api, token: str, *, tables: Tables | None = None, documents: Sequence[Documents] = ()
+        self,
+        api: Api,
+        token: str,
+        *,
+        tables: TableRenderer | None = None,
+        documents: Sequence[Documents] = (),
     ) -> None:
         self.api = api
         self.tables = tables
@@ -199,7 +205,7 @@ class Server:
                 return await self._watch(request, found, query, form)
             response = self._one(found, query, form) if found.name else self._list(found, query, form)
         else:
-            sent = writes.Sent(query, await _body(request), request.headers)
+            sent = SentRequest(query, await _body(request), request.headers)
             change = writes.write(self.api, found, verb, sent, self._token)
             response = self._written(change, form, query)
         if found.resource.warning:
@@ -357,7 +363,7 @@ class Server:
 
     # -- writing ---------------------------------------------------------------------------------------------
 
-    def _written(self, change: writes.Written, form: Form, query: dict[str, str]) -> web.StreamResponse:
+    def _written(self, change: WriteResult, form: Form, query: dict[str, str]) -> web.StreamResponse:
         headers = [("Warning", f"299 - {orjson.dumps(warning).decode()}") for warning in change.warnings]
         if change.resource is not None and isinstance(change.body, Entry):
             response = self._entry(change.resource, change.body, form, query, change.status)
