@@ -26,7 +26,7 @@ def version() -> None:
 
 
 @app.command()
-def devcluster(
+def devcluster(  # noqa: PLR0913 - typer reads the options from the parameters
     *,
     kubeconfig: Annotated[
         Path, typer.Option(help="Where to write the kubeconfig, once requests are answered.", dir_okay=False)
@@ -102,7 +102,7 @@ def devcluster(
 
 
 @app.command()
-def run(
+def run(  # noqa: PLR0913 - typer reads the options from the parameters
     *,
     kubeconfig: Annotated[
         Path | None,
