@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from roadstead.definitions.definitions import Definitions
 from roadstead.discovery.discovery import Discovery
@@ -39,17 +40,44 @@ def built_in_api(clock: Callable[[], dt.datetime] = utc_now) -> Api:
         clock: the time, with zone.
     """
     api = Api(built_in_kinds(), converters={"events": events.converted}, clock=clock)
-    for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
-        api.create("namespaces", {"metadata": {"name": name}})
-    for name, value in _SYSTEM_PRIORITIES.items():
-        api.create(
-            "priorityclasses.scheduling.k8s.io",
-            {"metadata": {"name": name}, "value": value, "description": _DESCRIPTIONS[name]},
-        )
+    create_built_in_objects(api)
     return api
 
 
-def extended_server(api: Api, token: str) -> Server:
-    """A server of an ``Api`` that knows no definitions yet."""
+def create_built_in_objects(api: Api) -> None:
+    """Create the namespaces and priority classes that every cluster has, where they are not there."""
+    for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
+        if api.find("namespaces", None, name) is None:
+            api.create("namespaces", {"metadata": {"name": name}})
+    for name, value in _SYSTEM_PRIORITIES.items():
+        if api.find("priorityclasses.scheduling.k8s.io", None, name) is None:
+            api.create(
+                "priorityclasses.scheduling.k8s.io",
+                {"metadata": {"name": name}, "value": value, "description": _DESCRIPTIONS[name]},
+            )
+
+
+def extended_server(
+    api: Api,
+    token: str,
+    *,
+    actions: Mapping[str, Callable[[], None]] | None = None,
+    token_file: Path | None = None,
+) -> Server:
+    """A server with custom resources, tables, discovery and OpenAPI.
+
+    Args:
+        api: knows no definitions of custom resources yet.
+        token: the bearer token of its clients.
+        actions: called on a POST to their path.
+        token_file: further tokens, one a line.
+    """
     Definitions(api)
-    return Server(api, token, tables=Tables(api), documents=[Discovery(api.registry), OpenApi(api)])
+    return Server(
+        api,
+        token,
+        tables=Tables(api),
+        documents=[Discovery(api.registry), OpenApi(api)],
+        actions=actions,
+        token_file=token_file,
+    )

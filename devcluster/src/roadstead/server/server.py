@@ -6,11 +6,13 @@ and ``api.virtual`` (groups that are computed, such as metrics.k8s.io).
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
-from collections.abc import Callable, Sequence
+import socket
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import parse_qsl
 
 import orjson
@@ -22,7 +24,7 @@ from roadstead.server.content_negotiation import JSON, Form, accepted
 from roadstead.server.lists import Page, flag, list_options, page, too_large
 from roadstead.server.paths import Target, target
 from roadstead.server.watches import Watcher
-from roadstead.server.write_requests import SentRequest, WriteResult
+from roadstead.server.write_requests import SentRequest, WriteResult, success
 from roadstead.store.store import Entry
 from roadstead.values.status_errors import StatusError, bad_request, method_not_allowed
 
@@ -62,6 +64,9 @@ class Document:
 #: Gives the document at a path for an Accept header, or None where there is none.
 Documents = Callable[[str, str], Document | None]
 
+
+#: A client's protocol.
+Connected = TypeVar("Connected", bound=asyncio.BaseProtocol)
 
 #: Bytes of the largest body that is taken, as of a real server.
 LARGEST_BODY = 3 * 1024 * 1024
@@ -119,8 +124,7 @@ class Server:
         token: the bearer token that clients must show.
         tables: renders tables; without it a client that asks for one gets the objects.
         documents: asked in turn for paths that are no resource.
-
-    Attributes:
+        actions: called on a POST to their path.
         token_file: further tokens that are accepted, one a line; read at each request, so that they can be
             replaced and withdrawn.
     """
@@ -132,20 +136,44 @@ class Server:
         *,
         tables: TableRenderer | None = None,
         documents: Sequence[Documents] = (),
+        actions: Mapping[str, Callable[[], None]] | None = None,
+        token_file: Path | None = None,
     ) -> None:
         self.api = api
         self.tables = tables
         self.documents = list(documents)
         self._token = token
-        self.token_file: Path | None = None
+        self._actions = dict(actions or {})
+        self._token_file = token_file
         self._runner: web.ServerRunner | None = None
         self.url = ""
+
+    async def open(self) -> None:
+        """Accept connections of ``connect``."""
+        self._runner = web.ServerRunner(web.Server(self.handle, access_log=None), shutdown_timeout=0.5)
+        await self._runner.setup()
+
+    async def connect(self, make_protocol: Callable[[], Connected]) -> tuple[asyncio.Transport, Connected]:
+        """Connect a client in this process without a port, as ``loop.create_connection`` does with one.
+
+        Args:
+            make_protocol: makes the client's protocol.
+
+        Raises:
+            RuntimeError: the server is not open.
+        """
+        if self._runner is None or self._runner.server is None:
+            raise RuntimeError("the server is not open")
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        await loop.connect_accepted_socket(self._runner.server, ours)
+        return await loop.create_connection(make_protocol, sock=theirs)
 
     async def start(self, port: int = 0, tls: ssl.SSLContext | None = None) -> str:
         """Listen on loopback; gives the URL. It may be called again, for another port."""
         if self._runner is None:
-            self._runner = web.ServerRunner(web.Server(self.handle, access_log=None), shutdown_timeout=0.5)
-            await self._runner.setup()
+            await self.open()
+        assert self._runner is not None
         site = web.TCPSite(self._runner, "127.0.0.1", port, ssl_context=tls)
         await site.start()
         host, bound = self._runner.addresses[-1][:2]
@@ -184,8 +212,8 @@ class Server:
 
     def _accepts(self, shown: bytes) -> bool:
         tokens = [self._token.encode()]
-        if self.token_file is not None and self.token_file.is_file():
-            tokens += self.token_file.read_bytes().split()
+        if self._token_file is not None and self._token_file.is_file():
+            tokens += self._token_file.read_bytes().split()
         return any(hmac.compare_digest(shown, token) for token in tokens)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -222,6 +250,9 @@ class Server:
             return web.Response(body=b"ok", content_type="text/plain", charset="utf-8")
         if path == "/version":
             return _json(VERSION)
+        if request.method == "POST" and (action := self._actions.get(path)):
+            action()
+            return _json(success(200))
         for documents in self.documents:
             document = documents(path, request.headers.get("Accept", ""))
             if document is not None:
