@@ -6,17 +6,12 @@ from dataclasses import replace
 import pytest
 
 from planning.moving import SURROUNDINGS, Named, a_rebalancing
-from plimsoll.engine.cycle import Outcome, Scheduler
-from plimsoll.engine.extended_cycle import ROUNDS, schedule_extended
-from plimsoll.engine.extenders.extender import (
-    EXTENDER,
-    AnswerError,
-    Extender,
-    Failure,
-    NodeDocuments,
-    interested,
-)
+from plimsoll.engine.attempt import ROUNDS, schedule, schedule_steps
+from plimsoll.engine.decision import AttemptOutcome
+from plimsoll.engine.extenders.asks import AnswerError, Failure, NodeDocuments
+from plimsoll.engine.extenders.extender import EXTENDER, Extender, interested
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.planning.proven.planner import plan
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
@@ -29,7 +24,7 @@ PREEMPT = Extender("http://p", preempt_verb="preempt", node_cache_capable=True)
 
 def a_scheduler(cluster):
     defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
-    return Scheduler(build_profile(ProfileConfig("s"), Registry(IN_TREE), defaults), cluster)
+    return ProfileScheduler(build_profile(ProfileConfig("s"), Registry(IN_TREE), defaults), cluster)
 
 
 def three(*pods, **more):
@@ -63,7 +58,7 @@ class Answers:
 def decide(cluster, pod, answers, *extenders, scheduler=None):
     """The decision, all asks carried out."""
     info = cluster.templates.info(pod)
-    steps = schedule_extended(
+    steps = schedule_steps(
         scheduler or a_scheduler(cluster), info, interested(extenders, info), NodeDocuments()
     )
     try:
@@ -88,7 +83,7 @@ def test_a_pod_goes_where_the_extender_lets_it():
 
     decision = decide(three(*pods), a_pod("p", cpu="1"), answers, FILTER)
 
-    assert (decision.outcome, decision.node) == (Outcome.SCHEDULED, "b")
+    assert (decision.outcome, decision.node) == (AttemptOutcome.SCHEDULED, "b")
     assert answers.asked[0][2]["NodeNames"] == ["b", "c"]
 
 
@@ -130,7 +125,7 @@ def test_refusals_are_told_in_the_extenders_words():
 
     decision = decide(three(), a_pod("p"), Answers(filter=refusing), FILTER)
 
-    assert decision.outcome is Outcome.UNSCHEDULABLE
+    assert decision.outcome is AttemptOutcome.UNSCHEDULABLE
     assert decision.message.startswith("0/3 nodes are available: 1 no gpu, 1 too old. ")
     assert decision.diagnosis.plugins == {EXTENDER}
 
@@ -150,7 +145,7 @@ def test_a_failure_ends_the_attempt_in_the_words_of_upstream():
     """It is an error, not a refusal: the pod backs off."""
     decision = decide(three(), a_pod("p"), Answers(filter="failed filter, code 500"), FILTER)
 
-    assert (decision.outcome, decision.message) == (Outcome.ERROR, "failed filter, code 500")
+    assert (decision.outcome, decision.message) == (AttemptOutcome.ERROR, "failed filter, code 500")
     assert decision.diagnosis is None
 
 
@@ -160,7 +155,7 @@ def test_an_ignorable_extender_that_fails_is_done_without():
 
     decision = decide(three(), a_pod("p"), Answers(filter="no answer"), ignorable)
 
-    assert decision.outcome is Outcome.SCHEDULED
+    assert decision.outcome is AttemptOutcome.SCHEDULED
 
 
 def test_nobody_is_asked_where_nothing_is_feasible():
@@ -210,7 +205,7 @@ def test_scores_count_ten_times_their_weight():
     scores = [{"Host": "a", "Score": 0}, {"Host": "b", "Score": 7}, {"Host": "stranger", "Score": 10}]
 
     decision = decide(cluster, a_pod("p"), Answers(prioritize=scores), SCORE)
-    plain = a_scheduler(cluster).schedule(cluster.templates.info(a_pod("p")))
+    plain = schedule(a_scheduler(cluster), cluster.templates.info(a_pod("p")))
 
     # 7 * weight 5 * 100 / 10 = 350
     assert (decision.node, decision.total) == ("b", plain.total + 350)
@@ -292,7 +287,7 @@ def test_a_node_that_is_gone_is_not_chosen():
     answers = Answers(filter=slow)
     decision = decide(cluster, a_pod("p", cpu="1"), answers, FILTER)
 
-    assert decision.outcome is Outcome.UNSCHEDULABLE
+    assert decision.outcome is AttemptOutcome.UNSCHEDULABLE
     assert decision.diagnosis.plugins == {EXTENDER}
 
 
@@ -326,7 +321,7 @@ def test_a_cluster_that_does_not_stand_still_is_given_up():
     answers = Answers(filter=slow)
     decision = decide(cluster, a_pod("p"), answers, FILTER)
 
-    assert decision.outcome is Outcome.ERROR
+    assert decision.outcome is AttemptOutcome.ERROR
     assert len(answers.asked) == ROUNDS
     assert "taken by others 3 times" in decision.message
 
@@ -419,7 +414,7 @@ def test_an_answer_that_makes_no_sense_drives_nobody_away(answer, sentence):
     """The pod stays unschedulable and is told why."""
     decision = decide(full(), URGENT, Answers(preempt=answer), PREEMPT)
 
-    assert decision.outcome is Outcome.UNSCHEDULABLE
+    assert decision.outcome is AttemptOutcome.UNSCHEDULABLE
     assert not decision.nomination.status.is_success
     assert decision.nomination.victims == ()
     assert (
@@ -470,7 +465,7 @@ def test_nobody_goes_for_room_that_came_up_meanwhile():
 
     decision = decide(cluster, URGENT, Answers(preempt=slow), PREEMPT)
 
-    assert (decision.outcome, decision.node) == (Outcome.SCHEDULED, "c")
+    assert (decision.outcome, decision.node) == (AttemptOutcome.SCHEDULED, "c")
 
 
 def test_a_victim_that_left_meanwhile_is_no_victim():
