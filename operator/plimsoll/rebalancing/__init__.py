@@ -1,0 +1,1 @@
+"""Rebalancing moves pods that are in the wrong place: plans, the life of each move, its record."""

@@ -1,0 +1,1 @@
+"""Moves by a rollout that starts the replacement first."""

@@ -1,0 +1,86 @@
+"""Statuses that were not taken are written again, unless there is something newer to say."""
+
+import asyncio
+
+import pytest
+
+from plimsoll.policies.status_writer import STATUS_RETRIES, RetriedStatuses
+from plimsoll.ports.ports import Answer, Verdict
+
+
+class Statuses:
+    """Takes statuses, and answers as told, done at last."""
+
+    def __init__(self, *verdicts):
+        self.written = []
+        self._verdicts = list(verdicts)
+
+    async def write_status(self, name, status):
+        self.written.append((name, status))
+        return Answer(self._verdicts.pop(0) if self._verdicts else Verdict.DONE)
+
+
+class Pausing:
+    """A clock whose sleep only lets others run."""
+
+    def __init__(self):
+        self.slept = []
+
+    async def sleep(self, seconds):
+        self.slept.append(seconds)
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.UNKNOWN, Verdict.BUSY, Verdict.CONFLICT])
+async def test_what_was_not_taken_is_written_again(verdict):
+    """With growing pauses, until it is taken."""
+    statuses, clock = Statuses(verdict, verdict), Pausing()
+
+    answer = await RetriedStatuses(statuses, clock).write_status("a", {"conditions": []})
+
+    assert answer.is_done
+    assert statuses.written == [("a", {"conditions": []})] * 3
+    assert clock.slept == list(STATUS_RETRIES.pauses_s[:2])
+
+
+@pytest.mark.parametrize("verdict", [Verdict.GONE, Verdict.REFUSED])
+async def test_what_is_refused_is_not_asked_again(verdict):
+    """It would be refused again."""
+    statuses, clock = Statuses(verdict), Pausing()
+
+    assert (await RetriedStatuses(statuses, clock).write_status("a", {})).verdict is verdict
+    assert clock.slept == []
+
+
+async def test_a_newer_status_calls_an_older_one_off():
+    """Or the past would overwrite the present."""
+    statuses = Statuses(Verdict.UNKNOWN, Verdict.DONE)
+    writer = RetriedStatuses(statuses, Pausing())
+
+    await asyncio.gather(writer.write_status("a", {"counts": 1}), writer.write_status("a", {"counts": 2}))
+
+    assert statuses.written == [("a", {"counts": 1}), ("a", {"counts": 2})]
+
+
+async def test_other_fields_and_other_policies_are_no_newer_status():
+    """Each is written for itself."""
+    statuses = Statuses(Verdict.UNKNOWN)
+    writer = RetriedStatuses(statuses, Pausing())
+
+    await asyncio.gather(
+        writer.write_status("a", {"counts": 1}),
+        writer.write_status("a", {"conditions": []}),
+        writer.write_status("b", {"counts": 2}),
+    )
+
+    assert statuses.written.count(("a", {"counts": 1})) == 2
+
+
+async def test_it_gives_up_at_last():
+    """The caller is told."""
+    statuses = Statuses(*[Verdict.BUSY] * 100)
+
+    answer = await RetriedStatuses(statuses, Pausing()).write_status("a", {})
+
+    assert answer.verdict is Verdict.BUSY
+    assert len(statuses.written) == len(STATUS_RETRIES.pauses_s) + 1
