@@ -68,8 +68,14 @@ async def _do(world: World, verb: str, given: Any, *, counted: bool) -> None:
             pytest.fail(f"a case has no step {verb}")
 
 
-@pytest.mark.parametrize("path", [pytest.param(each, id=_id) for each in INPUTS for _id in [
-    f"{each.parent.name}/{each.name.removesuffix('.input.yaml')}"]])
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(each, id=_id)
+        for each in INPUTS
+        for _id in [f"{each.parent.name}/{each.name.removesuffix('.input.yaml')}"]
+    ],
+)
 def test_decides_as_upstream(path: Path, update_cases: bool) -> None:
     """What happens, step by step, is what the origin of the case says."""
     case = yaml.safe_load(path.read_text())

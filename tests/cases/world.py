@@ -14,27 +14,20 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll.adapters.resources import WATCHED
-from plimsoll.adapters.timekeeping import SeededRandomness
-from plimsoll.control.access import Access
-from plimsoll.control.blaming import PluginFailures
-from plimsoll.control.extending import Extending
-from plimsoll.control.fencing import Fence
-from plimsoll.control.ingesting import Ingestion
-from plimsoll.control.keeping import RecordKeeper
-from plimsoll.control.metering import Meter
-from plimsoll.control.ordering import QueueOrder
-from plimsoll.control.policies import Policies
-from plimsoll.control.ports import Answer, Verdict
-from plimsoll.control.rebalancing import Rebalancers
-from plimsoll.control.scheduling import SchedulingLoop
-from plimsoll.control.victim_evictions import VictimEvictions
+from plimsoll.access.rights import Access
+from plimsoll.app.clock import SeededRandomness
+from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.pod_groups import Groups
 from plimsoll.engine.cycle import Nominations
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import NoArgs, PodInfo, Registry
-from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.kube.watched_resources import WATCHED
+from plimsoll.leadership.fence import Fence
 from plimsoll.model.decoding import convert
-from plimsoll.model.event import (
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.watch_event import (
     NodeAdded,
     NodeDeleted,
     NodeUpdated,
@@ -45,13 +38,20 @@ from plimsoll.model.event import (
     PodDeleted,
     PodUpdated,
 )
-from plimsoll.model.node import Node
-from plimsoll.model.pod import Pod
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.plugins.priority_sort import PrioritySort
-from plimsoll.state.cache import Cache
-from plimsoll.state.groups import Groups
-from plimsoll.state.queue import SchedulingQueue
+from plimsoll.policies.controller import Policies
+from plimsoll.policies.plugin_failures import PluginFailures
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.moves.victims import VictimEvictions
+from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.scheduling.extenders.client import Extending
+from plimsoll.scheduling.ingesting import Ingestion
+from plimsoll.scheduling.loop import SchedulingLoop
+from plimsoll.scheduling.plugin_timing import Meter
+from plimsoll.scheduling.queue.ordering import QueueOrder
+from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.testing.fakes import (
@@ -188,7 +188,9 @@ class World:
     async def running(self) -> AsyncIterator[None]:
         """The operator leads and works."""
         await self._access.begin()
-        work = [asyncio.ensure_future(each.run()) for each in (self._loop, self._rebalancers, self._evictions)]
+        work = [
+            asyncio.ensure_future(each.run()) for each in (self._loop, self._rebalancers, self._evictions)
+        ]
         await settled()
         try:
             yield
@@ -290,7 +292,9 @@ class World:
     async def select_node(self, claim: Any, node: str) -> Answer:
         """A provisioner makes a volume for the claim."""
         name = f"made-for-{claim.metadata.name}"
-        document = self._documents["PersistentVolumeClaim", f"{claim.metadata.namespace}/{claim.metadata.name}"]
+        document = self._documents[
+            "PersistentVolumeClaim", f"{claim.metadata.namespace}/{claim.metadata.name}"
+        ]
         self.apply(
             {
                 "kind": "PersistentVolume",
@@ -382,9 +386,7 @@ class World:
         bound["spec"]["volumeName"] = volume
         bound["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
         bound["status"] = {"phase": "Bound"}
-        taken["spec"]["claimRef"] = {
-            name: claim["metadata"][name] for name in ("namespace", "name", "uid")
-        }
+        taken["spec"]["claimRef"] = {name: claim["metadata"][name] for name in ("namespace", "name", "uid")}
         taken["status"] = {"phase": "Bound"}
         self.apply(taken, bound)
         return DONE
