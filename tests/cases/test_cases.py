@@ -7,6 +7,8 @@ A case is two files: ``<topic>/<name>.input.yaml`` says where it comes from, and
 from __future__ import annotations
 
 import asyncio
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 import yaml
 
 from cases.world import World
+from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.testing.fakes import settled
 
 FOLDER = Path(__file__).parent
@@ -86,3 +89,35 @@ def test_decides_as_upstream(path: Path, update_cases: bool) -> None:
     if update_cases:
         expected.write_text(yaml.safe_dump(observed, sort_keys=False, width=110, allow_unicode=True))
     assert observed == yaml.safe_load(expected.read_text())
+
+
+def test_every_case_names_its_origin() -> None:
+    """Upstream's test with its version, or an issue; and what the case shows."""
+    unnamed = [
+        path.name
+        for path in INPUTS
+        for case in [yaml.safe_load(path.read_text())]
+        if not re.search(r"v\d\.\d+|issue|KEP", case["origin"]) or not case["about"].endswith(".")
+    ]
+
+    assert unnamed == []
+
+
+def test_no_expectation_is_without_its_case() -> None:
+    """Files come in pairs."""
+    inputs = {path.name.removesuffix(".input.yaml") for path in INPUTS}
+
+    assert inputs == {path.name.removesuffix(".expected.yaml") for path in FOLDER.glob("*/*.expected.yaml")}
+    assert len(inputs) >= 60
+
+
+def test_every_strategy_of_descheduler_has_a_case() -> None:
+    """Those of our own are compared with nothing."""
+    upstream = {
+        each.name
+        for each in STRATEGIES
+        if "Source: descheduler v" in str(sys.modules[each.__module__].__doc__)
+    }
+    covered = {name for path in INPUTS for name in upstream if f"name: {name}" in path.read_text()}
+
+    assert covered == upstream

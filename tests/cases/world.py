@@ -1,9 +1,9 @@
 """Plays an API server and its controllers around the operator's own parts, for one field case.
 
-Policies, the scheduling loop, the queue and the rebalancers are the operator's; what lies beyond their ports is
-played here: objects are kept as documents, and each change of one is seen by the operator as a watch shows it.
-A pod that is bound runs at once, an eviction is refused where a PodDisruptionBudget allows none, and a pod of a
-controller that leaves is replaced by a pending one named ``<pod>-new``.
+Policies, the scheduling loop, the queue and the rebalancers are the operator's; what lies beyond their ports
+is played here: objects are kept as documents, and the operator sees each change as a watch shows it. A bound
+pod runs immediately, an eviction is refused where a PodDisruptionBudget allows none, and a pod of a controller
+that leaves is replaced by a pending one named ``<pod>-new``.
 """
 
 import asyncio
@@ -101,6 +101,7 @@ class World:
         self._records = FakeRecords()
         self._statuses = FakePolicyStatuses()
         self._born = 0
+        self._evicted: set[str] = set()
         cache, nominations, groups = Cache(), Nominations(), Groups()
         registry, recorder = Registry(IN_TREE), FakeRecorder()
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
@@ -258,14 +259,17 @@ class World:
 
     def observed(self) -> dict[str, Any]:
         """What happened since the last call, and which pods wait."""
+        attempts = {each.pod.key: each.attempts for each in self._queue if each.attempts > 1}
         waiting = {queue: pods for queue, pods in self._queue.depths().items() if pods}
-        happened = {**self._happened, **({"waiting": waiting} if waiting else {})}
+        happened = {**self._happened, "waiting": waiting, "attempts": attempts}
         self._happened = {}
         return {name: said for name, said in happened.items() if said or name == "feasible"}
 
     def evictions(self, *, counted: bool) -> None:
         """Note the pods that were evicted, with strategy and nodes, or their number by node only."""
-        specs = [each["spec"] for each in self._records.documents.values() if self._was_evicted(each["spec"])]
+        specs = [each["spec"] for each in self._records.documents.values()]
+        specs = [each for each in specs if each["pod"]["uid"] in self._evicted]
+        self._evicted.clear()
         if counted:
             self._happened["evicted"] = dict(sorted(Counter(each["fromNode"] for each in specs).items()))
         else:
@@ -315,7 +319,7 @@ class World:
         key = f"{claim.metadata.namespace}/{claim.metadata.name}"
         return self._bind_claim(volume.metadata.name, self._documents["PersistentVolumeClaim", key])
 
-    async def preempt(self, victim: Pod, scheduler: str) -> Answer:  # noqa: ARG002 - the port's signature
+    async def preempt(self, victim: Pod, scheduler: str) -> Answer:
         """The victim is gone."""
         self._happened.setdefault("preempted", []).append(victim.key)
         self._happened["preempted"].sort()
@@ -329,13 +333,13 @@ class World:
 
     async def write_condition(self, pod: Pod, condition: Any) -> Answer:
         """Keep why the pod waits, and where it is nominated."""
-        if condition.reason != "Scheduled":
-            self._note("unschedulable", pod.key, condition.message)
+        is_rejected = condition.reason == "Unschedulable"
+        self._note("unschedulable" if is_rejected else "failed", pod.key, condition.message)
         if condition.nominated_node:
             self._note("nominated", pod.key, condition.nominated_node)
         return DONE
 
-    async def nominate(self, pod: Pod, node: str) -> Answer:  # noqa: ARG002 - the port's signature
+    async def nominate(self, pod: Pod, node: str) -> Answer:
         """A pod that waits on Permit says where; nothing is kept of it."""
         return DONE
 
@@ -357,7 +361,7 @@ class World:
             changed = copy.deepcopy(each)
             changed["status"]["disruptionsAllowed"] -= 1
             self.apply(changed)
-        self._note("left", pod.key, pod.spec.node_name)
+        self._evicted.add(pod.uid)
         self._leave(pod)
         return DONE
 
@@ -365,9 +369,6 @@ class World:
 
     def _note(self, what: str, key: str, said: str) -> None:
         self._happened.setdefault(what, {})[key] = said
-
-    def _was_evicted(self, spec: Mapping[str, Any]) -> bool:
-        return f"{spec['pod']['namespace']}/{spec['pod']['name']}" in self._happened.get("left", {})
 
     def _leave(self, pod: Pod) -> None:
         """The pod is gone, and its controller makes another one."""
