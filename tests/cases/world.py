@@ -2,8 +2,8 @@
 
 Policies, the scheduling loop, the queue and the rebalancers are the operator's; what lies beyond their ports
 is played here: objects are kept as documents, and the operator sees each change as a watch shows it. A bound
-pod runs immediately, an eviction is refused where a PodDisruptionBudget allows none, and a pod of a controller
-that leaves is replaced by a pending one named ``<pod>-new``.
+pod runs immediately, an eviction is refused where a PodDisruptionBudget allows none, and a controller makes
+a pending pod named ``<pod>-new`` for one that leaves.
 """
 
 import asyncio
