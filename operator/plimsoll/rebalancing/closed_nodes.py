@@ -14,11 +14,13 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.framework import Node, PodInfo
 from plimsoll.framework.closing import CONSOLIDATING, is_closed
 from plimsoll.framework.descheduling.registry import StrategyRegistry
+from plimsoll.framework.descheduling.strategy import empties_nodes
 from plimsoll.planning.moves import Move
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.ports import Answer, Clock, NodeCloser, Verdict
 from plimsoll.rebalancing.records.history import ended_at
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 
 #: Seconds that an emptied node stays closed.
 KEPT_S = 900.0
@@ -55,9 +57,7 @@ class ClosedNodes:
         self._cache = cache
         self._keeper = keeper
         self._closer = closer
-        self._strategies = frozenset(
-            name for name in strategies if getattr(strategies[name], "empties_nodes", False)
-        )
+        self._strategies = frozenset(name for name in strategies if empties_nodes(strategies[name]))
         self._clock = clock
         self._observer = observer
         self._working: set[str] = set()  #: nodes whose bundle is being carried out at this moment
