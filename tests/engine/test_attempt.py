@@ -36,7 +36,7 @@ def test_the_best_node_wins():
     assert decision.feasible == 2
 
 
-def test_a_pod_that_fits_nowhere_is_told_why():
+def test_a_pod_that_fits_nowhere_gets_the_reasons():
     """Counts per reason, over all nodes, from the first plugin that refused each."""
     cluster = a_cluster([a_node("a", labels={"pool": "red"}), a_node("b", cpu="1"), a_node("c", cpu="1")])
 
@@ -47,7 +47,7 @@ def test_a_pod_that_fits_nowhere_is_told_why():
     assert decision.diagnosis.plugins == {"Room", "Pool"}
 
 
-def test_without_nodes_a_pod_is_unschedulable_and_nobody_rejected_it():
+def test_without_nodes_a_pod_is_unschedulable_and_no_plugin_rejected_it():
     """No plugin can wake it then: the queue retries it after error back-off; a nomination is cleared."""
     cluster = a_cluster()
 
@@ -104,7 +104,7 @@ def test_points_that_leave_their_range_later_are_seen():
 
 
 def test_ties_are_broken_by_the_handed_in_choice():
-    """Same seed, same decision; the dice are not the engine's."""
+    """Same seed, same decision; the random numbers are not the engine's."""
     cluster = a_cluster([a_node(name) for name in "abc"])
     scheduler = a_scheduler(cluster)
     scheduler._choose = lambda n: n - 1
@@ -154,7 +154,7 @@ def test_a_nominated_node_that_is_left_out_says_its_own_reason_all_the_same():
 
 
 def test_without_a_way_out_a_nomination_is_taken_back():
-    """A profile without PostFilter plugins stands for no nomination."""
+    """A profile without PostFilter plugins keeps no nomination."""
     cluster = a_cluster([a_node("a", cpu="1")])
 
     decision = schedule(a_scheduler(cluster), info(cluster, "p", cpu="2", status={"nominatedNodeName": "a"}))

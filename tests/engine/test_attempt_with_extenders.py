@@ -1,4 +1,4 @@
-"""Attempts with extenders, as values: what is asked, what is made of it, what moves of the cluster undo."""
+"""Attempts with extenders, as values: their asks, their answers, and a cluster that changes meanwhile."""
 
 import json
 from dataclasses import replace
@@ -115,7 +115,7 @@ def test_an_extender_without_a_node_cache_is_sent_the_nodes():
     assert answers.asked[0][2]["Nodes"]["items"][0]["metadata"]["labels"]["zone"] == "z"
 
 
-def test_refusals_are_told_in_the_extenders_words():
+def test_refusals_carry_the_words_of_the_extender():
     """The unresolvable reason wins; a node without a reason is refused all the same; any event helps."""
     refusing = {
         "NodeNames": [],
@@ -130,7 +130,7 @@ def test_refusals_are_told_in_the_extenders_words():
     assert decision.diagnosis.plugins == {EXTENDER}
 
 
-def test_nobody_is_driven_away_for_an_extenders_refusal():
+def test_no_pod_is_preempted_for_a_refusal_of_an_extender():
     """The filters have no objection, so no victim would change anything, as far as we know."""
     low = a_pod("low", cpu="1", node="a", priority=1)
     refusing = {"NodeNames": [], "FailedNodes": {"a": "no", "b": "no", "c": "no"}}
@@ -158,7 +158,7 @@ def test_an_ignorable_extender_that_fails_is_done_without():
     assert decision.outcome is AttemptOutcome.SCHEDULED
 
 
-def test_nobody_is_asked_where_nothing_is_feasible():
+def test_no_extender_is_asked_where_nothing_is_feasible():
     """As upstream; and the message is the filters'."""
     answers = Answers()
 
@@ -169,7 +169,7 @@ def test_nobody_is_asked_where_nothing_is_feasible():
     assert decision.diagnosis.plugins == {"NodeResourcesFit"}
 
 
-def test_without_nodes_nobody_is_asked():
+def test_without_nodes_no_extender_is_asked():
     """The sentence is kube-scheduler's."""
     decision = decide(a_cluster(), a_pod("p"), Answers(), FILTER)
 
@@ -410,8 +410,8 @@ def test_an_extender_without_a_node_cache_sees_the_victims():
         ),
     ],
 )
-def test_an_answer_that_makes_no_sense_drives_nobody_away(answer, sentence):
-    """The pod stays unschedulable and is told why."""
+def test_an_invalid_answer_preempts_no_pod(answer, sentence):
+    """The pod stays unschedulable and has the reason."""
     decision = decide(full(), URGENT, Answers(preempt=answer), PREEMPT)
 
     assert decision.outcome is AttemptOutcome.UNSCHEDULABLE
@@ -436,7 +436,7 @@ def test_a_pod_of_higher_priority_is_nobodys_victim():
     assert "no pod of lower priority" in decision.message
 
 
-def test_an_ignorable_extender_that_fails_spares_nobody():
+def test_an_ignorable_extender_that_fails_spares_no_victim():
     """Preemption goes on without it; nodes that it leaves without victims are dropped."""
     ignorable = Extender("http://i", preempt_verb="preempt", node_cache_capable=True, ignorable=True)
 
@@ -455,7 +455,7 @@ def test_an_extender_may_spare_everybody():
     assert decision.message.endswith("preemption: no candidate node for preemption")
 
 
-def test_nobody_goes_for_room_that_came_up_meanwhile():
+def test_no_pod_goes_when_a_node_became_feasible():
     """The attempt begins again, and finds it."""
     cluster = full()
 
@@ -475,7 +475,7 @@ def test_a_victim_that_left_meanwhile_is_no_victim():
     cluster.place(cluster.templates.info(a_pod("firm", cpu="4", priority=10)), "a")
 
     def slow(body):
-        # The victim's place on a is taken by a pod that nobody may drive away.
+        # The victim's place on a is taken by a pod that cannot be preempted.
         cluster.displace("uid-default-low-a")
         cluster.place(cluster.templates.info(a_pod("firm-too", cpu="4", priority=10)), "a")
         return victims_on("a", "b")(body)
@@ -500,7 +500,7 @@ def test_a_victim_that_left_meanwhile_is_no_victim():
     ],
 )
 def test_a_pod_that_an_extender_places_is_not_moved(extender, moves):
-    """Its next node cannot be proved, and nobody is evicted on a guess."""
+    """Its next node cannot be proved, and no pod is evicted on a guess."""
     pods = [a_pod("p", cpu="1", node="a"), a_pod("q", cpu="2", node="a")]
     cluster = a_cluster([a_node("a"), a_node("b")], pods)
     rebalancing = a_rebalancing(Named("p"))

@@ -164,7 +164,7 @@ class ProfileScheduler:
         return [self.cluster.nodes[row].name for row in rows.tolist()]
 
     def nominated_row(self, pod: PodInfo) -> int | None:
-        """The node that the pod is nominated to, None when there is none."""
+        """The node that the pod is nominated to, or None."""
         row = self.cluster.rows.get(self.nominations.node_of(pod.uid) or pod.pod.status.nominated_node_name)
         return None if row is None or row == _left_row(pod, self.cluster) else row
 
@@ -205,7 +205,7 @@ class ProfileScheduler:
             pod: The pod.
             found: What the filters said.
             refused: Statuses by row of nodes that passed the filters and that extenders refused; None when
-                nobody was asked. No pod that leaves makes an extender change its mind, as far as we know.
+                no extender was asked. No pod that leaves is assumed to change an extender's answer.
         """
         lane = found.lane
         overrides = found.overrides | self._asked_first(lane, pod)
@@ -236,7 +236,7 @@ class ProfileScheduler:
     def _post_filter(self, lane: Lane, pod: PodInfo, rejections: Rejections) -> Nomination:
         """Ask the PostFilter plugins in turn; reasons of those that cannot help add up.
 
-        Without any, a nomination of the pod's is taken back: nobody stands for it.
+        Without any, the pod's nomination is cleared, since no plugin maintains it.
         """
         if not self.profile.post_filter:
             return Nomination(Status(Code.UNRESOLVABLE), node="")

@@ -15,13 +15,7 @@ from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.extenders.extender import interested
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import (
-    SUCCESS,
-    Code,
-    Nomination,
-    PodInfo,
-    Status,
-)
+from plimsoll.framework import SUCCESS, Code, Nomination, PodInfo, Status
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.ports import (

@@ -72,7 +72,7 @@ class FilterAsk(_NodesAsk):
         """The answer.
 
         Raises:
-            AnswerError: It is none.
+            AnswerError: It cannot be used.
         """
         names = frozenset(node.name for node in self.nodes)
         return wire.filter_answer(content, names, names=self.extender.node_cache_capable)
@@ -93,7 +93,7 @@ class PrioritizeAsk(_NodesAsk):
         """Weighted points, on the scale of our scores, by node name.
 
         Raises:
-            AnswerError: It is none.
+            AnswerError: It cannot be used.
         """
         factor = self.extender.weight * SCALE
         return {node: score * factor for node, score in wire.scores_answer(content).items()}
@@ -132,7 +132,7 @@ class PreemptAsk:
         """The candidates that are left, maybe with other victims.
 
         Raises:
-            AnswerError: It is no answer, brings up a node or a pod that is none of the pod's business, or,
+            AnswerError: It is no answer, names a node or a pod that was no candidate, or,
                 unless the extender is ignorable, a node without victims.
         """
         left = {}
