@@ -81,7 +81,7 @@ StartDevCluster = Callable[..., RunningCluster]
 def _started(folder: Path, options: tuple[str, ...]) -> tuple[RunningCluster, Forked]:
     """Start a development cluster in a process of its own and wait until it answers."""
     path, log = folder / "kubeconfig", folder / "log"
-    process = Forked("devcluster", "--kubeconfig", str(path), *options, output=log)
+    process = Forked("roadstead", "--kubeconfig", str(path), *options, output=log)
     deadline = time.monotonic() + PATIENCE_S
     while not path.exists():
         if process.poll() is not None or time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""Runs ``plimsoll`` in processes that are forked from one that has imported it.
+"""Runs ``plimsoll`` and ``roadstead`` in processes that are forked from one that has imported them.
 
 A new interpreter takes more than a second of processor time until it has imported the operator, and the tests
 start some two hundred. So each process that runs tests starts this file as a program: the nursery. It imports
@@ -14,17 +14,18 @@ import atexit
 import gc
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 #: Where the nursery's children live, and what it imports before it has any.
 ROOT = Path(__file__).parents[1]
-PRELOADED = ("plimsoll.app.process", "plimsoll.app.proposal_answers", "plimsoll.devcluster.cluster")
+PRELOADED = ("plimsoll.cli", "plimsoll.app.process", "plimsoll.app.proposal_answers", "roadstead.cluster")
 
 #: Seconds between two looks at whether a process has ended.
 PACE_S = 0.01
@@ -60,22 +61,28 @@ NURSERY = Nursery()
 
 
 class Forked:
-    """A process of ``plimsoll``, with the methods of subprocess.Popen that tests need.
+    """``python -m PROGRAM ARGS``, with the methods of subprocess.Popen that tests need.
 
     Args:
-        args: The arguments, without the name of the program.
+        program: A module with a command: ``plimsoll`` or ``roadstead``.
+        args: The arguments of the command.
         output: Where its output goes; the errors, too, unless they have a file of their own.
         errors: Where its errors go.
         environment: What differs from the environment of the tests.
     """
 
     def __init__(
-        self, *args: str, output: Path, errors: Path | None = None, environment: dict[str, str] | None = None
+        self,
+        program: str,
+        *args: str,
+        output: Path,
+        errors: Path | None = None,
+        environment: dict[str, str] | None = None,
     ) -> None:
         self.returncode: int | None = None
         output.touch()
         self.pid: int = NURSERY.ask(
-            args=args,
+            args=[program, *args],
             output=str(output),
             errors=str(errors or output),
             environment={**os.environ, **(environment or {})},
@@ -96,7 +103,7 @@ class Forked:
         deadline = time.monotonic() + timeout
         while (status := self.poll()) is None:
             if time.monotonic() > deadline:
-                raise subprocess.TimeoutExpired("plimsoll", timeout)
+                raise subprocess.TimeoutExpired("a forked process", timeout)
             time.sleep(PACE_S)
         return status
 
@@ -131,7 +138,7 @@ def serve() -> dict[str, Any] | None:
     return None
 
 
-def become(args: list[str], output: str, errors: str, environment: dict[str, str]) -> NoReturn:
+def become(args: list[str], output: str, errors: str, environment: dict[str, str]) -> None:
     """Turn this process into the one that runs a command."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     opened = [os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) for path in (output, errors)]
@@ -141,14 +148,11 @@ def become(args: list[str], output: str, errors: str, environment: dict[str, str
         os.close(source)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = ["plimsoll", *args]
-    main()
-    raise SystemExit(0)
+    sys.argv = args
+    runpy.run_module(args[0], run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":
-    from plimsoll.cli import main
-
     for name in PRELOADED:
         __import__(name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests

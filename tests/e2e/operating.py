@@ -56,7 +56,7 @@ class Operator:
                     env={**os.environ, **self.environment},
                 )
         else:
-            self._process = Forked(*args, output=self.log)
+            self._process = Forked("plimsoll", *args, output=self.log)
         return self
 
     @property
