@@ -38,7 +38,7 @@ class RunningProcess(Protocol):
         """Send SIGKILL."""
         ...
 
-    def wait(self, timeout: float | None = None) -> int:
+    def wait(self, timeout: float) -> int:
         """Wait for the end.
 
         Raises:
@@ -66,7 +66,7 @@ def running(
     """A cluster in a process of its own, until the block ends.
 
     Args:
-        folder: an empty folder for the kubeconfig and the log.
+        folder: for the kubeconfig and the log.
         launch: how the command is started.
         options: those of the command, such as ``nodes=3``, ``controllers=False``, ``node_cpu="500m"``.
 
@@ -74,6 +74,7 @@ def running(
         StartError: it does not start.
     """
     path, log = folder / "kubeconfig", folder / "log"
+    path.unlink(missing_ok=True)
     process = launch(("--kubeconfig", str(path), *command_line(options)), log)
     try:
         deadline = time.monotonic() + START_S
@@ -104,4 +105,4 @@ def _end(process: RunningProcess) -> None:
         process.wait(END_S)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
+        process.wait(END_S)

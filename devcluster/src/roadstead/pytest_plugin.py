@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
 #: The decorator of the asynchronous fixture; pytest's own where pytest-asyncio is not installed.
-async_fixture: Any = pytest.fixture
+async_fixture: Callable[..., Any] = pytest.fixture
 with contextlib.suppress(ModuleNotFoundError):
     import pytest_asyncio
 
