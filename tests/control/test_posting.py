@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from plimsoll.control.ports import Answer, Verdict
-from plimsoll.control.posting import PAUSES_S, CertainBinder
+from plimsoll.control.posting import BINDING_RETRIES, CertainBinder
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeBinder, FakeClock, settled
 
@@ -127,4 +127,4 @@ async def test_a_server_that_stays_busy_is_left_in_peace():
     stage = await Stage(*[BUSY] * 10).begin()
 
     assert (await stage.ends()).verdict is Verdict.BUSY
-    assert stage.binder.sent == 1 + len(PAUSES_S)
+    assert stage.binder.sent == 1 + len(BINDING_RETRIES.pauses_s)

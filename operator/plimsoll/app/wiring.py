@@ -55,7 +55,6 @@ from plimsoll.control.policies import Policies
 from plimsoll.control.rebalancing import Rebalancers
 from plimsoll.control.reconciling import reconcile
 from plimsoll.control.refusals import KubeletRefusals
-from plimsoll.control.retrying import RetriedStatuses
 from plimsoll.control.scheduling import SchedulingLoop
 from plimsoll.control.sharing import Sharing
 from plimsoll.control.victim_evictions import VictimEvictions
@@ -66,6 +65,7 @@ from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegist
 from plimsoll.model.event import ClusterEvent
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.plugins.priority_sort import PrioritySort
+from plimsoll.policies.status_writer import RetriedStatuses
 from plimsoll.state.cache import Cache
 from plimsoll.state.groups import Groups
 from plimsoll.state.queue import SchedulingQueue

@@ -21,11 +21,11 @@ from plimsoll.control.ports import (
     PodCondition,
     PodStatusWriter,
     Recorder,
-    Verdict,
     pod_reference,
 )
 from plimsoll.framework import Pod
 from plimsoll.framework.observer import Observer
+from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 
 #: Status writers at once.
 WRITERS = 8
@@ -33,10 +33,7 @@ WRITERS = 8
 #: Explanations written a second in the long run, and at once after a rest.
 PER_S, BURST = 100.0, 200
 
-#: Seconds before a condition is written again that got no usable answer.
-PAUSES_S = (0.2, 0.5, 1.0, 2.0)
-
-_AGAIN = (Verdict.UNKNOWN, Verdict.BUSY, Verdict.CONFLICT)
+CONDITION_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=OPEN_OR_CONFLICT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +168,16 @@ class Explanations:
         )
         if not said.is_news or not self._is_waiting(uid):
             return
-        answer = await self._statuses.write_condition(pod, said.condition)
-        for pause_s in PAUSES_S:
-            if answer.verdict not in _AGAIN:
-                break
-            await self._clock.sleep(max(pause_s, answer.retry_after_s))
-            if uid in self._due or uid in self._urgent or not self._is_waiting(uid):
-                return  # something newer is to be said, or nothing any more
-            answer = await self._statuses.write_condition(pod, said.condition)
+
+        def is_newest() -> bool:
+            return uid not in self._due and uid not in self._urgent and self._is_waiting(uid)
+
+        answer = await retry(
+            lambda: self._statuses.write_condition(pod, said.condition),
+            CONDITION_RETRIES,
+            self._clock,
+            is_newest,
+        )
         if answer.is_done and self._is_waiting(uid):
             self._written[uid] = (pod.metadata.generation, said.condition)
             if said.condition.nominated_node is not None:

@@ -15,9 +15,13 @@ from plimsoll.control.ports import Answer, Clock, Verdict
 from plimsoll.framework.observer import Observer
 from plimsoll.model.pod_group import PodGroup
 from plimsoll.state.groups import Group, Groups
+from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy
 
-#: Seconds between two rounds of writing; doubled up to the second after rounds that lost a write.
-ROUND_S, LONGEST_ROUND_S = 0.2, 60.0
+#: Seconds between two rounds of writing.
+ROUND_S = 0.2
+
+#: Rounds that lost a write: the pause until the next one, by the number of such rounds in a row.
+ROUND_RETRIES = RetryPolicy.doubling(2 * ROUND_S, 60.0, repeats=OPEN_OR_CONFLICT)
 
 #: Characters of a condition's message.
 LONGEST = 4096
@@ -58,39 +62,40 @@ class GroupReports:
 
     async def run(self) -> None:
         """Write until cancelled."""
-        pause_s = ROUND_S
+        lost_rounds = 0
         while True:
             await self._news.wait()
             self._news.clear()
             due, self._due = self._due, {}
-            lost = False
+            pauses_s = [ROUND_S]
             for key in due:
                 try:
-                    lost |= await self._write(key)
+                    answer = await self._write(key)
+                    pauses_s.append(ROUND_RETRIES.pause_after(lost_rounds + 1, answer) or 0.0)
                 except Exception as exc:  # noqa: BLE001 - what one group's status holds harms no other
                     self._observer.failed(f"status of PodGroup {key}", repr(exc))
-            pause_s = min(2 * pause_s, LONGEST_ROUND_S) if lost else ROUND_S
+            pause_s = max(pauses_s)
+            lost_rounds = lost_rounds + 1 if pause_s > ROUND_S else 0
             await self._clock.sleep(pause_s)
 
-    async def _write(self, key: str) -> bool:
-        """Write a group's status if it says something new; whether it must be tried again."""
+    async def _write(self, key: str) -> Answer:
+        """Write a group's status if it says something new; an open answer has put it in the next round."""
         group = self._groups.find(key)
         if group is None or group.object is None:
             self._written.pop(key, None)
-            return False
+            return Answer(Verdict.DONE)
         metadata = group.object.metadata
         document = status_of(group, group.object, datetime.fromtimestamp(self._clock.now(), UTC)).to_wire()
         if self._written.get(key) == (metadata.uid, document):
-            return False
+            return Answer(Verdict.DONE)
         answer = await self._writer.write_status(metadata.namespace, metadata.name, document)
         if answer.is_done:
             self._written[key] = (metadata.uid, document)
-        elif answer.verdict in (Verdict.UNKNOWN, Verdict.BUSY, Verdict.CONFLICT):
+        elif answer.verdict in ROUND_RETRIES.repeats:
             self.touch(key)
-            return True
         elif answer.verdict is not Verdict.GONE:
             self._observer.failed(f"status of PodGroup {key}", answer.message)
-        return False
+        return answer
 
 
 def status_of(group: Group, standing: PodGroup, now: datetime) -> PodGroupStatus:

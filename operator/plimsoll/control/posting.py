@@ -3,8 +3,8 @@
 ==========  ==========================================================================================
 done        bound
 busy        the same binding again, when the server says or after a pause; then the pod backs off
-unknown     read back: bound after all, or to be sent again; as long as nobody tells, nobody gets the room
-conflict    read back if an answer was lost before: it may be our own binding that was faster
+unknown     the pod is read: bound, or as busy; its room stays taken until the server has answered
+conflict    after a lost answer the pod is read as well: our own first binding may have arrived
 others      the caller's: gone, refused
 ==========  ==========================================================================================
 
@@ -16,9 +16,15 @@ from dataclasses import replace
 
 from plimsoll.control.ports import Answer, Binder, Clock, Verdict
 from plimsoll.framework import Pod
+from plimsoll.timing.retry import RetryPolicy, retry
 
-#: Seconds before a binding is sent again, and at most between two looks at a pod whose answer was lost.
-PAUSES_S, LONGEST_LOOK_S = (0.2, 0.5, 1.0, 2.0), 5.0
+#: A binding that is known not to have happened.
+BINDING_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=frozenset({Verdict.BUSY}))
+
+#: Reading a pod after a lost answer: until the server says where it is, or that we may not read it.
+READING_RETRIES = RetryPolicy.doubling(
+    0.2, 5.0, repeats=frozenset(Verdict) - {Verdict.DONE, Verdict.GONE, Verdict.REFUSED}
+)
 
 
 class CertainBinder:
@@ -31,33 +37,31 @@ class CertainBinder:
     async def bind(self, pod: Pod, node: str) -> Answer:
         """POST the binding; CONFLICT when the pod is on another node by now."""
         was_lost = False
-        answer = await self._binder.bind(pod, node)
-        for pause_s in PAUSES_S:
+
+        async def send() -> Answer:
+            nonlocal was_lost
+            answer = await self._binder.bind(pod, node)
             was_lost |= answer.verdict is Verdict.UNKNOWN
             if was_lost and answer.verdict in (Verdict.UNKNOWN, Verdict.CONFLICT):
-                known = await self._settled(pod, node)
-                if known is not None:
-                    return known
-            elif answer.verdict is not Verdict.BUSY:
-                return answer
-            await self._clock.sleep(max(pause_s, answer.retry_after_s))
-            answer = await self._binder.bind(pod, node)
-        if answer.verdict is Verdict.UNKNOWN or (was_lost and answer.verdict is Verdict.CONFLICT):
-            return await self._settled(pod, node) or answer
-        return answer
+                return await self._certain(pod, node, answer)
+            return answer
 
-    async def _settled(self, pod: Pod, node: str) -> Answer | None:
-        """How the pod stands at the server; None when it has no node."""
-        pause_s = PAUSES_S[0]
-        while True:
+        return await retry(send, BINDING_RETRIES, self._clock)
+
+    async def _certain(self, pod: Pod, node: str, lost: Answer) -> Answer:
+        """What became of a binding without a usable answer; BUSY when the pod has no node."""
+        there = ""
+
+        async def look() -> Answer:
+            nonlocal there
             answer, there = await self._binder.node_of(pod)
-            if answer.is_done:
-                if there == node:
-                    return answer
-                return Answer(Verdict.CONFLICT, f"the pod is on {there}") if there else None
-            if answer.verdict is Verdict.GONE:
-                return answer
-            if answer.verdict is Verdict.REFUSED:
-                return replace(answer, verdict=Verdict.UNKNOWN)  # nobody will ever tell
-            await self._clock.sleep(max(pause_s, answer.retry_after_s))
-            pause_s = min(2 * pause_s, LONGEST_LOOK_S)
+            return answer
+
+        answer = await retry(look, READING_RETRIES, self._clock)
+        if answer.verdict is Verdict.REFUSED:
+            return replace(answer, verdict=Verdict.UNKNOWN)  # the server will never say
+        if not answer.is_done or there == node:
+            return answer
+        if there:
+            return Answer(Verdict.CONFLICT, f"the pod is on {there}")
+        return replace(lost, verdict=Verdict.BUSY)

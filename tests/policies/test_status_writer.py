@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from plimsoll.control.ports import Answer, Verdict
-from plimsoll.control.retrying import PAUSES_S, RetriedStatuses
+from plimsoll.policies.status_writer import STATUS_RETRIES, RetriedStatuses
 
 
 class Statuses:
@@ -40,7 +40,7 @@ async def test_what_was_not_taken_is_written_again(verdict):
 
     assert answer.is_done
     assert statuses.written == [("a", {"conditions": []})] * 3
-    assert clock.slept == list(PAUSES_S[:2])
+    assert clock.slept == list(STATUS_RETRIES.pauses_s[:2])
 
 
 @pytest.mark.parametrize("verdict", [Verdict.GONE, Verdict.REFUSED])
@@ -83,4 +83,4 @@ async def test_it_gives_up_at_last():
     answer = await RetriedStatuses(statuses, Pausing()).write_status("a", {})
 
     assert answer.verdict is Verdict.BUSY
-    assert len(statuses.written) == len(PAUSES_S) + 1
+    assert len(statuses.written) == len(STATUS_RETRIES.pauses_s) + 1

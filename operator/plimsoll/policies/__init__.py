@@ -1,0 +1,1 @@
+"""SchedulingPolicies: what users write becomes profiles and rebalancing settings, and their status."""

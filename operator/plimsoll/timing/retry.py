@@ -1,0 +1,89 @@
+"""Decides when a write that got no usable answer is sent again.
+
+Each writer states its policy as a constant. The move machine reads only the pause; writers that await their
+answer call :func:`retry`. Outcomes are values and the server may say itself when to return, which is why no
+library for retries serves here: those repeat on exceptions and sleep by a clock of their own.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Self
+
+from plimsoll.control.ports import Answer, Clock, Verdict
+
+#: Outcomes after which an equal write may succeed.
+OPEN = frozenset({Verdict.UNKNOWN, Verdict.BUSY})
+
+#: The same for a write that the caller bases on the present object each time.
+OPEN_OR_CONFLICT = OPEN | {Verdict.CONFLICT}
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Which outcomes are retried, and after which pauses.
+
+    Attributes:
+        pauses_s: Seconds before the second attempt, the third, and so on.
+        last_pause_s: Seconds before each further attempt; None ends after those of ``pauses_s``.
+        repeats: Outcomes that are retried; every other one is final.
+    """
+
+    pauses_s: tuple[float, ...]
+    last_pause_s: float | None = None
+    repeats: frozenset[Verdict] = OPEN
+
+    @classmethod
+    def doubling(cls, first_s: float, longest_s: float, repeats: frozenset[Verdict] = OPEN) -> Self:
+        """A policy without end: the pause doubles until it would exceed ``longest_s`` seconds."""
+        pauses = []
+        pause = first_s
+        while pause < longest_s:
+            pauses.append(pause)
+            pause *= 2
+        return cls(tuple(pauses), longest_s, repeats)
+
+    def pause_after(self, attempt: int, answer: Answer) -> float | None:
+        """Seconds until the next attempt, at least the server's ``Retry-After``; None when there is none.
+
+        Args:
+            attempt: The number of the attempt that was answered; the first is 1.
+            answer: Its answer.
+        """
+        if answer.verdict not in self.repeats:
+            return None
+        pause = self.pauses_s[attempt - 1] if attempt <= len(self.pauses_s) else self.last_pause_s
+        return None if pause is None else max(pause, answer.retry_after_s)
+
+
+def always() -> bool:
+    """True: the write stays wanted."""
+    return True
+
+
+async def retry(
+    call: Callable[[], Awaitable[Answer]],
+    policy: RetryPolicy,
+    clock: Clock,
+    is_wanted: Callable[[], bool] = always,
+) -> Answer:
+    """Make a call until its answer is final, the policy ends, or the call is no longer wanted.
+
+    Args:
+        call: Makes one attempt.
+        policy: Which answers are retried, and when.
+        clock: Time.
+        is_wanted: Checked after each pause; a newer write may have replaced this one.
+
+    Returns:
+        The last answer.
+    """
+    attempt = 1
+    while True:
+        answer = await call()
+        pause_s = policy.pause_after(attempt, answer)
+        if pause_s is None:
+            return answer
+        await clock.sleep(pause_s)
+        if not is_wanted():
+            return answer
+        attempt += 1

@@ -1,0 +1,48 @@
+"""The status of PodGroups is written again in a later round when a write was lost."""
+
+import asyncio
+
+from control.gang_scene import FakeGroupStatuses, a_group
+from plimsoll.control.group_reporting import GroupReports
+from plimsoll.control.ports import Answer, Verdict
+from plimsoll.model.event import ObjectAdded
+from plimsoll.state.groups import Groups
+from plimsoll.testing.fakes import FakeClock, RememberingObserver, settled
+
+
+class Writer(FakeGroupStatuses):
+    """Notes when each write was made, in seconds from the start."""
+
+    def __init__(self, clock):
+        super().__init__()
+        self.clock, self.began, self.written_s = clock, clock.monotonic(), []
+
+    async def write_status(self, namespace, name, status):
+        self.written_s.append(round(self.clock.monotonic() - self.began, 3))
+        return await super().write_status(namespace, name, status)
+
+
+async def test_rounds_that_lose_a_write_are_further_and_further_apart():
+    """0.4 s, doubled up to a minute; the first round that loses nothing ends that."""
+    clock, groups = FakeClock(), Groups()
+    writer = Writer(clock)
+    reports = GroupReports(groups, writer, clock, RememberingObserver())
+    groups.observe(ObjectAdded(a_group()))
+    reports.touch("default/train")
+    writer.answer = Answer(Verdict.UNKNOWN, "no answer")
+    task = asyncio.ensure_future(reports.run())
+    await settled()
+
+    for _ in range(200):
+        await clock.advance(1)
+    pauses_s = [round(b - a, 3) for a, b in zip(writer.written_s, writer.written_s[1:], strict=False)]
+    assert pauses_s == [0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0]
+
+    writer.answer = Answer(Verdict.DONE)
+    await clock.advance(60)
+    assert writer.phases == {"train": ["Pending"]}
+    writer.answer = Answer(Verdict.BUSY)
+    reports.touch("default/train")
+    await clock.advance(1)
+    assert round(writer.written_s[-1] - writer.written_s[-2], 3) == 0.4
+    task.cancel()
