@@ -46,7 +46,7 @@ layers: $(STAMP) ## the layering contracts (pyproject.toml)
 	$(BIN)/lint-imports
 
 crds: $(STAMP) ## write crds/*.yaml from the models
-	$(BIN)/python -m plimsoll.api.crds crds
+	$(BIN)/python -m plimsoll.api.schema.crds crds
 
 demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KEEP=1] [NODES=40]
 	$(BIN)/plimsoll demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))

@@ -22,14 +22,14 @@ from typing import Any
 
 import msgspec
 
-from plimsoll.engine.limits import Ceiling, Limits
-from plimsoll.engine.moves import Circumstances, Goal, Rebalancing
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Cluster, Planner, Registry
-from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.decoding import convert
-from plimsoll.model.pod import ContainerStatus
-from plimsoll.model.workload import PodDisruptionBudget
+from plimsoll.model.kinds.pod import ContainerStatus
+from plimsoll.model.kinds.workload import PodDisruptionBudget
+from plimsoll.planning.limits import Ceiling, Limits
+from plimsoll.planning.moves import Circumstances, Goal, Rebalancing
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE

@@ -28,14 +28,14 @@ from rich.console import Console
 from rich.table import Table
 
 from plimsoll.engine.cycle import Outcome, Scheduler
-from plimsoll.engine.limits import NO_CEILING, Limits
-from plimsoll.engine.moves import Circumstances, Goal, Rebalancing, replacement_of
-from plimsoll.engine.planners import make_plan
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Cluster, Planner, PodInfo, Registry
-from plimsoll.framework.strategy import Strategy
-from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
-from plimsoll.model.pod import PodStatus
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework.descheduling.strategy import Strategy
+from plimsoll.model.kinds.pod import PodStatus
+from plimsoll.planning.limits import NO_CEILING, Limits
+from plimsoll.planning.moves import Circumstances, Goal, Rebalancing, replacement_of
+from plimsoll.planning.planners import make_plan
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE

@@ -23,12 +23,12 @@ from multiprocessing import get_context
 from typing import Any
 
 from plimsoll.engine.cycle import Scheduler
-from plimsoll.engine.limits import Ceiling, Limits
-from plimsoll.engine.moves import Circumstances, EvictionPlan, Rebalancing
-from plimsoll.engine.plan import plan, revalidate
 from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
 from plimsoll.framework import Cluster, Registry
-from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.planning.limits import Ceiling, Limits
+from plimsoll.planning.moves import Circumstances, EvictionPlan, Rebalancing
+from plimsoll.planning.proven.planner import plan, revalidate
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from plimsoll.framework import ActionType, Change, EventResource, Node, Registry
-from plimsoll.model.pod_info import Templates
+from plimsoll.model.kinds.pod_info import Templates
 from plimsoll.plugins import IN_TREE
-from plimsoll.state.queue import SchedulingQueue
-from plimsoll.state.waking import hints_of
+from plimsoll.scheduling.queue.queue import SchedulingQueue
+from plimsoll.scheduling.queue.queueing_hints import hints_of
 from plimsoll.testing.builders import a_node, a_pod
 
 PROFILE = "default-scheduler"

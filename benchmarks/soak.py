@@ -28,8 +28,8 @@ from pathlib import Path
 import yaml
 from starting import CRDS, ask, computing, free_port, process
 
-from plimsoll.adapters.errors import APIError
-from plimsoll.adapters.session import MERGE_PATCH, Session, connected
+from plimsoll.kube.session.errors import APIError
+from plimsoll.kube.session.session import MERGE_PATCH, Session, connected
 
 NAME, APPS, REPLICAS, EVERY_S, DELETIONS, GROWTH = "soak", 50, 30, 30, 2, 0.1
 PODS, DEPLOYMENTS = f"/api/v1/namespaces/{NAME}/pods", f"/apis/apps/v1/namespaces/{NAME}/deployments"

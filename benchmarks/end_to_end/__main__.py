@@ -34,8 +34,8 @@ from contestants import Contestant, Running, another, ours
 from load import NAME, UNSCHEDULABLE, WORKLOADS, Family, Load, a_pod, family
 from sightings import Sightings, watching
 
-from plimsoll.adapters.errors import APIError
-from plimsoll.adapters.session import connected
+from plimsoll.kube.session.errors import APIError
+from plimsoll.kube.session.session import connected
 
 #: Seconds between two looks at a scheduler's CPU; below this share of one core it is at rest.
 REST_S, REST_SHARE = 1.0, 0.05

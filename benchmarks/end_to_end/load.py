@@ -17,8 +17,8 @@ from typing import Any
 import orjson
 import yaml
 
-from plimsoll.adapters.errors import APIError, NotFound
-from plimsoll.adapters.session import Session
+from plimsoll.kube.session.errors import APIError, NotFound
+from plimsoll.kube.session.session import Session
 
 NAME = "plimsoll-benchmark"
 CONCURRENCY = 32

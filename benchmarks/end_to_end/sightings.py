@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import msgspec
 
-from plimsoll.adapters.session import Session
+from plimsoll.kube.session.session import Session
 
 
 class _Pod(msgspec.Struct):

@@ -191,25 +191,25 @@ def _answering(command: str, word: str) -> None:
     ) -> None:
         import asyncio  # noqa: PLC0415 - each command loads what it needs
 
-        from plimsoll.adapters.errors import APIError  # noqa: PLC0415 - likewise
-        from plimsoll.adapters.session import connected  # noqa: PLC0415 - likewise
-        from plimsoll.app import proposals  # noqa: PLC0415 - likewise
+        from plimsoll.app import proposal_answers  # noqa: PLC0415 - likewise
+        from plimsoll.kube.session.errors import APIError  # noqa: PLC0415 - likewise
+        from plimsoll.kube.session.session import connected  # noqa: PLC0415 - likewise
 
         if bool(names) == everything:
             raise typer.BadParameter("name records, or say --all; kubectl get plev -A lists them")
         if everywhere and (names or namespace):
             raise typer.BadParameter("--all-namespaces goes with --all, and with no --namespace")
-        where = "" if everywhere else namespace or proposals.present_namespace(kubeconfig)
+        where = "" if everywhere else namespace or proposal_answers.present_namespace(kubeconfig)
 
         async def say() -> None:
             async with connected(kubeconfig) as session:
-                question = proposals.Question(where, tuple(names or ()), policy)
-                lines = await proposals.answer(session, question, approved=word == "true")
+                question = proposal_answers.Question(where, tuple(names or ()), policy)
+                lines = await proposal_answers.answer(session, question, approved=word == "true")
             typer.echo("\n".join(lines or [f"nothing waits for an answer in {where or 'any namespace'}"]))
 
         try:
             asyncio.run(say())
-        except (APIError, proposals.ProposalError) as exc:
+        except (APIError, proposal_answers.ProposalError) as exc:
             typer.echo(f"plimsoll {command}: {exc}", err=True)
             raise typer.Exit(1) from exc
 

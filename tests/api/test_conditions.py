@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from plimsoll.api.v1alpha1.conditions import ACCEPTED, READY, ConditionStatus, condition, with_condition
+from plimsoll.api.schema.conditions import ACCEPTED, READY, ConditionStatus, condition, with_condition
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, 999, tzinfo=UTC)
 TRUE, FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from plimsoll.api.schema.resource import ObjectMeta
 from plimsoll.api.v1alpha1 import Eviction
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus, PodReference, Replacement
 from plimsoll.api.v1alpha1.eviction_naming import label_value, record_labels, record_name
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, OPEN, Phase, may_follow
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.api.v1alpha1.resource import ObjectMeta
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, 123456, tzinfo=UTC)
 DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from plimsoll.api.schema.resource import Resource
+from plimsoll.api.schema.selectors import LabelSelectorRequirement, SelectorOperator
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.extender import Extender, ExtenderTLS, ManagedResource
 from plimsoll.api.v1alpha1.limits import EvictionBudget
 from plimsoll.api.v1alpha1.metrics_providers import MetricsProvider, PrometheusProvider
-from plimsoll.api.v1alpha1.resource import Resource
 from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scope import NamespaceScope, PriorityThreshold
-from plimsoll.api.v1alpha1.selectors import LabelSelectorRequirement, SelectorOperator
 from plimsoll.framework.field_errors import RULE_BROKEN
 
 CRON_FIELD = st.one_of(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.api.v1alpha1.amounts import ceiling
-from plimsoll.api.v1alpha1.durations import duration_s
+from plimsoll.api.schema.amounts import ceiling
+from plimsoll.api.schema.durations import duration_s
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 from engine import toys
 from plimsoll.app import extensions
 from plimsoll.framework import Registry
-from plimsoll.framework.observer import Observer
-from plimsoll.framework.strategy_registry import StrategyRegistry
+from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.plugins import IN_TREE
+from plimsoll.ports.observer import Observer
 
 
 class Seen(Observer):

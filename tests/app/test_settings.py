@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from plimsoll.app.candidacy import namespace_of
 from plimsoll.app.settings import Settings
 from plimsoll.cli import app
-from plimsoll.control.electing import Terms
+from plimsoll.leadership.election import Terms
 
 if TYPE_CHECKING:
     from pathlib import Path

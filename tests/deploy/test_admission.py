@@ -12,8 +12,8 @@ import yaml
 
 from deploy.admitting import ORDINARY, Admission
 from deploy.manifests import DEPLOY, Obj, of_kind
-from plimsoll.engine import scope
 from plimsoll.model.priority import PREFER_NO_EVICTION
+from plimsoll.planning import scope
 from plimsoll.strategies.default_evictor import EVICT, OPT_OUTS
 
 FILE = DEPLOY / "admission/guarded_annotations.yaml"

@@ -31,9 +31,9 @@ from deploy.manifests import (
 )
 from deploy.tools import ROOT, tool
 from plimsoll import __version__
-from plimsoll.adapters.resources import WATCHED
 from plimsoll.app.settings import Settings
 from plimsoll.cli import run as plimsoll_run
+from plimsoll.kube.watched_resources import WATCHED
 
 if TYPE_CHECKING:
     from pathlib import Path

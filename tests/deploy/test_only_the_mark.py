@@ -9,7 +9,7 @@ import yaml
 
 from deploy.admitting import Admission
 from deploy.manifests import DEPLOY, Obj, of_kind
-from plimsoll.model.deployment import SURGED
+from plimsoll.model.kinds.deployment import SURGED
 
 FILE = DEPLOY / "components/surge/only_the_mark.yaml"
 OBJECTS: list[Obj] = list(yaml.safe_load_all(FILE.read_text(encoding="utf-8")))

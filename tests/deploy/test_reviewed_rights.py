@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deploy.manifests import grants, grants_with
-from plimsoll.control.access import EVENTS, GRANTS
+from plimsoll.access.rights import EVENTS, GRANTS
 
 #: Reading what is watched needs no review: without it the operator does not become ready.
 READING = {"get", "list", "watch"}

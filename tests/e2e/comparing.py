@@ -7,18 +7,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.control.configuring import rebalancing_of
-from plimsoll.engine.limits import NO_CEILING, Limits
-from plimsoll.engine.moves import Circumstances, Rebalancing
-from plimsoll.engine.planners import make_plan
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Cluster, PodInfo, Registry
-from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.decoding import convert
-from plimsoll.model.node import Node
-from plimsoll.model.pod import Pod
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.planning.limits import NO_CEILING, Limits
+from plimsoll.planning.moves import Circumstances, Rebalancing
+from plimsoll.planning.planners import make_plan
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
+from plimsoll.rebalancing.config import rebalancing_of
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.testing.rounds import rounds
 

@@ -12,6 +12,7 @@ import pytest
 from api.malformed_policies import MALFORMED, MalformedPolicy
 from e2e.conftest import documents
 from e2e.speaking import MERGE, TABLE, Speaker
+from plimsoll.api.schema.resource import ObjectMeta
 from plimsoll.api.v1alpha1 import Eviction, SchedulingPolicy
 from plimsoll.api.v1alpha1.eviction import (
     EvictionSpec,
@@ -22,7 +23,6 @@ from plimsoll.api.v1alpha1.eviction import (
 )
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.api.v1alpha1.resource import ObjectMeta
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

@@ -15,7 +15,7 @@ from e2e.polling import eventually, throughout
 from e2e.responding import LIFECYCLE, NAME, Responder, evictions, requests
 from e2e.scene import POLICIES, Scene
 from e2e.speaking import speaking
-from plimsoll.adapters.requesting import REQUESTER
+from plimsoll.kube.eviction_requests import REQUESTER
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

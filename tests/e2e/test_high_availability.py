@@ -20,7 +20,7 @@ from e2e.polling import eventually
 from e2e.scene import Scene
 from e2e.speaking import speaking
 from e2e.test_volumes import bind_claim, mounting, until_selected, volume, with_claim, with_class
-from plimsoll.control.electing import JITTER_FACTOR, Terms
+from plimsoll.leadership.election import JITTER_FACTOR, Terms
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

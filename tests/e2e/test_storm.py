@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from e2e.polling import eventually
-from plimsoll.control.explaining import BURST, PER_S
+from plimsoll.scheduling.conditions import BURST, PER_S
 
 if TYPE_CHECKING:
     from e2e.conftest import StartGuarded

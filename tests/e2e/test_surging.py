@@ -10,7 +10,7 @@ import pytest
 
 from e2e.polling import eventually, throughout
 from e2e.speaking import MERGE
-from plimsoll.model.deployment import SURGED
+from plimsoll.model.kinds.deployment import SURGED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -5,13 +5,20 @@ from dataclasses import replace
 
 import pytest
 
-from engine.moving import SURROUNDINGS, Named, a_rebalancing
+from planning.moving import SURROUNDINGS, Named, a_rebalancing
 from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.extended_cycle import ROUNDS, schedule_extended
-from plimsoll.engine.extender import EXTENDER, AnswerError, Extender, Failure, NodeDocuments, interested
-from plimsoll.engine.plan import plan
+from plimsoll.engine.extenders.extender import (
+    EXTENDER,
+    AnswerError,
+    Extender,
+    Failure,
+    NodeDocuments,
+    interested,
+)
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
+from plimsoll.planning.proven.planner import plan
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 

@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from engine.test_incremental import PROFILE, judged
 from plimsoll.engine.cycle import Scheduler
 from plimsoll.model.decoding import convert
-from plimsoll.model.workload import Namespace, Service
+from plimsoll.model.kinds.workload import Namespace, Service
 from plimsoll.testing.builders import a_cluster, a_pod
 from plimsoll.testing.conformance import APPS, ZONES, some_nodes, some_pod
 from plugins.stored import a_claim, a_class, a_csi_node, a_volume, an_attachment, mounting

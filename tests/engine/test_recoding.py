@@ -3,7 +3,7 @@
 from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
-from plimsoll.model.coded_column import STALE_VALUES
+from plimsoll.model.columns.coded_column import STALE_VALUES
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 

@@ -3,8 +3,8 @@
 import pytest
 
 from plimsoll.model.decoding import DecodeError, convert, decode
-from plimsoll.model.node import Node
-from plimsoll.model.pod import Pod
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 
 
 def test_reads_the_fields_it_knows_and_skips_the_rest():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from plimsoll.model.meta import ObjectMeta
-from plimsoll.model.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from plimsoll.model.priority import PREFER_NO_EVICTION, low_to_high, quality_of_service
 
 FULL = {"cpu": "1", "memory": "1Gi"}

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.model.node import Taint
-from plimsoll.model.pod import Toleration
+from plimsoll.model.kinds.node import Taint
+from plimsoll.model.kinds.pod import Toleration
 from plimsoll.model.taints import tolerates, untolerated
 
 TAINT = Taint(key="gpu", value="7", effect="NoSchedule")

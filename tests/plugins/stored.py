@@ -1,7 +1,7 @@
 """Claims, volumes and what serves them, put into a cluster."""
 
 from plimsoll.model.decoding import convert
-from plimsoll.model.storage import (
+from plimsoll.model.kinds.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,

@@ -7,7 +7,7 @@ from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import CycleState, Diagnosis, Registry, Rejections, Snapshot, Status
 from plimsoll.model.decoding import convert
-from plimsoll.model.workload import PodDisruptionBudget
+from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from plimsoll.testing.builders import a_cluster, a_node, a_pod

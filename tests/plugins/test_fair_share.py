@@ -6,12 +6,12 @@ from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.gang import place_together
 from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, ProfileConfig, build_profile
 from plimsoll.framework import Registry, Snapshot
-from plimsoll.framework.fair_share import dominant_share
+from plimsoll.model.columns.queue_usage import queue_key
 from plimsoll.model.decoding import convert
-from plimsoll.model.queue_usage import queue_key
-from plimsoll.model.workload import PodDisruptionBudget
+from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.toolkit.scheduling.fair_shares import dominant_share
 
 
 def in_queue(name, queue, cpu="1", **more):

@@ -5,12 +5,13 @@ Rows follow the order of the default profile. A row that no registration of the 
 
 import pytest
 
+from plimsoll.cluster.changes import node_changes, pod_changes, waiting_changes
 from plimsoll.framework import ActionType, Change, EnqueueExtensions, EventResource, QueueingHint, Registry
 from plimsoll.model.decoding import convert
-from plimsoll.model.meta import ObjectMeta
-from plimsoll.model.objects import ClusterObjects
-from plimsoll.model.pod_info import Templates
-from plimsoll.model.storage import (
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.model.kinds.pod_info import Templates
+from plimsoll.model.kinds.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
@@ -19,9 +20,8 @@ from plimsoll.model.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from plimsoll.model.workload import Namespace
+from plimsoll.model.kinds.workload import Namespace
 from plimsoll.plugins import IN_TREE
-from plimsoll.state.changes import node_changes, pod_changes, waiting_changes
 from plimsoll.testing.builders import a_node, a_pod
 
 REGISTRY = Registry(IN_TREE)

@@ -5,7 +5,7 @@ import pytest
 
 from plimsoll.framework import SKIP, SUCCESS, CycleState, Snapshot
 from plimsoll.model.decoding import convert
-from plimsoll.model.workload import Namespace
+from plimsoll.model.kinds.workload import Namespace
 from plimsoll.plugins.inter_pod_affinity import REFUSALS, InterPodAffinity, InterPodAffinityArgs
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import FilterPluginConformance, ScorePluginConformance

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from plimsoll.framework import SUCCESS, Code, CycleState, Snapshot
-from plimsoll.plugins.formulas.resource_points import EXACT, divided
 from plimsoll.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from plimsoll.testing.builders import a_cluster, a_node, a_pod, a_snapshot, the_info
 from plimsoll.testing.conformance import FilterPluginConformance, ScorePluginConformance
+from plimsoll.toolkit.scheduling.resource_points import EXACT, divided
 
 GPU = "example.com/gpu"
 

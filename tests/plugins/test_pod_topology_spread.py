@@ -4,8 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from plimsoll.framework import SKIP, SUCCESS, CycleState, Snapshot
-from plimsoll.model.meta import ObjectMeta
-from plimsoll.model.workload import LabelMapSpec, Service
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.workload import LabelMapSpec, Service
 from plimsoll.plugins.pod_topology_spread import (
     LABEL_MISSING,
     SKEWED,

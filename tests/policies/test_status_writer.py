@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from plimsoll.control.ports import Answer, Verdict
 from plimsoll.policies.status_writer import STATUS_RETRIES, RetriedStatuses
+from plimsoll.ports.ports import Answer, Verdict
 
 
 class Statuses:

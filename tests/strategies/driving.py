@@ -2,15 +2,15 @@
 
 from datetime import UTC, datetime
 
-from plimsoll.engine.strategy_run import run_strategy
-from plimsoll.framework.strategy import Verdict
-from plimsoll.framework.strategy_context import (
+from plimsoll.framework.descheduling.context import (
     Measurements,
     Planner,
     StrategyContext,
     UnplacedPods,
     considered_nodes,
 )
+from plimsoll.framework.descheduling.strategy import Verdict
+from plimsoll.planning.strategy_run import run_strategy
 from plimsoll.strategies.default_evictor import DefaultEvictor, DefaultEvictorArgs
 from plimsoll.testing.builders import a_cluster, a_pod
 

@@ -2,12 +2,12 @@
 
 from datetime import UTC, datetime
 
-from plimsoll.engine.limits import NO_CEILING, Limits
-from plimsoll.engine.moves import Circumstances, Rebalancing
-from plimsoll.engine.plan import plan
-from plimsoll.engine.planners import make_plan
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
+from plimsoll.planning.limits import NO_CEILING, Limits
+from plimsoll.planning.moves import Circumstances, Rebalancing
+from plimsoll.planning.planners import make_plan
+from plimsoll.planning.proven.planner import plan
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.strategies.default_evictor import DefaultEvictor, DefaultEvictorArgs
 from plimsoll.testing.builders import a_cluster

@@ -3,13 +3,13 @@
 import pytest
 from pydantic import ValidationError
 
-from engine.rounds import UNLIMITED, a_policy, live
-from engine.test_rounds import AROUND, a_replica, refusals
-from plimsoll.engine.limits import Ceiling, Limits
-from plimsoll.engine.plan import plan
+from planning.rounds import UNLIMITED, a_policy, live
+from planning.test_rounds import AROUND, a_replica, refusals
 from plimsoll.framework.closing import CONSOLIDATING
 from plimsoll.model.decoding import convert
-from plimsoll.model.workload import PodDisruptionBudget
+from plimsoll.model.kinds.workload import PodDisruptionBudget
+from plimsoll.planning.limits import Ceiling, Limits
+from plimsoll.planning.proven.planner import plan
 from plimsoll.strategies.consolidate_nodes import ConsolidateNodes
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance

@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from plimsoll.framework import CannotJudgeError
 from plimsoll.model.decoding import convert
-from plimsoll.model.storage import PersistentVolumeClaim
-from plimsoll.model.workload import Namespace, PodDisruptionBudget, PriorityClass
+from plimsoll.model.kinds.storage import PersistentVolumeClaim
+from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget, PriorityClass
 from plimsoll.strategies.default_evictor import EVICT, duration
 from plimsoll.testing.builders import a_node, a_pod
 from strategies.driving import NOW, a_context, an_evictor

@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.framework import ConfigurationError
-from plimsoll.framework.strategy_registry import StrategyRegistry
+from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.strategies.defragment_resource import DefragmentResource, DefragmentResourceArgs
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance

@@ -3,10 +3,10 @@
 import pytest
 from pydantic import ValidationError
 
-from engine.rounds import UNLIMITED, a_policy, live
-from engine.test_rounds import AROUND, a_replica, refusals
-from plimsoll.engine.plan import plan, revalidate
-from plimsoll.framework.strategy import Refusal
+from planning.rounds import UNLIMITED, a_policy, live
+from planning.test_rounds import AROUND, a_replica, refusals
+from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.planning.proven.planner import plan, revalidate
 from plimsoll.strategies.follow_score import FollowScore
 from plimsoll.testing.builders import a_cluster, a_node
 from plimsoll.testing.strategy_conformance import StrategyConformance

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import plimsoll.strategies
-from plimsoll.framework.strategy import StrategyKind
-from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.strategies import EVICTORS, IN_TREE
 
 

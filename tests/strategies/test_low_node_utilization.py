@@ -2,8 +2,8 @@
 
 import pytest
 
+from plimsoll.framework.descheduling.context import Measurements, Sample
 from plimsoll.framework.errors import PluginError
-from plimsoll.framework.strategy_context import Measurements, Sample
 from plimsoll.strategies.low_node_utilization import LowNodeUtilization
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance

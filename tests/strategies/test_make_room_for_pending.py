@@ -5,9 +5,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from plimsoll.engine.cycle import Scheduler
-from plimsoll.engine.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.engine.moves import replacement_of
-from plimsoll.framework.strategy_context import Planner
+from plimsoll.framework.descheduling.context import Planner
+from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
+from plimsoll.planning.moves import replacement_of
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from strategies.driving import a_strategy

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from plimsoll.framework.strategy_context import Planner
+from plimsoll.framework.descheduling.context import Planner
 from plimsoll.model.taints import UNSCHEDULABLE_TAINT
 from plimsoll.strategies.remove_pods_violating_node_taints import RemovePodsViolatingNodeTaints
 from plimsoll.testing.builders import a_node, a_pod

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from prometheus_client import CollectorRegistry
 
-from adapters.serving import told_server
-from plimsoll.adapters.errors import APIError, Unavailable
+from kube.serving import told_server
+from plimsoll.kube.session.errors import APIError, Unavailable
 from plimsoll.telemetry.connection import ConnectionMetrics
 
 

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
-from plimsoll.engine.upstream_cycle import UpstreamOutcome
+from plimsoll.planning.upstream.cycle import UpstreamOutcome
 from plimsoll.testing import descheduler_replay
 from plimsoll.testing import replay as replaying
 from plimsoll.testing.descheduler_recordings import decide

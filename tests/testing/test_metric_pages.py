@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.engine.limits import LimitLevel
+from plimsoll.planning.limits import LimitLevel
 from plimsoll.testing.metric_counterparts import COUNTERPARTS
 from plimsoll.testing.metric_pages import families, page
 

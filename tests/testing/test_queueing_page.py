@@ -4,7 +4,7 @@ from pathlib import Path
 
 from plimsoll.framework import NoArgs
 from plimsoll.plugins import IN_TREE
-from plimsoll.state.waking import can_reject
+from plimsoll.scheduling.queue.queueing_hints import can_reject
 from plimsoll.testing.queueing_page import page, rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "queueing.md"

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from plimsoll.control.ports import Answer, Verdict
+from plimsoll.ports.ports import Answer, Verdict
 from plimsoll.testing.fakes import DONE, FakeClock
 from plimsoll.timing.retry import OPEN, OPEN_OR_CONFLICT, RetryPolicy, retry
 

@@ -2,7 +2,7 @@
 
 The election has a thread, an event loop and a connection of its own: neither a long list, nor decisions, nor
 a plugin that computes for minutes delays a renewal. What it shares with the rest is in
-:mod:`plimsoll.control.leading`.
+:mod:`plimsoll.leadership.leader`.
 """
 
 import asyncio
@@ -10,16 +10,16 @@ import socket
 import uuid
 from pathlib import Path
 
-from plimsoll.adapters.leasing import LeaseStore
-from plimsoll.adapters.session import Session
 from plimsoll.app.loop_thread import LoopThread
 from plimsoll.app.settings import Settings
 from plimsoll.app.supervision import Supervision
-from plimsoll.control.electing import Election
-from plimsoll.control.fencing import Fence
-from plimsoll.control.leading import Elected, Leadership, Unchallenged
-from plimsoll.control.ports import Clock, Randomness, Recorder
-from plimsoll.framework.observer import Observer
+from plimsoll.kube.leases import LeaseStore
+from plimsoll.kube.session.session import Session
+from plimsoll.leadership.election import Election
+from plimsoll.leadership.fence import Fence
+from plimsoll.leadership.leader import Elected, Leadership, Unchallenged
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Clock, Randomness, Recorder
 
 #: Where Kubernetes tells a pod its namespace.
 OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")

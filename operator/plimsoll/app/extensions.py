@@ -14,7 +14,7 @@ from importlib import metadata
 from typing import Any
 
 from plimsoll.framework import ConfigurationError
-from plimsoll.framework.observer import Observer
+from plimsoll.ports.observer import Observer
 
 PLUGINS = "plimsoll.plugins"
 STRATEGIES = "plimsoll.strategies"

@@ -14,15 +14,15 @@ from prometheus_client import disable_created_metrics
 from prometheus_client.exposition import generate_latest
 
 import plimsoll
-from plimsoll.adapters.session import connected
+from plimsoll.app import eviction_handlers, lifecycle_handlers, policy_handlers
+from plimsoll.app.endpoints import Endpoints, serving
 from plimsoll.app.login import KopfLogin
 from plimsoll.app.loop_thread import LoopThread
-from plimsoll.app.serving import Endpoints, serving
+from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings
-from plimsoll.app.wiring import Operator
-from plimsoll.control.leading import LeadershipLost
 from plimsoll.framework import PlimsollError
-from plimsoll.handlers import evictions, lifecycle, policies
+from plimsoll.kube.session.session import connected
+from plimsoll.leadership.leader import LeadershipLost
 from plimsoll.telemetry.logs import configure
 from plimsoll.telemetry.outages import KopfLines
 
@@ -106,9 +106,11 @@ class Process:
                 if task.get_name() != "kopf":
                     task.cancel()
 
-        lifecycle.register(registry, login=logged_in, stop=ended)
-        policies.register(registry, self._operator.policies)
-        evictions.register(registry, self._operator.rebalancers.keeper, self._operator.rebalancers.approvals)
+        lifecycle_handlers.register(registry, login=logged_in, stop=ended)
+        policy_handlers.register(registry, self._operator.policies)
+        eviction_handlers.register(
+            registry, self._operator.rebalancers.keeper, self._operator.rebalancers.approvals
+        )
         roots = await kopf.spawn_tasks(registry=registry, clusterwide=True, standalone=True, stop_flag=stop)
         _heed_signals(stop)  # in place of kopf's handlers, which fail at a second signal
         for root in roots:

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
-from plimsoll.api.v1alpha1.durations import duration_s
-from plimsoll.control.electing import JITTER_FACTOR, Terms
+from plimsoll.api.schema.durations import duration_s
+from plimsoll.leadership.election import JITTER_FACTOR, Terms
 
 
 def _seconds(given: object) -> object:

@@ -12,8 +12,8 @@ from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import CPU, MEMORY, PODS, Cluster
 from plimsoll.model.decoding import convert
-from plimsoll.model.node import Node
-from plimsoll.model.pod import Pod
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from plimsoll.api.crds import crd_files
+from plimsoll.api.schema.crds import crd_files
 from plimsoll.demo.balance import Balance, balance
 from plimsoll.demo.budget_watch import BudgetWatch
 from plimsoll.demo.client import Client, Obj, RequestError

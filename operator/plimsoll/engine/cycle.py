@@ -11,16 +11,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plimsoll.engine.claims import KeptClaims
+from plimsoll.engine.cache.filter_results import EXCLUDED, FEASIBLE
+from plimsoll.engine.cache.template import Lane
+from plimsoll.engine.cache.templates import LaneCache
 from plimsoll.engine.decision import Decision, Evaluation, Outcome, Ranking
-from plimsoll.engine.extender import EXTENDER
-from plimsoll.engine.kept_verdicts import EXCLUDED, FEASIBLE
-from plimsoll.engine.lane import Lane
-from plimsoll.engine.lane_cache import LaneCache
-from plimsoll.engine.nominations import Nominations
+from plimsoll.engine.extenders.extender import EXTENDER
+from plimsoll.engine.nominated_requests import KeptClaims
+from plimsoll.engine.nominator import Nominations
+from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.profile import Profile
-from plimsoll.engine.runtime import calling
-from plimsoll.engine.surging import left_row
 from plimsoll.engine.trial import Trial
 from plimsoll.engine.what_if import LaneWhatIf
 from plimsoll.framework import (
@@ -37,6 +36,7 @@ from plimsoll.framework import (
     Status,
     unresolvable,
 )
+from plimsoll.planning.surges import left_row
 
 __all__ = ["Choose", "Decision", "Evaluation", "Filtered", "Nominations", "Outcome", "Ranking", "Scheduler"]
 

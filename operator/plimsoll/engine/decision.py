@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from plimsoll.engine.kept_scores import ScoreTable
+from plimsoll.engine.cache.scores import ScoreTable
 from plimsoll.framework import (
     Cluster,
     CycleState,

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from plimsoll.engine.cycle import Decision, Filtered, Outcome, Scheduler
-from plimsoll.engine.extender import (
+from plimsoll.engine.extenders.extender import (
     Ask,
     Extender,
     Failure,
@@ -44,7 +44,7 @@ from plimsoll.framework import (
     unresolvable,
     unschedulable,
 )
-from plimsoll.model.extender_wire import FilterAnswer
+from plimsoll.model.kinds.extender_wire import FilterAnswer
 
 #: An attempt begins again when its nodes were taken while it asked; so often, then the pod backs off.
 ROUNDS = 3

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, cast
 
-from plimsoll.engine.extender import Extender
-from plimsoll.engine.stages import Stages, stages_of
+from plimsoll.engine.extenders.extender import Extender
+from plimsoll.engine.plugin_reach import Stages, stages_of
 from plimsoll.framework import (
     EXTENSION_POINTS,
     MAX_SCORE,

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from plimsoll.engine.plugin_calls import calling, checked
 from plimsoll.engine.profile import Profile
-from plimsoll.engine.runtime import calling, checked
 from plimsoll.framework import (
     SUCCESS,
     Cluster,

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from plimsoll.engine.claims import Claims
-from plimsoll.engine.lane import Lane
-from plimsoll.engine.runtime import calling, checked
+from plimsoll.engine.cache.template import Lane
+from plimsoll.engine.nominated_requests import Claims
+from plimsoll.engine.plugin_calls import calling, checked
 from plimsoll.engine.trial import Trial
 from plimsoll.framework import (
     BoolArray,

@@ -3,9 +3,25 @@
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.binder import Binder, BinderPort
 from plimsoll.framework.cycle_state import CycleState
-from plimsoll.framework.disruption_budgets import DisruptionBudgets
+from plimsoll.framework.descheduling.context import (
+    Measurements,
+    NodeClasses,
+    Planner,
+    Sample,
+    StrategyContext,
+    considered_nodes,
+)
+from plimsoll.framework.descheduling.strategy import (
+    Beneficiary,
+    Bundle,
+    Evictor,
+    Refusal,
+    Strategy,
+    StrategyKind,
+    Verdict,
+)
 from plimsoll.framework.errors import CannotJudgeError, ConfigurationError, PlimsollError, PluginError
-from plimsoll.framework.interface import (
+from plimsoll.framework.extension_points import (
     MAX_SCORE,
     MIN_SCORE,
     BindPlugin,
@@ -34,15 +50,7 @@ from plimsoll.framework.interface import (
     WhatIf,
     all_feasible,
 )
-from plimsoll.framework.node_matching import (
-    by_taints,
-    matching_nodes,
-    requirement_nodes,
-    term_nodes,
-    tolerated_nodes,
-)
 from plimsoll.framework.per_node import NodeFilter, NodeScore, NodeView
-from plimsoll.framework.pod_scope import LabelSelectorArg, NamespacesArg, ScopedArgs
 from plimsoll.framework.queueing import (
     ActionType,
     Change,
@@ -64,33 +72,28 @@ from plimsoll.framework.status import (
     unresolvable,
     unschedulable,
 )
-from plimsoll.framework.strategy import (
-    Beneficiary,
-    Bundle,
-    Evictor,
-    Refusal,
-    Strategy,
-    StrategyKind,
-    Verdict,
-)
-from plimsoll.framework.strategy_context import (
-    Measurements,
-    NodeClasses,
-    Planner,
-    Sample,
-    StrategyContext,
-    considered_nodes,
-)
-from plimsoll.framework.victims import Found, KeptVictims, victims_by_trial
 from plimsoll.framework.volume_binder import VolumeBinder, VolumeChoices, VolumesPort
 from plimsoll.framework.waiting import WaitingPod, WaitingPods, WaitingPodsPort
-from plimsoll.model.cluster import Cluster
-from plimsoll.model.columns import BoolArray, CountColumns, IdArray, IntArray, PodIndex, RowArray, columns_of
-from plimsoll.model.domain_sums import DomainSums
-from plimsoll.model.node import Node, Taint
-from plimsoll.model.node_facts import allocatable_of
-from plimsoll.model.objects import ClusterObjects
-from plimsoll.model.pod import (
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import (
+    BoolArray,
+    CountColumns,
+    IdArray,
+    IntArray,
+    PodIndex,
+    RowArray,
+    columns_of,
+)
+from plimsoll.model.columns.domain_sums import DomainSums
+from plimsoll.model.columns.pod_counts import PodClass, PodCounts
+from plimsoll.model.columns.pods_by_importance import PodsByImportance
+from plimsoll.model.columns.snapshot import ABSENT, CPU, MEMORY, PODS, STORAGE, Snapshot
+from plimsoll.model.columns.term_counts import TermCounts
+from plimsoll.model.columns.volume_users import VolumeUsers, has_volumes, mounted_claims
+from plimsoll.model.kinds.node import Node, Taint
+from plimsoll.model.kinds.node_facts import allocatable_of
+from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.model.kinds.pod import (
     Container,
     NodeAffinity,
     Pod,
@@ -100,14 +103,39 @@ from plimsoll.model.pod import (
     TopologySpreadConstraint,
     Volume,
 )
-from plimsoll.model.pod_counts import PodClass, PodCounts
-from plimsoll.model.pod_group import group_key
-from plimsoll.model.pod_info import PodInfo, PodTemplate
-from plimsoll.model.pod_terms import PodTerm, TermKind
-from plimsoll.model.pods_by_importance import PodsByImportance
+from plimsoll.model.kinds.pod_group import group_key
+from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
+from plimsoll.model.kinds.pod_terms import PodTerm, TermKind
+from plimsoll.model.kinds.requests import is_extended, is_scalar
+from plimsoll.model.kinds.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from plimsoll.model.kinds.volume_claims import (
+    DRIVER_OF_PLUGIN,
+    MIGRATED_PLUGINS,
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+    Attachable,
+    attachable,
+    attachable_inline,
+    claim_class,
+    claim_name,
+    claim_not_found,
+    in_tree_plugin,
+    is_bound,
+    is_migrated,
+    migrated_affinity,
+    not_owned,
+    volume_class,
+)
+from plimsoll.model.kinds.workload import PodDisruptionBudget, ReplicaSet, StatefulSet
 from plimsoll.model.priority import PREFER_NO_EVICTION, low_to_high
 from plimsoll.model.quantity import milli, nanos, units
-from plimsoll.model.requests import is_extended, is_scalar
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.selectors import (
     EVERYTHING,
@@ -128,15 +156,6 @@ from plimsoll.model.selectors import (
     is_label_key,
     selector_of_labels,
 )
-from plimsoll.model.snapshot import ABSENT, CPU, MEMORY, PODS, STORAGE, Snapshot
-from plimsoll.model.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-)
 from plimsoll.model.taints import (
     HARD_EFFECTS,
     NO_SCHEDULE,
@@ -145,27 +164,16 @@ from plimsoll.model.taints import (
     tolerates,
     untolerated,
 )
-from plimsoll.model.term_counts import TermCounts
-from plimsoll.model.volume_claims import (
-    DRIVER_OF_PLUGIN,
-    MIGRATED_PLUGINS,
-    SELECTED_NODE,
-    WAIT_FOR_FIRST_CONSUMER,
-    Attachable,
-    attachable,
-    attachable_inline,
-    claim_class,
-    claim_name,
-    claim_not_found,
-    in_tree_plugin,
-    is_bound,
-    is_migrated,
-    migrated_affinity,
-    not_owned,
-    volume_class,
+from plimsoll.toolkit.descheduling.pod_scope import LabelSelectorArg, NamespacesArg, ScopedArgs
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
+from plimsoll.toolkit.scheduling.node_matching import (
+    by_taints,
+    matching_nodes,
+    requirement_nodes,
+    term_nodes,
+    tolerated_nodes,
 )
-from plimsoll.model.volume_users import VolumeUsers, has_volumes, mounted_claims
-from plimsoll.model.workload import PodDisruptionBudget, ReplicaSet, StatefulSet
+from plimsoll.toolkit.scheduling.victims import Found, KeptVictims, victims_by_trial
 
 __all__ = [
     "ABSENT",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from plimsoll.framework.status import Status
-from plimsoll.model.pod_info import PodInfo
+from plimsoll.model.kinds.pod_info import PodInfo
 
 
 class Binder(Protocol):

@@ -1,6 +1,6 @@
 """The taint of nodes that are being emptied: no other pod comes while the last ones leave."""
 
-from plimsoll.model.node import Node
+from plimsoll.model.kinds.node import Node
 from plimsoll.model.taints import NO_SCHEDULE
 
 #: Key of the taint; its effect is NoSchedule.

@@ -17,12 +17,12 @@ import numpy as np
 
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.cycle_state import CycleState
-from plimsoll.framework.interface import Reads
+from plimsoll.framework.extension_points import Reads
 from plimsoll.framework.status import Status
-from plimsoll.model.columns import IntArray
-from plimsoll.model.node import Node
-from plimsoll.model.pod_info import PodInfo
-from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.columns.columns import IntArray
+from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod_info import PodInfo
 
 
 @dataclass(frozen=True, slots=True)

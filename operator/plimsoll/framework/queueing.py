@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from enum import Enum, IntFlag, StrEnum, auto
 from typing import Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
-from plimsoll.model.objects import ClusterObjects
-from plimsoll.model.pod_info import PodInfo
+from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.model.kinds.pod_info import PodInfo
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from plimsoll.framework.args import PluginArgs, parse_args
 from plimsoll.framework.errors import ConfigurationError
-from plimsoll.framework.interface import (
+from plimsoll.framework.extension_points import (
     BindPlugin,
     FilterPlugin,
     NormalizingPlugin,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from plimsoll.framework.status import Status
-from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.columns.snapshot import Snapshot
 
 #: What delayed claims get: ``namespace/name`` of the claim to the name of a volume, "" to be provisioned.
 VolumeChoices = Mapping[str, str]

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from plimsoll.model.pod_info import PodInfo
+from plimsoll.model.kinds.pod_info import PodInfo
 
 
 class WaitingPod(Protocol):

@@ -6,7 +6,7 @@ Source: Kubernetes v1.36 ``component-helpers/qos`` and descheduler v0.36 ``pkg/d
 from collections.abc import Mapping
 from enum import StrEnum
 
-from plimsoll.model.pod import Pod
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.quantity import QuantityValue, nanos
 
 PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"

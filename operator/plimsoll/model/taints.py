@@ -6,8 +6,8 @@ sit behind a gate that is off in the scheduler, so they tolerate nothing unless 
 
 from collections.abc import Iterable
 
-from plimsoll.model.node import Taint
-from plimsoll.model.pod import Toleration
+from plimsoll.model.kinds.node import Taint
+from plimsoll.model.kinds.pod import Toleration
 from plimsoll.model.selectors import int64
 
 NO_SCHEDULE = "NoSchedule"

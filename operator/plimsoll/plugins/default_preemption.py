@@ -55,7 +55,7 @@ from plimsoll.framework import (
     unschedulable,
     victims_by_trial,
 )
-from plimsoll.framework.victims import CANDIDATE, NO_VICTIMS, NOBODY_LOWER
+from plimsoll.toolkit.scheduling.victims import CANDIDATE, NO_VICTIMS, NOBODY_LOWER
 
 #: Of a node whose victims cannot be evicted.
 PROTECTED = unresolvable("node(s) whose victims a PodDisruptionBudget protects")

@@ -46,7 +46,7 @@ from plimsoll.framework import (
     unresolvable,
     unschedulable,
 )
-from plimsoll.framework.fair_share import (
+from plimsoll.toolkit.scheduling.fair_shares import (
     EPSILON,
     LARGEST_WEIGHT,
     QUEUE_LABEL,
@@ -61,7 +61,7 @@ from plimsoll.framework.fair_share import (
     deserved,
     dominant_share,
 )
-from plimsoll.framework.reclaim import victims_to_reclaim
+from plimsoll.toolkit.scheduling.reclaim import victims_to_reclaim
 
 DEFAULT_QUEUE = "default"
 SYSTEM_NAMESPACE = "kube-system"

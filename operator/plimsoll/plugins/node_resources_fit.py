@@ -61,7 +61,7 @@ from plimsoll.framework import (
     is_label_key,
     is_scalar,
 )
-from plimsoll.plugins.formulas.resource_points import (
+from plimsoll.toolkit.scheduling.resource_points import (
     EXACT,
     EXACT_ROOM,
     divided,

@@ -56,7 +56,7 @@ from plimsoll.framework import (
     unresolvable,
 )
 from plimsoll.plugins.hints import volume_binding as hints
-from plimsoll.plugins.volumes.choosing import (
+from plimsoll.toolkit.scheduling.volume_choice import (
     AFFINITY,
     NO_SPACE,
     NOTHING_TO_BIND,

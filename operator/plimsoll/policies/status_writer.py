@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from plimsoll.control.ports import Answer, Clock, PolicyStatusWriter
+from plimsoll.ports.ports import Answer, Clock, PolicyStatusWriter
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 
 STATUS_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0, 5.0, 10.0), repeats=OPEN_OR_CONFLICT)

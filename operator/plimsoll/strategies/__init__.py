@@ -1,6 +1,6 @@
 """Descheduling strategies and the evictor, one file each, under their upstream names."""
 
-from plimsoll.framework.strategy import Strategy
+from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.strategies.consolidate_nodes import ConsolidateNodes
 from plimsoll.strategies.default_evictor import DefaultEvictor
 from plimsoll.strategies.defragment_resource import DefragmentResource

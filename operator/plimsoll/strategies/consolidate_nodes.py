@@ -41,11 +41,11 @@ from plimsoll.framework import (
     low_to_high,
 )
 from plimsoll.framework.closing import is_closed
-from plimsoll.framework.complaints import Complaints, Vicinity, nodes_near
-from plimsoll.framework.node_usage import NodeUsage, RequestedUsage
-from plimsoll.framework.node_utilization import Percentages, check_thresholds
-from plimsoll.framework.strategy import Candidate, Candidates
-from plimsoll.framework.strategy_context import Protected
+from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
+from plimsoll.framework.descheduling.context import Protected
+from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage
+from plimsoll.toolkit.descheduling.node_utilization import Percentages, check_thresholds
 
 #: What says of a node that it is to be left alone.
 LEFT_ALONE = ("cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt")

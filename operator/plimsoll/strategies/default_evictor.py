@@ -48,8 +48,8 @@ from plimsoll.framework import (
     considered_nodes,
     parse_selector,
 )
-from plimsoll.framework.node_fit import fits_any_other_node
-from plimsoll.framework.strategy_context import is_serving
+from plimsoll.framework.descheduling.context import is_serving
+from plimsoll.toolkit.descheduling.node_fit import fits_any_other_node
 
 EVICT = "descheduler.alpha.kubernetes.io/evict"
 MIRROR = "kubernetes.io/config.mirror"

@@ -34,10 +34,10 @@ from plimsoll.framework import (
     milli,
     units,
 )
-from plimsoll.framework.best_fit import BestFit
-from plimsoll.framework.complaints import Complaints, Vicinity, nodes_near
-from plimsoll.framework.room_search import moves_off, promising
-from plimsoll.framework.strategy import Bundle, Candidates
+from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
+from plimsoll.framework.descheduling.strategy import Bundle, Candidates
+from plimsoll.toolkit.descheduling.best_fit import BestFit
+from plimsoll.toolkit.descheduling.room_search import moves_off, promising
 
 
 class DefragmentResourceArgs(PluginArgs):

@@ -24,9 +24,10 @@ import numpy as np
 from pydantic import Field, StrictInt, model_validator
 
 from plimsoll.framework import NodeClasses, PluginArgs, PodInfo, Strategy, StrategyContext, StrategyKind
-from plimsoll.framework.complaints import Complaints, Destinations, Vicinity, nodes_near
-from plimsoll.framework.node_usage import NodeUsage, RequestedUsage, rounded, unit_of
-from plimsoll.framework.node_utilization import (
+from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity, nodes_near
+from plimsoll.framework.descheduling.strategy import Candidates
+from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage, rounded, unit_of
+from plimsoll.toolkit.descheduling.node_utilization import (
     ENDLESS,
     Draining,
     EvictableNamespacesArg,
@@ -35,7 +36,6 @@ from plimsoll.framework.node_utilization import (
     check_thresholds,
     why_idle,
 )
-from plimsoll.framework.strategy import Candidates
 
 
 class HighNodeUtilizationArgs(PluginArgs):

@@ -27,8 +27,9 @@ from typing import ClassVar, Self
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from plimsoll.framework import NodeClasses, PluginArgs, Strategy, StrategyContext, StrategyKind
-from plimsoll.framework.complaints import Complaints, Destinations, Vicinity, nodes_near
-from plimsoll.framework.node_usage import (
+from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity, nodes_near
+from plimsoll.framework.descheduling.strategy import Candidates
+from plimsoll.toolkit.descheduling.node_usage import (
     METRIC_RESOURCE,
     MeasuredUsage,
     NodeUsage,
@@ -39,7 +40,7 @@ from plimsoll.framework.node_usage import (
     rounded,
     unit_of,
 )
-from plimsoll.framework.node_utilization import (
+from plimsoll.toolkit.descheduling.node_utilization import (
     ENDLESS,
     Draining,
     EvictableNamespacesArg,
@@ -48,7 +49,6 @@ from plimsoll.framework.node_utilization import (
     check_thresholds,
     why_idle,
 )
-from plimsoll.framework.strategy import Candidates
 
 KUBERNETES_METRICS = "KubernetesMetrics"
 PROMETHEUS = "Prometheus"

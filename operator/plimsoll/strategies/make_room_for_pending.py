@@ -47,10 +47,10 @@ from plimsoll.framework import (
     Verdict,
     group_key,
 )
-from plimsoll.framework.best_fit import BestFit
-from plimsoll.framework.eviction_cost import deletion_cost
-from plimsoll.framework.room_search import moves_off, promising
-from plimsoll.framework.strategy import Beneficiary, Bundle, Candidate, Candidates
+from plimsoll.framework.descheduling.strategy import Beneficiary, Bundle, Candidate, Candidates
+from plimsoll.toolkit.descheduling.best_fit import BestFit
+from plimsoll.toolkit.descheduling.eviction_cost import deletion_cost
+from plimsoll.toolkit.descheduling.room_search import moves_off, promising
 
 #: Bundles that are compared for one pending pod, and how many of them are proposed.
 COMPARED, PROPOSED = 8, 4

@@ -27,15 +27,15 @@ from plimsoll.framework import (
     StrategyContext,
     StrategyKind,
 )
-from plimsoll.framework.container_states import (
+from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.toolkit.descheduling.container_states import (
     age_s,
     exit_codes,
     statuses_of,
     terminated_reasons,
     waiting_reasons,
 )
-from plimsoll.framework.strategy import Candidate, Candidates
-from plimsoll.framework.turns import in_turn
+from plimsoll.toolkit.descheduling.eviction_order import in_turn
 
 PHASES = ("Running", "Pending", "Succeeded", "Failed", "Unknown")
 POD_REASONS = ("NodeAffinity", "NodeLost", "Shutdown", "UnexpectedAdmissionError")

@@ -35,10 +35,10 @@ from plimsoll.framework import (
     Verdict,
     untolerated,
 )
-from plimsoll.framework.complaints import Complaints, Destinations, Vicinity
-from plimsoll.framework.eviction_cost import eviction_cost
-from plimsoll.framework.node_fit import required_nodes
-from plimsoll.framework.strategy import Candidate, Candidates
+from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity
+from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.toolkit.descheduling.eviction_cost import eviction_cost
+from plimsoll.toolkit.descheduling.node_fit import required_nodes
 
 Kind = tuple[str, str, str, str]
 """What makes pods duplicates: namespace, owner kind, owner name, images."""

@@ -17,14 +17,14 @@ from typing import Annotated, ClassVar
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
 from plimsoll.framework import Pod, ScopedArgs, Strategy, StrategyContext, StrategyKind, Verdict
-from plimsoll.framework.container_states import (
+from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.toolkit.descheduling.container_states import (
     age_s,
     exit_codes,
     statuses_of,
     terminated_reasons,
     waiting_reasons,
 )
-from plimsoll.framework.strategy import Candidate, Candidates
 
 ExitCode = Annotated[StrictInt, Field(ge=-(2**31), lt=2**31)]
 

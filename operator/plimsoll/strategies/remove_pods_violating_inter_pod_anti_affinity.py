@@ -27,10 +27,10 @@ from plimsoll.framework import (
     StrategyKind,
     Verdict,
 )
-from plimsoll.framework.complaints import Complaints, Vicinity, nodes_near, pods_near
-from plimsoll.framework.node_fit import AntiAffinityTerm, anti_affinity_terms
-from plimsoll.framework.strategy import Candidate, Candidates
-from plimsoll.framework.turns import least_important_first
+from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near, pods_near
+from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.toolkit.descheduling.eviction_order import least_important_first
+from plimsoll.toolkit.descheduling.node_fit import AntiAffinityTerm, anti_affinity_terms
 
 
 class Rivals:

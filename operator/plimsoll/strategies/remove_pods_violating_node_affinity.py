@@ -36,9 +36,9 @@ from plimsoll.framework import (
     compile_node_term,
     untolerated,
 )
-from plimsoll.framework.complaints import Complaints, Destinations, Vicinity, pods_near
-from plimsoll.framework.node_fit import fits_any_node, refusal_of, required_nodes
-from plimsoll.framework.strategy import Candidate, Candidates
+from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity, pods_near
+from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.toolkit.descheduling.node_fit import fits_any_node, refusal_of, required_nodes
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

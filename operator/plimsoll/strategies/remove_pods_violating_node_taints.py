@@ -31,8 +31,8 @@ from plimsoll.framework import (
     Verdict,
     untolerated,
 )
-from plimsoll.framework.complaints import Complaints, Destinations, Vicinity, pods_near
-from plimsoll.framework.strategy import Candidate, Candidates
+from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity, pods_near
+from plimsoll.framework.descheduling.strategy import Candidate, Candidates
 
 
 class RemovePodsViolatingNodeTaintsArgs(ScopedArgs):

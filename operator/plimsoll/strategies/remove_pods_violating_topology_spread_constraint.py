@@ -39,14 +39,14 @@ from plimsoll.framework import (
     StrategyKind,
     Verdict,
 )
-from plimsoll.framework.complaints import Complaints, Destinations, Vicinity
-from plimsoll.framework.eviction_cost import eviction_cost
-from plimsoll.framework.node_fit import fits_any_other_node
-from plimsoll.framework.spread_constraints import SpreadConstraint, spread_constraints_of
-from plimsoll.framework.spread_populations import Population as SpreadPopulation
-from plimsoll.framework.spread_populations import populations, sizes_of
-from plimsoll.framework.strategy import Candidate, Candidates, is_replacement
-from plimsoll.framework.turns import in_turn
+from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity
+from plimsoll.framework.descheduling.strategy import Candidate, Candidates, is_replacement
+from plimsoll.toolkit.descheduling.eviction_cost import eviction_cost
+from plimsoll.toolkit.descheduling.eviction_order import in_turn
+from plimsoll.toolkit.descheduling.node_fit import fits_any_other_node
+from plimsoll.toolkit.descheduling.spread_constraints import SpreadConstraint, spread_constraints_of
+from plimsoll.toolkit.descheduling.spread_populations import Population as SpreadPopulation
+from plimsoll.toolkit.descheduling.spread_populations import populations, sizes_of
 
 Population = list[tuple[PodTemplate, list[PodInfo]]]
 """The pods of one namespace that count, template by template."""

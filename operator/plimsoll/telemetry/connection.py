@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from plimsoll.framework.observer import Observer
+from plimsoll.ports.observer import Observer
 
 REQUEST_BUCKETS = tuple(0.005 * 2**power for power in range(14))
 

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from plimsoll.framework.observer import Observer
+from plimsoll.ports.observer import Observer
 
 
 def told_to_all(observers: Sequence[Observer]) -> Observer:

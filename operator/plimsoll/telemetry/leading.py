@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from plimsoll.framework.observer import Observer
+from plimsoll.ports.observer import Observer
 
 
 class LeadingMetrics(Observer):

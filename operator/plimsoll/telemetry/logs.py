@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import structlog
 
-from plimsoll.framework.observer import Observer
+from plimsoll.ports.observer import Observer
 from plimsoll.telemetry.outages import KopfLines
 
 LogFormat = Literal["json", "text"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from plimsoll.framework.observer import Observer
+from plimsoll.ports.observer import Observer
 
 #: Seconds between two looks, and between two lines about a state that lasts.
 LOOK_S, REPEAT_S = 1.0, 60.0

@@ -5,7 +5,7 @@ Source: kube-scheduler v1.36, ``pkg/scheduler/metrics/metrics.go``.
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from plimsoll.framework.observer import Observer
+from plimsoll.ports.observer import Observer
 
 EVENT_BUCKETS = tuple(0.00001 * 2**power for power in range(16))
 

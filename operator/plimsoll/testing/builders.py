@@ -7,12 +7,12 @@ a_node("n1", cpu="4", taints=["dedicated=gpu:NoSchedule"])
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from plimsoll.model.cluster import Cluster
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.decoding import convert
-from plimsoll.model.node import Node
-from plimsoll.model.pod import Pod
-from plimsoll.model.pod_info import PodInfo
-from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_info import PodInfo
 
 Quantity = str | int | float
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plimsoll.framework.cycle_state import CycleState
-from plimsoll.framework.interface import (
+from plimsoll.framework.extension_points import (
     MAX_SCORE,
     FilterPlugin,
     Narrowing,
@@ -26,11 +26,11 @@ from plimsoll.framework.interface import (
     ScorePlugin,
 )
 from plimsoll.framework.registry import Registry
-from plimsoll.model.cluster import Cluster
-from plimsoll.model.node import Node
-from plimsoll.model.pod import Pod
-from plimsoll.model.pod_info import PodInfo
-from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 ZONES = ("a", "b", "c")

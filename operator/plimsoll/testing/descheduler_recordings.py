@@ -18,27 +18,27 @@ from typing import Any
 import msgspec
 from pydantic import BaseModel, ValidationError
 
-from plimsoll.api.descheduler.v1alpha2 import (
+from plimsoll.api.upstream.descheduler import (
     KUBERNETES_METRICS,
     PROMETHEUS,
     DeschedulerPolicy,
     DeschedulerProfile,
 )
-from plimsoll.engine.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.engine.moves import Circumstances, Rebalancing
-from plimsoll.engine.upstream_cycle import StrategyProfile, UpstreamOutcome, UpstreamPolicy
-from plimsoll.engine.upstream_plan import Forecast, UpstreamRun
 from plimsoll.framework import CannotJudgeError, Cluster, ConfigurationError, Node, Pod, PodInfo
 from plimsoll.framework.args import parse_args
-from plimsoll.framework.strategy import Evictor, Strategy, StrategyKind
-from plimsoll.framework.strategy_context import Measurements, Sample
-from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework.descheduling.context import Measurements, Sample
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework.descheduling.strategy import Evictor, Strategy, StrategyKind
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.storage import PersistentVolumeClaim
+from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget, PriorityClass
 from plimsoll.model.quantity import nanos
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.selectors import SelectorError
-from plimsoll.model.storage import PersistentVolumeClaim
-from plimsoll.model.workload import Namespace, PodDisruptionBudget, PriorityClass
+from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
+from plimsoll.planning.moves import Circumstances, Rebalancing
+from plimsoll.planning.upstream.cycle import StrategyProfile, UpstreamOutcome, UpstreamPolicy
+from plimsoll.planning.upstream.planner import Forecast, UpstreamRun
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.strategies.default_evictor import SYSTEM_CRITICAL_PRIORITY, DefaultEvictor
 from plimsoll.testing.recorded_policies import policy_of

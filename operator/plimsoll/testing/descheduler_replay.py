@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from plimsoll.engine.upstream_cycle import UpstreamEviction
+from plimsoll.planning.upstream.cycle import UpstreamEviction
 from plimsoll.testing.descheduler_recordings import Decided, decide
 
 Key = tuple[str, str, str, str, str]

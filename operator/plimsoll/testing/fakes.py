@@ -1,4 +1,4 @@
-"""The ports of :mod:`plimsoll.control.ports`, faked: time that a test moves, an API server that obeys.
+"""The ports of :mod:`plimsoll.ports.ports`, faked: time that a test moves, an API server that obeys.
 
 A fake does what a well-behaved world would do and keeps what it was asked; a test sets the answer it wants.
 """
@@ -12,9 +12,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from plimsoll.control.access import Right
-from plimsoll.control.electing import Lease
-from plimsoll.control.ports import (
+from plimsoll.access.rights import Right
+from plimsoll.framework.descheduling.context import Sample
+from plimsoll.leadership.election import Lease
+from plimsoll.model.kinds.deployment import SURGED, Deployment
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import (
     Answer,
     Endpoint,
     EvictionRequest,
@@ -24,11 +29,6 @@ from plimsoll.control.ports import (
     Reply,
     Verdict,
 )
-from plimsoll.framework.observer import Observer
-from plimsoll.framework.strategy_context import Sample
-from plimsoll.model.deployment import SURGED, Deployment
-from plimsoll.model.pod import Pod
-from plimsoll.model.storage import PersistentVolume, PersistentVolumeClaim
 
 T = TypeVar("T")
 

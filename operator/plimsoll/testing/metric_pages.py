@@ -14,10 +14,10 @@ from plimsoll.telemetry.build import build_info
 from plimsoll.telemetry.connection import ConnectionMetrics
 from plimsoll.telemetry.event_loops import LoopMetrics
 from plimsoll.telemetry.leading import LeadingMetrics
-from plimsoll.telemetry.metrics import MetricsObserver
 from plimsoll.telemetry.queueing import QueueingMetrics
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
-from plimsoll.telemetry.state import Sources, StateCollector
+from plimsoll.telemetry.scheduling import MetricsObserver
+from plimsoll.telemetry.scraped_state import Sources, StateCollector
 from plimsoll.testing.metric_counterparts import counterparts_table
 
 HEAD = """# Metrics

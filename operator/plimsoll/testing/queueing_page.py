@@ -12,9 +12,9 @@ from typing import Any
 
 from plimsoll.framework import ActionType, EnqueueExtensions, EventWithHint, Plugin
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
-from plimsoll.state.queue import FLUSH_AFTER_S, FLUSH_EVERY_S
-from plimsoll.state.queued_pod import INITIAL_BACKOFF_S, MAX_BACKOFF_S
-from plimsoll.state.waking import can_reject
+from plimsoll.scheduling.queue.queue import FLUSH_AFTER_S, FLUSH_EVERY_S
+from plimsoll.scheduling.queue.queued_pod import INITIAL_BACKOFF_S, MAX_BACKOFF_S
+from plimsoll.scheduling.queue.queueing_hints import can_reject
 
 HEAD = f"""# When a pod is tried again
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plimsoll.api.descheduler.v1alpha2 import DeschedulerPolicy
+from plimsoll.api.upstream.descheduler import DeschedulerPolicy
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 
 

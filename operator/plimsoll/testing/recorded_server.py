@@ -12,28 +12,28 @@ from typing import Any
 
 import msgspec
 
-from plimsoll.adapters.answering import answer_of
-from plimsoll.adapters.errors import error_of
+from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.control.access import Access
-from plimsoll.control.keeping import RecordKeeper
-from plimsoll.control.ports import Answer, Verdict
-from plimsoll.control.rebalancing import Rebalancers
-from plimsoll.control.reporting import RunTotals
-from plimsoll.control.restraining import PLANNING_S
+from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.pod_groups import Groups
 from plimsoll.engine.cycle import Nominations
-from plimsoll.engine.memory import Memory
-from plimsoll.engine.moves import EvictionPlan
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.engine.upstream_plan import UpstreamRun
 from plimsoll.framework import Cluster, ConfigurationError, Pod, PodInfo, Registry
-from plimsoll.framework.observer import Observer
-from plimsoll.framework.strategy import Evictor
-from plimsoll.framework.strategy_registry import EvictorRegistry, StrategyRegistry
-from plimsoll.model.event import PodAdded, PodDeleted, PodUpdated
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework.descheduling.strategy import Evictor
+from plimsoll.kube.session.errors import error_of
+from plimsoll.kube.session.write_results import answer_of
+from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
+from plimsoll.planning.history import Memory
+from plimsoll.planning.moves import EvictionPlan
+from plimsoll.planning.upstream.planner import UpstreamRun
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
-from plimsoll.state.cache import Cache
-from plimsoll.state.groups import Groups
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.rebalancing.breakers.stop_button import PLANNING_S
+from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.run_status import RunTotals
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.testing.fakes import (
     FakeAccessReviewer,

@@ -18,7 +18,7 @@ from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Enabled, PluginSet, Profile, ProfileConfig, build_profile
 from plimsoll.framework import Cluster, Node, Pod, PodInfo, Registry
 from plimsoll.model.decoding import convert
-from plimsoll.model.storage import (
+from plimsoll.model.kinds.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
@@ -27,7 +27,7 @@ from plimsoll.model.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from plimsoll.model.workload import (
+from plimsoll.model.kinds.workload import (
     Namespace,
     PodDisruptionBudget,
     ReplicaSet,

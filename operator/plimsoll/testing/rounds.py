@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from plimsoll.engine.aftermath import settled
-from plimsoll.engine.budgets import BudgetLedger
 from plimsoll.engine.cycle import Outcome, Scheduler
-from plimsoll.engine.limits import NO_CEILING, Limits
-from plimsoll.engine.moves import Circumstances, Move, Optimisation, Rebalancing
-from plimsoll.engine.planners import ask_again, make_plan
-from plimsoll.engine.upstream_cycle import StrategyProfile, UpstreamPolicy, dry_run
 from plimsoll.framework import CPU, Cluster, PodInfo
+from plimsoll.planning.aftermath import settled
+from plimsoll.planning.budgets import BudgetLedger
+from plimsoll.planning.limits import NO_CEILING, Limits
+from plimsoll.planning.moves import Circumstances, Move, Optimisation, Rebalancing
+from plimsoll.planning.planners import ask_again, make_plan
+from plimsoll.planning.upstream.cycle import StrategyProfile, UpstreamPolicy, dry_run
 
 #: The strategies that most policies run, with what each is told.
 USUAL: tuple[tuple[str, dict[str, Any]], ...] = (

@@ -12,24 +12,32 @@ from hypothesis import given
 
 from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.decision import Ranking
-from plimsoll.engine.moves import Rebalancing, replacement_of
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.engine.prospecting import ForkProspects
-from plimsoll.engine.strategy_run import run_strategy
 from plimsoll.framework import Cluster, Registry
 from plimsoll.framework.args import NoArgs
-from plimsoll.framework.prospects import Nowhere
-from plimsoll.framework.strategy import Bundle, Candidate, Evictor, Proposal, Refusal, Strategy, Verdict
-from plimsoll.framework.strategy_context import (
+from plimsoll.framework.descheduling.context import (
     Planner,
     StrategyContext,
     UnplacedPods,
     considered_nodes,
 )
-from plimsoll.framework.strategy_registry import StrategyRegistry
-from plimsoll.model.node import Node
-from plimsoll.model.pod import Pod
-from plimsoll.model.pod_info import PodInfo
+from plimsoll.framework.descheduling.prospects import Nowhere
+from plimsoll.framework.descheduling.registry import StrategyRegistry
+from plimsoll.framework.descheduling.strategy import (
+    Bundle,
+    Candidate,
+    Evictor,
+    Proposal,
+    Refusal,
+    Strategy,
+    Verdict,
+)
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.planning.moves import Rebalancing, replacement_of
+from plimsoll.planning.proven.prospects import ForkProspects
+from plimsoll.planning.strategy_run import run_strategy
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.testing.builders import a_cluster

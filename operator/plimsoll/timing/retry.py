@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Self
 
-from plimsoll.control.ports import Answer, Clock, Verdict
+from plimsoll.ports.ports import Answer, Clock, Verdict
 
 #: Outcomes after which an equal write may succeed.
 OPEN = frozenset({Verdict.UNKNOWN, Verdict.BUSY})

@@ -9,10 +9,10 @@ import asyncio
 import heapq
 from collections.abc import Callable, Hashable
 
-from plimsoll.control.policy_tasks import first_of
-from plimsoll.control.ports import Clock
-from plimsoll.framework.observer import Observer
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Clock
 from plimsoll.timing.signal import Signal
+from plimsoll.timing.task_sets import first_of
 
 #: Entries of cancelled deadlines that may stay in the heap before it is rebuilt.
 STALE_ENTRIES = 1024

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from control.gang_scene import FakeGroupStatuses, a_group
-from plimsoll.control.group_reporting import GroupReports
-from plimsoll.control.ports import Answer, Verdict
-from plimsoll.model.event import ObjectAdded
-from plimsoll.state.groups import Groups
+from plimsoll.cluster.pod_groups import Groups
+from plimsoll.model.kinds.watch_event import ObjectAdded
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.scheduling.gangs.status import GroupReports
 from plimsoll.testing.fakes import FakeClock, RememberingObserver, settled
+from scheduling.gangs.gang_scene import FakeGroupStatuses, a_group
 
 
 class Writer(FakeGroupStatuses):

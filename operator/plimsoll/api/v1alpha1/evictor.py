@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from plimsoll.api.v1alpha1.durations import Duration
-from plimsoll.api.v1alpha1.names import ObjectName
-from plimsoll.api.v1alpha1.resource import Resource
+from plimsoll.api.schema.durations import Duration
+from plimsoll.api.schema.names import ObjectName
+from plimsoll.api.schema.resource import Resource
+from plimsoll.api.schema.selectors import LabelSelector
+from plimsoll.api.schema.uniqueness import UniqueItems
 from plimsoll.api.v1alpha1.scope import PriorityThreshold
-from plimsoll.api.v1alpha1.selectors import LabelSelector
-from plimsoll.api.v1alpha1.uniqueness import UniqueItems
 
 
 class DefaultProtection(StrEnum):

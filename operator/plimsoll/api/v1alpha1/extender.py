@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from plimsoll.api.v1alpha1.durations import Duration, duration_s
-from plimsoll.api.v1alpha1.resource import Resource
-from plimsoll.api.v1alpha1.rules import Rule
-from plimsoll.api.v1alpha1.uniqueness import UniqueItems
+from plimsoll.api.schema.durations import Duration, duration_s
+from plimsoll.api.schema.resource import Resource
+from plimsoll.api.schema.rules import Rule
+from plimsoll.api.schema.uniqueness import UniqueItems
 
 #: The longest that a pod may wait for one answer.
 LONGEST_TIMEOUT_S = 60.0

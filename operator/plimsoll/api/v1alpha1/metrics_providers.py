@@ -5,8 +5,8 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from plimsoll.api.v1alpha1.resource import Resource
-from plimsoll.api.v1alpha1.rules import Rule
+from plimsoll.api.schema.resource import Resource
+from plimsoll.api.schema.rules import Rule
 
 KUBERNETES_METRICS: Final = "KubernetesMetrics"
 PROMETHEUS: Final = "Prometheus"

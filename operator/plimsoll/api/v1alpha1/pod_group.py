@@ -8,10 +8,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from plimsoll.api.v1alpha1.conditions import Conditions
-from plimsoll.api.v1alpha1.quantities import Amounts
-from plimsoll.api.v1alpha1.resource import Column, CustomResource, Definition, Resource
-from plimsoll.api.v1alpha1.timestamps import Timestamp
+from plimsoll.api.schema.conditions import Conditions
+from plimsoll.api.schema.quantities import Amounts
+from plimsoll.api.schema.resource import Column, CustomResource, Definition, Resource
+from plimsoll.api.schema.timestamps import Timestamp
 
 SCHEDULED = "Scheduled"
 """Whether minMember members have, or had, a node; otherwise the message says what is missing."""

@@ -5,14 +5,14 @@ from typing import Annotated
 
 from pydantic import Field
 
+from plimsoll.api.schema.names import PluginName
+from plimsoll.api.schema.resource import Resource
+from plimsoll.api.schema.uniqueness import UniqueItems
 from plimsoll.api.v1alpha1.evictor import EvictorSpec
 from plimsoll.api.v1alpha1.limits import EvictionLimits, RecordRetention
 from plimsoll.api.v1alpha1.metrics_providers import MetricsProvider
-from plimsoll.api.v1alpha1.names import PluginName
-from plimsoll.api.v1alpha1.resource import Resource
 from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling import Args
-from plimsoll.api.v1alpha1.uniqueness import UniqueItems
 
 
 class Mode(StrEnum):

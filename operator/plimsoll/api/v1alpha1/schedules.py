@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plimsoll.api.v1alpha1.resource import Resource
-from plimsoll.api.v1alpha1.rules import Rule
-from plimsoll.api.v1alpha1.uniqueness import UniqueItems
+from plimsoll.api.schema.resource import Resource
+from plimsoll.api.schema.rules import Rule
+from plimsoll.api.schema.uniqueness import UniqueItems
 
 _MINUTE = "[0-5]?[0-9]"
 _HOUR = "(2[0-3]|[01]?[0-9])"

@@ -7,11 +7,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
+from plimsoll.api.schema.names import PluginName, SchedulerName
+from plimsoll.api.schema.quantities import Amounts
+from plimsoll.api.schema.resource import Resource
+from plimsoll.api.schema.uniqueness import UniqueItems
 from plimsoll.api.v1alpha1.extender import EXTENDER_RULES, Extender
-from plimsoll.api.v1alpha1.names import PluginName, SchedulerName
-from plimsoll.api.v1alpha1.quantities import Amounts
-from plimsoll.api.v1alpha1.resource import Resource
-from plimsoll.api.v1alpha1.uniqueness import UniqueItems
 
 Args = Annotated[
     dict[str, JsonValue],

@@ -5,14 +5,14 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from plimsoll.api.v1alpha1.conditions import Conditions
-from plimsoll.api.v1alpha1.names import PluginName
+from plimsoll.api.schema.conditions import Conditions
+from plimsoll.api.schema.names import PluginName
+from plimsoll.api.schema.resource import Column, CustomResource, Definition, Resource
+from plimsoll.api.schema.timestamps import Timestamp
+from plimsoll.api.schema.uniqueness import UniqueItems
 from plimsoll.api.v1alpha1.rebalancing import Mode, ObjectiveName, RebalancingSpec
-from plimsoll.api.v1alpha1.resource import Column, CustomResource, Definition, Resource
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scope import Scope
-from plimsoll.api.v1alpha1.timestamps import Timestamp
-from plimsoll.api.v1alpha1.uniqueness import UniqueItems
 
 
 class SchedulingPolicySpec(Resource):

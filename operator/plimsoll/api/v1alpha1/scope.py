@@ -7,11 +7,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plimsoll.api.v1alpha1.names import NamespaceName, ObjectName, SchedulerName
-from plimsoll.api.v1alpha1.resource import Resource
-from plimsoll.api.v1alpha1.rules import Rule
-from plimsoll.api.v1alpha1.selectors import LabelSelector
-from plimsoll.api.v1alpha1.uniqueness import UniqueItems
+from plimsoll.api.schema.names import NamespaceName, ObjectName, SchedulerName
+from plimsoll.api.schema.resource import Resource
+from plimsoll.api.schema.rules import Rule
+from plimsoll.api.schema.selectors import LabelSelector
+from plimsoll.api.schema.uniqueness import UniqueItems
 
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 

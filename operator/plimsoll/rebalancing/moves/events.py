@@ -10,8 +10,8 @@ from enum import StrEnum
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
-from plimsoll.control.ports import Answer, EvictionRequest
-from plimsoll.engine.moves import Move
+from plimsoll.planning.moves import Move
+from plimsoll.ports.ports import Answer, EvictionRequest
 from plimsoll.rebalancing.moves.state import Landing, PodFacts, TimerName, Way
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.engine.moves import Move
+from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.moves.state import PodFacts, TimerName
 
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.framework import Pod
-from plimsoll.model.event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
+from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
 from plimsoll.rebalancing.moves.events import (
     ReplacementEvent,
     ReplacementLost,

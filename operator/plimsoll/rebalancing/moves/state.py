@@ -11,8 +11,8 @@ from typing import Protocol
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.control.ports import EvictionRequest
-from plimsoll.engine.moves import Move
+from plimsoll.planning.moves import Move
+from plimsoll.ports.ports import EvictionRequest
 
 
 class MoveStage(StrEnum):

@@ -1,6 +1,6 @@
 """SurgeSightings finds the replacements of surges: pods with the mark, of the Deployment that is rolled out.
 
-A surge's replacement bears its mark (:data:`plimsoll.model.deployment.SURGED`) and belongs to another
+A surge's replacement bears its mark (:data:`plimsoll.model.kinds.deployment.SURGED`) and belongs to another
 ReplicaSet of the same Deployment. Users who may create pods in the namespace can write the mark, but cannot
 make a ReplicaSet of theirs the Deployment's: a pod counts as ready only when that is proved.
 
@@ -10,9 +10,16 @@ A surge is followed until that is ended, because its replacement is ready before
 from dataclasses import dataclass, field, replace
 
 from plimsoll.framework import ClusterObjects, Pod
-from plimsoll.model.deployment import SURGED, deployment_name_of, mark_of
-from plimsoll.model.event import ClusterEvent, ObjectAdded, ObjectUpdated, PodAdded, PodDeleted, PodUpdated
-from plimsoll.model.workload import ReplicaSet
+from plimsoll.model.kinds.deployment import SURGED, deployment_name_of, mark_of
+from plimsoll.model.kinds.watch_event import (
+    ClusterEvent,
+    ObjectAdded,
+    ObjectUpdated,
+    PodAdded,
+    PodDeleted,
+    PodUpdated,
+)
+from plimsoll.model.kinds.workload import ReplicaSet
 from plimsoll.rebalancing.moves.events import (
     ReplacementEvent,
     ReplacementLost,

@@ -19,10 +19,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.control.ports import Verdict, pod_reference
+from plimsoll.ports.ports import Verdict, pod_reference
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.endings import cancelled
-from plimsoll.rebalancing.moves.eviction import count, credited, end, lost, returned, settled
 from plimsoll.rebalancing.moves.events import (
     PodGone,
     ProcessRestarted,
@@ -31,6 +30,7 @@ from plimsoll.rebalancing.moves.events import (
     RolloutSight,
     TimedOut,
 )
+from plimsoll.rebalancing.moves.eviction import count, credited, end, lost, returned, settled
 from plimsoll.rebalancing.moves.instructions import EmitEvent, FollowReplacement, RevertRollout, StartRollout
 from plimsoll.rebalancing.moves.state import Landing, MoveStage, PodFacts, TimerName, Way
 from plimsoll.rebalancing.moves.transition import MoveTable, Step, Transition, nothing
@@ -311,7 +311,11 @@ _INDIFFERENT = (
 
 TABLE = MoveTable(
     transitions={
-        **{(stage, kind): nothing for stage in (MoveStage.SURGING, MoveStage.REVERTING) for kind in _INDIFFERENT},
+        **{
+            (stage, kind): nothing
+            for stage in (MoveStage.SURGING, MoveStage.REVERTING)
+            for kind in _INDIFFERENT
+        },
         **{(MoveStage.SURGING, kind): transition for kind, transition in _CHANGED.items()},
         **{(MoveStage.REVERTING, kind): replacement_seen_while_reverting for kind in _CHANGED},
         (MoveStage.SURGING, events.ReplacementLost): replacement_lost,

@@ -1,0 +1,353 @@
+"""What the API server allows this operator: reviewed at the start, every hour, and after each refusal.
+
+A right that is missing is not used: the policies that need it say so, with the manifest that grants it, and
+no request is sent that would be refused. Rights are reviewed for all namespaces; where that is denied, also
+for the namespaces in which they are needed, because RoleBindings may grant them there. A review without an
+answer changes nothing: what was never answered counts as allowed.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from http import HTTPStatus
+from typing import NamedTuple, Protocol
+
+from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode, RebalancingSpec
+from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Clock
+from plimsoll.timing.task_sets import first_of
+
+#: Seconds between two reviews of everything, and of what is missing.
+REVIEW_S, MISSING_S = 3_600.0, 30.0
+
+#: Seconds between a refusal and the review that it causes, and at least between two such reviews.
+PROMPT_S, SPACING_S = 1.0, 30.0
+
+#: Namespaces in which one right is reviewed by itself.
+NAMESPACES = 100
+
+#: The reason of conditions.
+NOT_ALLOWED = "NotAllowed"
+
+#: What is told as the budget that allows no eviction while rights are missing.
+NO_RIGHTS = "rights of the operator"
+
+PLIMSOLL, REQUESTS = "plimsoll.dev", "lifecycle.k8s.io"
+
+
+class Right(NamedTuple):
+    """One verb on one resource; a subresource follows its resource after a slash."""
+
+    verb: str
+    group: str
+    resource: str
+
+    @property
+    def text(self) -> str:
+        """Such as ``create pods/binding`` or ``patch deployments.apps``."""
+        resource, slash, subresource = self.resource.partition("/")
+        qualified = f"{resource}.{self.group}" if self.group else resource
+        return f"{self.verb} {qualified}{slash}{subresource}"
+
+
+BIND = Right("create", "", "pods/binding")
+EVICT = Right("create", "", "pods/eviction")
+POD_STATUS = Right("patch", "", "pods/status")
+PREEMPT = Right("delete", "", "pods")
+READ_POD = Right("get", "", "pods")
+VOLUMES = (Right("patch", "", "persistentvolumes"), Right("patch", "", "persistentvolumeclaims"))
+TAINT = (Right("get", "", "nodes"), Right("patch", "", "nodes"))
+GANGS = Right("patch", PLIMSOLL, "podgroups/status")
+RECORD = (Right("create", PLIMSOLL, "evictions"), Right("patch", PLIMSOLL, "evictions/status"))
+DROP = Right("delete", PLIMSOLL, "evictions")
+STATUS = Right("patch", PLIMSOLL, "schedulingpolicies/status")
+EVENTS = Right("create", "events.k8s.io", "events")
+LOOK_AT_DEPLOYMENTS = (Right("get", "apps", "deployments"), Right("list", "apps", "deployments"))
+SURGE = Right("patch", "apps", "deployments")
+REQUEST = tuple(
+    Right(verb, REQUESTS, resource)
+    for resource, verbs in (
+        ("evictionrequests", ("create", "list", "patch", "delete")),
+        ("evictions", ("list",)),
+    )
+    for verb in verbs
+)
+
+#: Who grants what: the manifest and the value of the chart.
+GRANTS: tuple[tuple[str, str, frozenset[Right]], ...] = (
+    ("deploy/dry-run", "rbac.create: true", frozenset({*RECORD, DROP, STATUS, EVENTS})),
+    (
+        "deploy/enforce",
+        "mode: Enforce",
+        frozenset({BIND, EVICT, POD_STATUS, READ_POD, *VOLUMES, *TAINT, GANGS}),
+    ),
+    (
+        "deploy/enforce/preempting.yaml, or set preemption.viaEviction in the policy",
+        "preemption.byDeletion: true",
+        frozenset({PREEMPT}),
+    ),
+    ("deploy/components/surge", "surge.enabled: true", frozenset({*LOOK_AT_DEPLOYMENTS, SURGE})),
+    ("deploy/components/eviction-requests", "evictionRequests: true", frozenset(REQUEST)),
+)
+
+#: Every right that is reviewed.
+REVIEWED = frozenset().union(*(rights for _, _, rights in GRANTS))
+
+#: Resources without a namespace.
+_CLUSTER_WIDE = frozenset({"nodes", "persistentvolumes", "schedulingpolicies/status"})
+
+
+class AccessReviewer(Protocol):
+    """Asks the API server what this process may do."""
+
+    async def review(self, right: Right, namespace: str) -> bool | None:
+        """Whether it is allowed, in all namespaces where none is given; None when no answer came."""
+
+
+class Part(Enum):
+    """The parts of a policy."""
+
+    SCHEDULING = "pods are not placed"
+    REBALANCING = "no pod is moved"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Rights that a part of a policy needs.
+
+    Attributes:
+        part: Which part.
+        rights: What it needs.
+        namespaces: Where; none means everywhere.
+        is_essential: Whether the part cannot work without them.
+    """
+
+    part: Part
+    rights: tuple[Right, ...]
+    namespaces: tuple[str, ...] = ()
+    is_essential: bool = False
+
+
+def needs_of(policy: SchedulingPolicy) -> Iterator[Need]:
+    """What a policy needs, by what its spec says."""
+    if policy.spec.scheduling is not None:
+        yield from _scheduling(policy.spec.scheduling)
+    if policy.spec.rebalancing is not None:
+        yield from _rebalancing(policy.spec.rebalancing, _namespaces(policy))
+
+
+def _namespaces(policy: SchedulingPolicy) -> tuple[str, ...]:
+    """The only namespaces in which pods are moved; none means everywhere."""
+    return tuple(policy.spec.scope.namespaces.include)
+
+
+def _scheduling(spec: SchedulingSpec) -> Iterator[Need]:
+    part = Part.SCHEDULING
+    yield Need(part, (BIND,), is_essential=True)
+    removal = (EVICT, *RECORD) if spec.preemption.via_eviction else (PREEMPT,)
+    yield Need(part, (POD_STATUS, *removal, *VOLUMES, GANGS, *((READ_POD,) if spec.extenders else ())))
+    yield Need(part, (EVENTS, STATUS))
+
+
+def _rebalancing(spec: RebalancingSpec, namespaces: tuple[str, ...]) -> Iterator[Need]:
+    part, acts = Part.REBALANCING, spec.mode is not Mode.DRY_RUN
+    yield Need(part, RECORD, namespaces, is_essential=True)
+    if acts and spec.evict_by is EvictBy.EVICTION_REQUEST:
+        yield Need(part, REQUEST, namespaces, is_essential=True)
+    elif acts:
+        yield Need(part, (EVICT,), namespaces, is_essential=True)
+    if acts and any(each.name == "ConsolidateNodes" for each in spec.strategies):
+        yield Need(part, TAINT)
+    if spec.surge:
+        yield Need(part, (*LOOK_AT_DEPLOYMENTS, *((SURGE,) if acts else ())), namespaces)
+    yield Need(part, (DROP, EVENTS, STATUS))
+
+
+class Access(Observer):
+    """What is allowed, as of the last review.
+
+    Args:
+        reviewer: Asks the server.
+        clock: Time.
+        observer: Receives failures.
+
+    Attributes:
+        on_change: Called when something is allowed or denied that was not.
+        granted: When a right was last found granted that had been missing, in seconds since the epoch.
+        is_pending: Whether the first review is under way: until it has ended no status is written.
+        places_pods: Whether a policy serves a scheduler name: then nothing is evicted while pods cannot be
+            bound.
+    """
+
+    def __init__(self, reviewer: AccessReviewer, clock: Clock, observer: Observer) -> None:
+        self.on_change: list[Callable[[], Awaitable[None]]] = []
+        self.places_pods = False
+        self.granted = 0.0
+        self.is_pending = False
+        self._reviewer = reviewer
+        self._clock = clock
+        self._observer = observer
+        self._denied: set[Right] = set()
+        self._answers: dict[tuple[Right, str], bool] = {}  #: in one namespace, where all are denied
+        self._wanted: dict[Right, dict[str, None]] = {}  #: namespaces in which a right is needed
+        self._reviewed = self._due = float("-inf")
+        self._sooner = asyncio.Event()
+        self._is_hastened = False
+
+    # -- what is allowed -----------------------------------------------------------------------------
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is missing."""
+        return not self._denied
+
+    def allows(self, right: Right, namespace: str = "") -> bool:
+        """Whether a right may be used in a namespace; "" for all."""
+        if right not in self._denied:
+            return True
+        if not namespace or right.resource in _CLUSTER_WIDE:
+            return False
+        known = self._answers.get((right, namespace))
+        if known is None:
+            wanted = self._wanted.setdefault(right, {})
+            if namespace not in wanted and len(wanted) < NAMESPACES:
+                wanted[namespace] = None
+                self._hasten(self._clock.monotonic())
+        return bool(known)
+
+    def denial(self, right: Right, namespace: str = "") -> str:
+        """Why a right cannot be used in a namespace, "" when it can."""
+        return "" if self.allows(right, namespace) else told([right])
+
+    def obstacle(self, policy: SchedulingPolicy, part: Part) -> str:
+        """Why a part of a policy does not work, "" when it does."""
+        needs = [need for need in self._needs_of(policy) if need.part is part and need.is_essential]
+        missing = self._missing(needs)
+        return f"{part.value}: {told(missing)}" if missing else ""
+
+    def trouble(self, policy: SchedulingPolicy) -> str:
+        """What a policy lacks, in a sentence; "" when nothing is missing."""
+        missing = self._missing(self._needs_of(policy))
+        if not missing:
+            return ""
+        stopped = [part.value for part in Part if self.obstacle(policy, part)]
+        return "; ".join([told(missing), *stopped])
+
+    def _needs_of(self, policy: SchedulingPolicy) -> list[Need]:
+        needs = list(needs_of(policy))
+        spec = policy.spec.rebalancing
+        if self.places_pods and spec is not None and spec.mode is not Mode.DRY_RUN:
+            needs.append(Need(Part.REBALANCING, (BIND,), _namespaces(policy), is_essential=True))
+        return needs
+
+    def _missing(self, needs: Sequence[Need]) -> list[Right]:
+        found = {
+            right: None
+            for need in needs
+            for right in need.rights
+            if right in self._denied and not self._holds_in(right, need.namespaces)
+        }
+        return list(found)
+
+    def _holds_in(self, right: Right, namespaces: tuple[str, ...]) -> bool:
+        answers = [self.allows(right, each) for each in namespaces]  # all of them, so that all are reviewed
+        return bool(answers) and all(answers)
+
+    # -- reviewing -----------------------------------------------------------------------------------
+
+    def request_answered(self, method: str, status: int, seconds: float) -> None:  # noqa: ARG002 - the hook's shape
+        """A refusal is a reason to review again, though later where the last review is recent."""
+        if status == HTTPStatus.FORBIDDEN:
+            self._hasten(max(self._clock.monotonic() + PROMPT_S, self._reviewed + SPACING_S))
+
+    def look_again(self) -> None:
+        """Rights may have changed, or a policy needs others."""
+        self._hasten(self._clock.monotonic() + PROMPT_S)
+
+    def _hasten(self, moment: float) -> None:
+        if moment < self._due:
+            self._due, self._is_hastened = moment, True
+            self._sooner.set()
+
+    async def review(self, *, only_missing: bool = False) -> None:
+        """Ask the server; tell when an answer has changed."""
+        rights = sorted(self._denied if only_missing else REVIEWED)
+        answers = await asyncio.gather(*(self._reviewer.review(right, "") for right in rights))
+        denied = self._denied & REVIEWED
+        for right, answer in zip(rights, answers, strict=True):
+            if answer is not None:
+                (denied.discard if answer else denied.add)(right)
+        now = self._clock.monotonic()
+        if not only_missing:
+            self._reviewed = now
+        self._due = min(now + MISSING_S, self._reviewed + REVIEW_S) if denied else self._reviewed + REVIEW_S
+        if None in answers:  # all of them again, soon
+            self._due, self._is_hastened = now + MISSING_S, True
+        narrow = await self._review_namespaces(denied, only_new=only_missing)
+        if (denied, narrow) != (self._denied, self._answers):
+            if self._denied - denied or any(narrow.get(key) and not self._answers.get(key) for key in narrow):
+                self.granted = self._clock.now()
+            self._denied, self._answers = denied, narrow
+            for told_of in self.on_change:
+                await told_of()
+
+    async def _review_namespaces(
+        self, denied: set[Right], *, only_new: bool
+    ) -> dict[tuple[Right, str], bool]:
+        """What is allowed in single namespaces, where it is not in all."""
+        known = {key: answer for key, answer in self._answers.items() if key[0] in denied}
+        asked = [
+            (right, namespace)
+            for right in sorted(denied)
+            for namespace in self._wanted.get(right, ())
+            if not only_new or not known.get((right, namespace))
+        ]
+        answers = await asyncio.gather(*(self._reviewer.review(*each) for each in asked))
+        return known | {key: answer for key, answer in zip(asked, answers, strict=True) if answer is not None}
+
+    async def begin(self) -> None:
+        """Review for the first time; whatever comes of it, the operator begins its work."""
+        try:
+            await self.review()
+        except Exception as exc:  # noqa: BLE001 - what was never answered counts as allowed
+            self._observer.failed("reviewing the operator's rights", repr(exc))
+        finally:
+            self.is_pending = False
+
+    async def run(self) -> None:
+        """Review until cancelled."""
+        while True:
+            left = self._due - self._clock.monotonic()
+            if left > 0:
+                await self._wait(left)
+                continue
+            is_hourly = self._clock.monotonic() - self._reviewed >= REVIEW_S
+            only_missing = not (self._is_hastened or is_hourly)
+            self._is_hastened = False
+            try:
+                await self.review(only_missing=only_missing)
+            except Exception as exc:  # noqa: BLE001 - a status that cannot be written stops no later review
+                self._observer.failed("reviewing the operator's rights", repr(exc))
+
+    async def _wait(self, seconds: float) -> None:
+        """Sleep, unless a review becomes due sooner."""
+        await first_of(self._clock.sleep(seconds), self._sooner.wait())
+        self._sooner.clear()
+
+
+def told(missing: Iterable[Right]) -> str:
+    """What is missing, and who grants it."""
+    parts = []
+    left = dict.fromkeys(missing)
+    for manifest, value, rights in GRANTS:
+        found = [right.text for right in left if right in rights]
+        if found:
+            parts.append(f"the operator may not {_listed(found)}; apply {manifest} (chart: {value})")
+    return "; ".join(parts)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"

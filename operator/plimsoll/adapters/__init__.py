@@ -1,1 +1,0 @@
-"""The API server, in our words. Nothing above this folder speaks HTTP."""

@@ -1,0 +1,1 @@
+"""Field types, rules and the generation of custom resource definitions."""

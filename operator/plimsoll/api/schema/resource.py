@@ -1,0 +1,105 @@
+"""The closed base of everything users write, and the shape of a custom resource.
+
+On the wire names are camelCase and types are exact: ``from_wire`` refuses ``"5"`` for a number, as the
+API server does. In Python names are snake_case and lists may be given for tuples.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal, Self
+
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+from pydantic_core import InitErrorDetails, PydanticCustomError, PydanticSerializationError, to_json
+
+from plimsoll.api.schema.rules import Ruled
+from plimsoll.api.schema.timestamps import Timestamp
+
+GROUP = "plimsoll.dev"
+VERSION = "v1alpha1"
+API_VERSION: Final = "plimsoll.dev/v1alpha1"
+CATEGORY = "plimsoll"
+"""``kubectl get plimsoll`` lists every kind of ours."""
+
+
+class Resource(Ruled):
+    """Frozen, closed, camelCase on the wire: a typo is an error, not a default."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+    )
+
+    @classmethod
+    def from_wire(cls, value: Mapping[str, Any]) -> Self:
+        """The model of what an API server or a file said.
+
+        Null stands for an absent field: the API server has refused or defaulted the nulls that matter.
+
+        Raises:
+            pydantic.ValidationError: it is malformed; ``field_errors`` makes sentences of it.
+        """
+        try:
+            content = to_json(value, fallback=dict)
+        except PydanticSerializationError as exc:
+            unreadable = PydanticCustomError("json_invalid", "it cannot be read as JSON")
+            detail = InitErrorDetails(type=unreadable, loc=(), input=None)
+            raise ValidationError.from_exception_data(cls.__name__, [detail]) from exc
+        return cls.model_validate_json(content, strict=True, by_alias=True, by_name=False)
+
+    def to_wire(self) -> dict[str, Any]:
+        """Plain JSON values with the names of the wire; absent fields are left out."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of ``kubectl get``; priority 1 shows with ``-o wide`` only."""
+
+    name: str
+    path: str
+    type: Literal["string", "integer", "boolean", "date"] = "string"
+    description: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a CustomResourceDefinition says besides the schema."""
+
+    kind: str
+    plural: str
+    short_name: str
+    scope: Literal["Cluster", "Namespaced"]
+    columns: tuple[Column, ...]
+    selectable_fields: tuple[str, ...]
+    """Paths that ``kubectl get --field-selector`` takes (Kubernetes 1.32 and newer), at most eight."""
+
+    @property
+    def name(self) -> str:
+        """Name of the CustomResourceDefinition."""
+        return f"{self.plural}.{GROUP}"
+
+
+class ObjectMeta(Resource):
+    """The part of ``metadata`` that we read or write; the API server owns the rest."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str = ""
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    generation: int | None = None
+    labels: dict[str, str] = Field(default={})
+    annotations: dict[str, str] = Field(default={})
+    creation_timestamp: Timestamp | None = None
+    deletion_timestamp: Timestamp | None = None
+
+
+class CustomResource(Resource):
+    """An object of our group; its ``definition`` and fields make the CustomResourceDefinition."""
+
+    definition: ClassVar[Definition]
+
+    api_version: Literal["plimsoll.dev/v1alpha1"] = API_VERSION
+    metadata: ObjectMeta = Field(default=ObjectMeta())

@@ -1,0 +1,52 @@
+"""Label selectors, as in ``metav1.LabelSelector``: both parts must match, an empty one matches all."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from plimsoll.api.schema.names import LabelKey, LabelValue
+from plimsoll.api.schema.resource import Resource
+from plimsoll.api.schema.rules import Rule
+
+
+class SelectorOperator(StrEnum):
+    """How a label's value relates to the values."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+
+
+class LabelSelectorRequirement(Resource):
+    """A condition on one label."""
+
+    rules = (
+        Rule(
+            cel="self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0"
+            " : !has(self.values) || size(self.values) == 0",
+            holds=lambda self: (
+                bool(self.values) == (self.operator in {SelectorOperator.IN, SelectorOperator.NOT_IN})
+            ),
+            message="In and NotIn need at least one value; Exists and DoesNotExist take none",
+            field="values",
+        ),
+    )
+
+    key: LabelKey = Field(description="Label key.")
+    operator: SelectorOperator = Field(description="How the label relates to the values.")
+    values: Annotated[tuple[LabelValue, ...], Field(max_length=256)] = Field(
+        default=(), description="Values for In and NotIn."
+    )
+
+
+class LabelSelector(Resource):
+    """Selects objects by their labels; every condition must hold, and no condition selects all."""
+
+    match_labels: Annotated[dict[LabelKey, LabelValue], Field(max_length=64)] = Field(
+        default={}, description="Labels that must have exactly these values."
+    )
+    match_expressions: Annotated[tuple[LabelSelectorRequirement, ...], Field(max_length=64)] = Field(
+        default=(), description="Further conditions on labels."
+    )

@@ -1,0 +1,411 @@
+"""Builds every object of the operator and passes it down; :mod:`plimsoll.app.process` runs it.
+
+The one module that may import every layer. It decides nothing.
+"""
+
+import asyncio
+import functools
+import gc
+import socket
+from collections import Counter
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from typing import Any
+
+import structlog
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+from plimsoll.access.rights import Access
+from plimsoll.app import extensions
+from plimsoll.app.candidacy import candidacy, namespace_of
+from plimsoll.app.clock import SeededRandomness, SystemClock, ThreadComputer
+from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.settings import Settings
+from plimsoll.app.supervision import Supervision
+from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.pod_groups import Groups
+from plimsoll.engine.cycle import Nominations, Scheduler
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import NoArgs, Registry
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.kube.access_reviews import AccessReviews, permissions
+from plimsoll.kube.binding import PodBinder
+from plimsoll.kube.deployments import DeploymentRollouts
+from plimsoll.kube.discovering import shadowing_evictions
+from plimsoll.kube.events import EventRecorder
+from plimsoll.kube.evicting import PodEvictor
+from plimsoll.kube.eviction_records import EvictionRecords
+from plimsoll.kube.eviction_requests import PodEvictionRequester
+from plimsoll.kube.extenders import HTTPExtenders
+from plimsoll.kube.groups import PodGroupStatusPatcher
+from plimsoll.kube.listing import PolicyList
+from plimsoll.kube.nodes import NodeTainter
+from plimsoll.kube.patching import PodStatusPatcher, PolicyStatusPatcher
+from plimsoll.kube.preempting import PodPreemptor
+from plimsoll.kube.reading import PodDocuments
+from plimsoll.kube.reflector import Reflector
+from plimsoll.kube.session.session import Session
+from plimsoll.kube.usage import UsageMeter
+from plimsoll.kube.volumes import VolumePatcher
+from plimsoll.kube.watched_resources import WATCHED
+from plimsoll.leadership.fence import Fence
+from plimsoll.model.kinds.watch_event import ClusterEvent
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.plugins.priority_sort import PrioritySort
+from plimsoll.policies.controller import Policies
+from plimsoll.policies.plugin_failures import PluginFailures
+from plimsoll.policies.relist import reconcile
+from plimsoll.policies.status_writer import RetriedStatuses
+from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.moves.victims import VictimEvictions
+from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.scheduling.extenders.client import Extending
+from plimsoll.scheduling.fair_share.shares import Sharing
+from plimsoll.scheduling.gangs.status import GroupReports
+from plimsoll.scheduling.ingesting import Ingestion
+from plimsoll.scheduling.kubelet_rejections import KubeletRefusals
+from plimsoll.scheduling.loop import SchedulingLoop
+from plimsoll.scheduling.orphaned_pods import OrphanedPods
+from plimsoll.scheduling.plugin_timing import Meter
+from plimsoll.scheduling.queue.ordering import QueueOrder
+from plimsoll.scheduling.queue.queue import SchedulingQueue
+from plimsoll.strategies import EVICTORS
+from plimsoll.strategies import IN_TREE as STRATEGIES
+from plimsoll.telemetry.build import build_info
+from plimsoll.telemetry.connection import ConnectionMetrics
+from plimsoll.telemetry.event_loops import LoopMetrics
+from plimsoll.telemetry.fanout import told_to_all
+from plimsoll.telemetry.leading import LeadingMetrics
+from plimsoll.telemetry.logs import LoggingObserver
+from plimsoll.telemetry.outages import OutageLog
+from plimsoll.telemetry.queueing import QueueingMetrics
+from plimsoll.telemetry.rebalancing import RebalancingMetrics
+from plimsoll.telemetry.scheduling import MetricsObserver
+from plimsoll.telemetry.scraped_state import Sources, StateCollector
+
+#: What a leader writes to: one that takes over lists these again, for a watch may lag behind.
+WRITTEN = frozenset(("pods", "persistentvolumes", "persistentvolumeclaims"))
+
+#: Seconds without a turn of the scheduling loop, though it has something to do, after which it hangs. All
+#: slots may be taken for ten minutes by pods whose volumes are being provisioned.
+HANGS_S = 900.0
+
+#: Seconds that placing pods waits at most for targets of moves of earlier processes to be held again.
+RECOVERY_S = 5.0
+
+
+#: Objects of the first lists after which the garbage collector forgets them: at 100,000 pods, a collection of
+#: all objects takes half a second, in which no thread runs. Reference counts still free them.
+FREEZE_EVERY = 5000
+
+
+class Operator:
+    """One operator process.
+
+    Args:
+        settings: The flags.
+        session: The connection; writes through it pass the fence.
+        lease_session: A connection for the election alone, of the thread's loop.
+        thread: Where the election takes place, and from where the probes are answered.
+    """
+
+    def __init__(
+        self, settings: Settings, session: Session, lease_session: Session, thread: LoopThread
+    ) -> None:
+        self.settings = settings
+        self.thread = thread
+        self.clock = SystemClock()
+        self._is_synced = False
+        self._unfrozen = 0
+        self.outages = OutageLog(self.clock.monotonic, session.address)
+        self.metrics = CollectorRegistry()
+        for collector in (GCCollector, PlatformCollector, ProcessCollector):
+            collector(registry=self.metrics)
+        build_info(self.metrics)
+        self.failures = PluginFailures()
+        plain = LoggingObserver()
+        self.access = access = Access(AccessReviews(session), self.clock, plain)
+        self.observer = told_to_all(
+            [
+                MetricsObserver(self.metrics),
+                QueueingMetrics(self.metrics),
+                RebalancingMetrics(self.metrics),
+                LeadingMetrics(self.metrics),
+                ConnectionMetrics(self.metrics),
+                LoopMetrics(self.metrics),
+                plain,
+                self.outages,
+                self.failures,
+                access,
+            ]
+        )
+        self.supervision = Supervision(self.clock, self.observer)
+        randomness = SeededRandomness(settings.seed)
+        self.fence = Fence(self.clock)
+        observed = session.observed(self.observer).fenced(self.fence)
+        self.session = session = observed.permitted(permissions(access))
+        self.cache = Cache()
+        registry, strategies = Registry(IN_TREE), StrategyRegistry(STRATEGIES)
+        left_out = [
+            *extensions.load(extensions.PLUGINS, registry.add, self.observer),
+            *extensions.load(extensions.STRATEGIES, strategies.add, self.observer),
+        ]
+        nominations = Nominations()
+        defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
+        self.order = QueueOrder(PrioritySort(NoArgs()), self.observer)
+        self.queue = SchedulingQueue(self.order.key, self.observer)
+        self.recorder = EventRecorder(session, self.clock, f"plimsoll-{socket.gethostname()}")
+        # Dice of its own: what is measured must not change what is decided.
+        self.meter = Meter(self.clock, SeededRandomness(settings.seed), self.observer)
+        self.leadership = candidacy(
+            settings,
+            lease_session.observed(self.observer),
+            thread=thread,
+            supervision=self.supervision,
+            fence=self.fence,
+            clock=self.clock,
+            randomness=SeededRandomness(),  # unlike those of other candidates, and of no decision
+            recorder=self.recorder,
+            observer=self.observer,
+        )
+        groups = Groups()
+        self.group_reports = GroupReports(groups, PodGroupStatusPatcher(session), self.clock, self.observer)
+        statuses = RetriedStatuses(PolicyStatusPatcher(session), self.clock)
+        keeper = RecordKeeper(EvictionRecords(session), self.clock, self.observer)
+        self.evictions = VictimEvictions(
+            cache=self.cache,
+            keeper=keeper,
+            evictor=PodEvictor(session),
+            clock=self.clock,
+            observer=self.observer,
+        )
+        self.extenders = HTTPExtenders()
+        extending = Extending(
+            self.extenders,
+            PodDocuments(session),
+            fence=self.fence,
+            clock=self.clock,
+            observer=self.observer,
+        )
+        self.extender_health = extending.health
+        self.loop = SchedulingLoop(
+            self.cache,
+            self.queue,
+            binder=PodBinder(session),
+            volumes=VolumePatcher(session),
+            preemptor=PodPreemptor(session, self.clock),
+            statuses=PodStatusPatcher(session, self.clock),
+            recorder=self.recorder,
+            extending=extending,
+            clock=self.clock,
+            meter=self.meter,
+            observer=self.observer,
+            groups=groups,
+            evictions=self.evictions,
+            access=access,
+        )
+        self.ingestion = Ingestion(
+            self.cache, self.queue, self.loop.serves, self.observer, nominations, clock=self.clock
+        )
+        self.ingestion.before_event(groups.observe)
+        self.loop.gangs.gates.changed = self.group_reports.touch
+        self.sharing = Sharing(self.cache, self.queue, self.observer)
+        self.ingestion.on_event(self.sharing.observe)
+        self.ingestion.on_work(self.loop.wake)
+        self.ingestion.on_event(self.loop.observe)
+        self.rebalancers = Rebalancers(
+            cache=self.cache,
+            nominations=nominations,
+            strategies=strategies,
+            evictors=EvictorRegistry(EVICTORS),
+            forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
+            keeper=keeper,
+            evictor=PodEvictor(session),
+            requester=PodEvictionRequester(session),
+            closer=NodeTainter(session, self.clock),
+            rollouts=DeploymentRollouts(session),
+            recorder=self.recorder,
+            statuses=statuses,
+            meter=UsageMeter(session),
+            clock=self.clock,
+            computer=ThreadComputer(),
+            observer=self.observer,
+            groups=groups,
+            access=access,
+            namespace=namespace_of(settings),
+        )
+        self.rebalancers.adopt = self.evictions.adopt
+        self.ingestion.on_event(self.rebalancers.observe)
+        self.ingestion.on_event(self.evictions.observe)
+        refusals = KubeletRefusals(self.loop.serves_name, self.recorder, self.clock, self.observer)
+        self.ingestion.on_event(refusals.observe)
+        self.loop.on_placed.append(refusals.placed)
+        self.policies = Policies(
+            registry=registry,
+            defaults=defaults,
+            cluster=self.cache.cluster,
+            rebalancing=self.rebalancers,
+            statuses=statuses,
+            nominations=nominations,
+            clock=self.clock,
+            randomness=randomness,
+            observer=self.observer,
+            failures=self.failures,
+            extending=extending,
+            access=access,
+            recorder=self.recorder,
+            serve=self._serve,
+        )
+        access.on_change.append(self.policies.refresh)
+        self.orphans = OrphanedPods(
+            self.policies.claimed,
+            self.recorder,
+            self.clock,
+            self.observer,
+            on_change=self.policies.refresh,
+        )
+        self.policies.advice = self.orphans.advice
+        self.ingestion.on_event(self.orphans.observe)
+        self.rebalancers.on_trouble = self.policies.refresh
+        if left_out:
+            self.policies.notes["ExtensionLeftOut"] = "; ".join(left_out)
+        self.reflectors = [
+            Reflector(
+                session,
+                resource,
+                functools.partial(self._ingest, resource.name),
+                clock=self.clock,
+                randomness=randomness,
+                observer=self.observer,
+            )
+            for resource in WATCHED
+        ]
+        self.metrics.register(StateCollector(self._sources()))
+
+    def _sources(self) -> Sources:
+        cluster, cache, queue = self.cache.cluster, self.cache, self.queue
+        return Sources(
+            queues=queue.depths,
+            cache=lambda: {
+                "nodes": len(cluster),
+                "pods": len(cluster.pods),
+                "assumed_pods": len(cache.assumed),
+            },
+            rejections=lambda: ((queued.pod.pod.spec.scheduler_name, queued.rejected_by) for queued in queue),
+            in_flight=lambda: self.loop.in_flight,
+            calls=lambda: self.meter.counts,
+            events_dropped=lambda: self.recorder.dropped,
+            conditions=self.policies.conditions,
+            degraded=self.policies.degradations,
+            stalled=self._stalled,
+            runs=self.rebalancers.statistics.figures,
+        )
+
+    def _stalled(self) -> Mapping[str, int]:
+        """Stalled pods by profile; a standby tries none."""
+        if not self.leadership.acquired.is_set():
+            return {}
+        now = self.clock.monotonic()
+        found = Counter(each.pod.pod.spec.scheduler_name for each in self.queue if each.is_stalled(now))
+        return {name: found[name] for name in self.loop.schedulers}
+
+    def _ingest(self, resource: str, events: list[ClusterEvent]) -> None:
+        began = self.clock.monotonic()
+        self.ingestion.apply(events, began)
+        self.observer.batch_taken_in(resource, len(events), self.clock.monotonic() - began)
+        self._unfrozen += len(events)
+        if not self._is_synced and self._unfrozen >= FREEZE_EVERY:
+            self._freeze()
+
+    def _freeze(self) -> None:
+        """Take what was listed out of full garbage collections, which hold up every thread of the process."""
+        self._unfrozen = 0
+        gc.freeze()
+
+    def _serve(self, schedulers: Mapping[str, Scheduler]) -> None:
+        self.loop.schedulers = schedulers
+        self.order.use([scheduler.profile.queue_sort for scheduler in schedulers.values()])
+        self.sharing.serve(schedulers, self.ingestion.waiting.values())
+        self.rebalancers.profiles = {name: scheduler.profile for name, scheduler in schedulers.items()}
+        self.ingestion.requeue_all(self.clock.monotonic())
+
+    def unready(self) -> str:
+        """Why the operator is not ready, "" when it is."""
+        return self.supervision.unready() or self._unsynced()
+
+    def _unsynced(self) -> str:
+        missing = {resource.name for resource in WATCHED} - self.ingestion.synced
+        return f"waiting for the first list of {', '.join(sorted(missing))}" if missing else ""
+
+    def broken(self) -> str:
+        """Why the process should be restarted, "" when it should not; asked from the probes' thread."""
+        if problem := self.supervision.problem():
+            return problem
+        overdue_s = self.leadership.overdue_s()
+        if overdue_s > 2 * self.settings.leader_elect_retry_period:
+            return f"the election's next step is {overdue_s:.0f} s overdue"
+        waited_s = self.loop.waited_s(self.clock.monotonic())
+        return f"the scheduling loop hangs for {waited_s:.0f} s" if waited_s > HANGS_S else ""
+
+    async def until_synced(self) -> None:
+        """Wait until every collection has been listed once: no decision is made on half a cluster."""
+        while self._unsynced():  # noqa: ASYNC110 - once, at start
+            await asyncio.sleep(0.02)
+        self._is_synced = True
+        self._freeze()
+
+    @property
+    def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
+        """What must run as long as the process does, by name; :mod:`plimsoll.app.process` starts it."""
+        policies = reconcile(self.policies, PolicyList(self.session), self.clock, self.observer)
+        return {
+            "heartbeat": self.supervision.beat(),
+            "outage log": self.outages.run(),
+            "events": self.recorder.run(),
+            "election": self.leadership.run(),
+            **{f"watch of {each.resource.name}": self._mirror(each) for each in self.reflectors},
+            "comparison of policies": policies,
+            "decisions": self._decide(),
+        }
+
+    async def _mirror(self, reflector: Reflector) -> None:
+        """Watch once it is known who leads: what a new leader lists then needs no second look."""
+        await self.leadership.tried.wait()
+        await reflector.run()
+
+    async def _take_over(self) -> None:
+        """Wait until this process leads, then until it knows all that earlier leaders wrote."""
+        await self.leadership.acquired.wait()
+        since = self.leadership.since or 0.0
+        written = [each for each in self.reflectors if each.resource.name in WRITTEN]
+        for each in written:
+            each.list_since(since)
+        while any(each.listed_from < since for each in written):  # noqa: ASYNC110 - once, at the start
+            await asyncio.sleep(0.02)
+        self.ingestion.take_over()
+        await self.policies.refresh()
+
+    async def _decide(self) -> None:
+        await self.access.begin()
+        await self.until_synced()
+        self.leadership.stand()
+        await self._take_over()
+        shadow = await shadowing_evictions(self.session)
+        if shadow:
+            self.policies.notes["EvictionsShadowed"] = (
+                f'kubectl takes "evictions" for the built-in {shadow}; say evictions.plimsoll.dev or plev'
+            )
+            structlog.get_logger("plimsoll").warning("evictions are shadowed", by=shadow)
+            await self.policies.refresh()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.access.run())
+            group.create_task(self.orphans.run())
+            group.create_task(self.rebalancers.run())
+            with suppress(TimeoutError):  # the records may not be readable: pods are placed then, too
+                async with asyncio.timeout(RECOVERY_S):
+                    await self.rebalancers.recovered.wait()
+            group.create_task(self.loop.run())
+            group.create_task(self.group_reports.run())
+            group.create_task(self.evictions.run())
+            group.create_task(self.failures.run(self.policies.refresh))
+            group.create_task(self.extender_health.run(self.policies.refresh))

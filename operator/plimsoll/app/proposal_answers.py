@@ -1,0 +1,169 @@
+"""Answers from a command line: yes or no to moves that a policy in mode Approve has put on record.
+
+All that is asked for is looked at before anything is written: a name that is wrong changes nothing. Each
+answer is written against the version that was read, so nobody approves what has changed meanwhile. The moves
+of a bundle are carried out together or not at all, so one name of it answers for all.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubernetes_asyncio import config
+
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.framework import PlimsollError
+from plimsoll.kube.eviction_records import GROUP
+from plimsoll.kube.session.errors import Conflict, NotFound
+from plimsoll.kube.session.session import MERGE_PATCH, Session
+from plimsoll.rebalancing.moves.approving import ANSWERS, APPROVED
+
+
+class ProposalError(PlimsollError):
+    """What was asked for cannot be answered; nothing was written for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which proposals to answer.
+
+    Attributes:
+        namespace: Of the records; "" means all, without names.
+        names: Of single records, whose answer may still be changed; none means all that have none.
+        policy: Only those of this policy, "" of any.
+    """
+
+    namespace: str
+    names: tuple[str, ...] = ()
+    policy: str = ""
+
+
+def present_namespace(kubeconfig: Path | None) -> str:
+    """The namespace of the current context, ``default`` when it names none."""
+    try:
+        _, current = config.list_kube_config_contexts(config_file=str(kubeconfig) if kubeconfig else None)
+    except (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError):
+        return "default"
+    context: Mapping[str, Any] = (current or {}).get("context") or {}
+    return str(context.get("namespace") or "default")
+
+
+async def answer(session: Session, question: Question, *, approved: bool) -> Sequence[str]:
+    """Write the answers.
+
+    Args:
+        session: To the cluster.
+        question: Which proposals.
+        approved: Yes or no.
+
+    Returns:
+        One line a record, as kubectl says it, and one a bundle that waits for more.
+
+    Raises:
+        ProposalError: A name is wrong, waits for no answer, or has changed meanwhile.
+        APIError: The server refused, or did not answer.
+    """
+    chosen = _chosen(await _records(session, question.namespace), question)
+    lines: list[str] = []
+    for record in chosen:
+        metadata = record["metadata"]
+        path = f"{GROUP}/namespaces/{metadata['namespace']}/evictions/{metadata['name']}"
+        change = {
+            "metadata": {
+                "resourceVersion": metadata["resourceVersion"],
+                "annotations": {APPROVED: "true" if approved else "false"},
+            }
+        }
+        try:
+            await session.request("PATCH", path, change, content_type=MERGE_PATCH)
+        except (Conflict, NotFound) as exc:
+            done = f"; answered before it: {', '.join(lines)}" if lines else ""
+            raise ProposalError(
+                f"{_name(record)} has changed since it was read{done}; look at it, and say it again"
+            ) from exc
+        lines.append(f"{_name(record)} {'approved' if approved else 'rejected'}")
+    return [*lines, *(_elsewhere(chosen) if approved else ())]
+
+
+async def _records(session: Session, namespace: str) -> Sequence[Mapping[str, Any]]:
+    path = f"{GROUP}/namespaces/{namespace}/evictions" if namespace else f"{GROUP}/evictions"
+    try:
+        listed = await session.object("GET", path)
+    except NotFound as exc:
+        raise ProposalError("the cluster does not know evictions.plimsoll.dev; install crds/ first") from exc
+    records: Sequence[Mapping[str, Any]] = listed.get("items") or ()
+    return records
+
+
+def _chosen(records: Sequence[Mapping[str, Any]], question: Question) -> Sequence[Mapping[str, Any]]:
+    """The records to annotate, each bundle as a whole."""
+    waiting = [
+        record
+        for record in records
+        if _waits(record) and (not question.policy or record["spec"].get("policy") == question.policy)
+    ]
+    if not question.names:
+        return [record for record in waiting if not _is_answered(record)]
+    known = {record["metadata"]["name"]: record for record in records}
+    ready = {record["metadata"]["name"]: record for record in waiting}
+    bundles = set()
+    for name in question.names:
+        if name not in known:
+            raise ProposalError(
+                f"no eviction {name} in namespace {question.namespace}; kubectl get plev -A lists the records"
+            )
+        if name not in ready:
+            raise ProposalError(_why_not(known[name], question.policy))
+        bundles.add(_bundle(ready[name]))
+    named = set(question.names)
+    return [
+        record
+        for record in waiting
+        if record["metadata"]["name"] in named or (_bundle(record) and _bundle(record) in bundles)
+    ]
+
+
+def _elsewhere(chosen: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+    """Of which bundles other namespaces have a part that somebody has to approve, too."""
+    here = Counter(map(_bundle, chosen))
+    moves = {_bundle(record): record["spec"]["bundle"]["moves"] for record in chosen if _bundle(record)}
+    return [
+        f"bundle {bundle} has {count} moves, {here[bundle]} of them here: it waits for the others"
+        f" (kubectl get plev -A -l plimsoll.dev/bundle={bundle})"
+        for bundle, count in moves.items()
+        if here[bundle] < count
+    ]
+
+
+def _waits(record: Mapping[str, Any]) -> bool:
+    return record["spec"].get("mode") == Mode.APPROVE and _phase(record) == Phase.PLANNED
+
+
+def _is_answered(record: Mapping[str, Any]) -> bool:
+    """Whether somebody has said yes or no, and the operator has not got to it yet."""
+    return (record["metadata"].get("annotations") or {}).get(APPROVED) in ANSWERS
+
+
+def _why_not(record: Mapping[str, Any], policy: str) -> str:
+    spec = record["spec"]
+    if policy and spec.get("policy") != policy:
+        return f"{_name(record)} is of policy {spec.get('policy')}, not of {policy}"
+    if spec.get("mode") != Mode.APPROVE:
+        return f"{_name(record)} asks nobody: it was made in mode {spec.get('mode')}"
+    return f"{_name(record)} is {_phase(record)}: only Planned ones wait for an answer"
+
+
+def _phase(record: Mapping[str, Any]) -> str:
+    return str((record.get("status") or {}).get("phase") or "without a phase")
+
+
+def _bundle(record: Mapping[str, Any]) -> str:
+    return str((record["spec"].get("bundle") or {}).get("name") or "")
+
+
+def _name(record: Mapping[str, Any]) -> str:
+    return f"eviction.plimsoll.dev/{record['metadata']['name']}"

@@ -1,0 +1,1 @@
+"""The mirrored cluster: one writer, many readers."""

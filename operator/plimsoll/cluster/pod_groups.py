@@ -1,0 +1,182 @@
+"""Pods by the PodGroup that they name: who belongs together, how many there are, how far they have come.
+
+Fed with every event before it changes anything else, so that a pod's own arrival counts when its gate is
+asked. It holds objects as the watch told them; who is assumed where is the cache's knowledge.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from plimsoll.framework import Pod
+from plimsoll.model.kinds.pod_group import PodGroup, group_key
+from plimsoll.model.kinds.watch_event import (
+    ClusterEvent,
+    ObjectAdded,
+    ObjectDeleted,
+    ObjectUpdated,
+    PodAdded,
+    PodDeleted,
+    PodUpdated,
+)
+
+
+@dataclass(slots=True)
+class Group:
+    """One gang.
+
+    Attributes:
+        key: ``namespace/name``.
+        object: The PodGroup, None while nobody has created it.
+        members: Pods that name it, by uid, also those that have ended.
+        refusal: Why it was not started the last time, "" when it was or has not been tried.
+        started_at: Seconds since the epoch, when it was last decided to start; None when never by us.
+        overdue: Whether a start has taken longer than it may.
+        present: Members that count towards minMember.
+    """
+
+    key: str
+    object: PodGroup | None = None
+    members: dict[str, Pod] = field(default_factory=dict)
+    refusal: str = ""
+    started_at: float | None = None
+    overdue: bool = False
+    present: int = 0
+
+    @property
+    def min_member(self) -> int:
+        """How many members make a start."""
+        return 1 if self.object is None else max(1, self.object.spec.min_member)
+
+    def counting(self) -> list[Pod]:
+        """Members that count towards minMember: they wait, run or have ended well, and are not leaving."""
+        return [pod for pod in self.members.values() if counts(pod)]
+
+    def waiting(self) -> list[Pod]:
+        """Members without a node, as far as the watch has told."""
+        return [pod for pod in self.counting() if not pod.node_name and not pod.is_terminal]
+
+    def obstacle(self) -> str:
+        """Why no start can be tried yet, in a sentence that is the same for all members; "" when it can."""
+        if self.object is None:
+            return f"waiting for PodGroup {self.key}: there is no such podgroups.plimsoll.dev"
+        if self.present < self.min_member:
+            return (
+                f"cannot find enough sibling pods of PodGroup {self.key}, whose minMember is "
+                f"{self.min_member}"
+            )
+        return ""
+
+    def census(self) -> "Census":
+        """The members in counts."""
+        counts = Census(present=self.present)
+        for pod in self.members.values():
+            match pod.status.phase:
+                case "Succeeded":
+                    counts.succeeded += 1
+                case "Failed":
+                    counts.failed += 1
+                case phase if pod.node_name and not pod.is_terminating:
+                    counts.scheduled += 1
+                    counts.running += phase == "Running"
+        return counts
+
+
+@dataclass(slots=True)
+class Census:
+    """Members of a group in counts.
+
+    Attributes:
+        present: Those that count towards minMember.
+        scheduled: With a node, not ended and not leaving.
+        running: Of these, those that run.
+        succeeded: Ended well.
+        failed: Ended badly.
+    """
+
+    present: int = 0
+    scheduled: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+    def phase(self, min_member: int, *, is_refused: bool, is_overdue: bool) -> str:
+        """The phase of the PodGroup.
+
+        Source: scheduler-plugins, ``pkg/controllers/podgroup_controller.go``, with the phases that its API
+        names and its controller no longer tells apart.
+        """
+        placed = self.scheduled + self.succeeded
+        if self.succeeded >= min_member:
+            return "Finished"
+        if self.failed and self.failed + self.running + self.succeeded >= min_member:
+            return "Failed"
+        if self.running + self.succeeded >= min_member:
+            return "Running"
+        if placed >= min_member:
+            return "Scheduled"
+        if placed:
+            return "Unknown" if is_overdue else "Scheduling"
+        return "Pending" if is_refused or self.present < min_member else "PreScheduling"
+
+
+def counts(pod: Pod) -> bool:
+    """Whether a member counts towards minMember: it waits, runs or has ended well, and is not leaving."""
+    phase = pod.status.phase
+    return phase != "Failed" and (not pod.is_terminating or phase == "Succeeded")
+
+
+class Groups:
+    """All gangs by key."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, Group] = {}
+        self._key_of: dict[str, str] = {}
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(list(self._groups.values()))
+
+    def find(self, key: str) -> Group | None:
+        """A gang that has a PodGroup or a pod that names one."""
+        return self._groups.get(key)
+
+    def of(self, pod: Pod) -> Group | None:
+        """The gang of a pod, None when it names none."""
+        key = group_key(pod)
+        return self._groups.get(key) if key else None
+
+    def observe(self, event: ClusterEvent) -> None:
+        """Something happened."""
+        match event:
+            case PodAdded(pod) | PodUpdated(_, pod):
+                self._set_member(pod)
+            case PodDeleted(pod):
+                self._leave(pod.uid)
+            case ObjectAdded(PodGroup() as group) | ObjectUpdated(_, PodGroup() as group):
+                self._groups.setdefault(group.key, Group(group.key)).object = group
+            case ObjectDeleted(PodGroup() as group):
+                known = self._groups.get(group.key)
+                if known is not None:
+                    known.object = None
+                    self._drop_if_empty(known)
+
+    def _set_member(self, pod: Pod) -> None:
+        key = group_key(pod)
+        if self._key_of.get(pod.uid, "") != key:
+            self._leave(pod.uid)
+        if key:
+            self._key_of[pod.uid] = key
+            group = self._groups.setdefault(key, Group(key))
+            old = group.members.get(pod.uid)
+            group.present += counts(pod) - (old is not None and counts(old))
+            group.members[pod.uid] = pod
+
+    def _leave(self, uid: str) -> None:
+        key = self._key_of.pop(uid, "")
+        if key:
+            group = self._groups[key]
+            group.present -= counts(group.members.pop(uid))
+            self._drop_if_empty(group)
+
+    def _drop_if_empty(self, group: Group) -> None:
+        if group.object is None and not group.members:
+            del self._groups[group.key]

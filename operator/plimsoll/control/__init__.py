@@ -1,1 +1,0 @@
-"""The async shell: carries values between the pure core and the ports."""

@@ -1,0 +1,1 @@
+"""Caches of one pod template: filter results and scores per node."""

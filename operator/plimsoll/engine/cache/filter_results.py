@@ -1,0 +1,239 @@
+"""Filter verdicts of one template under one profile, node by node: kept, and renewed where rows changed.
+
+Each filter plugin's answer is one code a node, 0 for feasible; together they give the first plugin that
+refuses each node. Plugins that look at nodes only are asked again when a node object changed, those that look
+at a node's own pods about the rows that changed, the others about all nodes. Owned by a
+:class:`plimsoll.engine.cache.template.Lane`, which says what changed.
+
+Axis letter: N nodes.
+"""
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plimsoll.engine.cache.node_columns import SharedColumns
+from plimsoll.engine.plugin_calls import calling, checked
+from plimsoll.engine.profile import Profile
+from plimsoll.framework import (
+    Cluster,
+    CycleState,
+    FilterPlugin,
+    IntArray,
+    PodInfo,
+    RowArray,
+    Snapshot,
+)
+
+PositionArray: TypeAlias = NDArray[np.int16]
+
+#: In ``failed``: no filter plugin refused the node (later than any of them), or PreFilter left it out.
+FEASIBLE, EXCLUDED = 2**15 - 1, -1
+
+#: A plugin's position among the filters, and its codes.
+Refusing: TypeAlias = tuple[int, IntArray]
+
+
+class KeptVerdicts:
+    """The verdicts of one lane.
+
+    Attributes:
+        failed: Shape (N,): position of the first filter plugin that refused the node, FEASIBLE or EXCLUDED.
+        feasible: Rows of the feasible nodes, ascending.
+    """
+
+    def __init__(self, profile: Profile, cluster: Cluster, shared: SharedColumns) -> None:
+        self._stages = profile.stages
+        self._cluster = cluster
+        self._shared = shared
+        self._codes: dict[str, IntArray] = {}
+        self._quiet: set[str] = set()
+        self._node_failed: PositionArray | None = None
+        self._near_failed: PositionArray = np.empty(0, dtype=np.int16)
+        self.failed: PositionArray = self._near_failed
+        self.feasible: RowArray = np.empty(0, dtype=np.intp)
+
+    def forget(self) -> None:
+        """Nothing that is kept holds any more."""
+        self._codes.clear()
+        self._quiet.clear()
+
+    def leave_out(self, plugins: Iterable[str]) -> None:
+        """These plugins' PreFilter had nothing to say: their filter takes no part."""
+        for name in plugins:
+            self._codes.pop(name, None)
+            self._quiet.discard(name)
+
+    def exclude_all(self) -> None:
+        """PreFilter rejected the pod for all nodes."""
+        self.forget()
+        self.failed = np.full(len(self._cluster), EXCLUDED, dtype=np.int16)
+        self.feasible = np.empty(0, dtype=np.intp)
+
+    def codes(self, plugin: str) -> IntArray:
+        """The codes of a filter plugin that took part in the latest renewal, shape (N,)."""
+        return self._codes[plugin]
+
+    def agrees_everywhere(self, plugin: str) -> bool:
+        """Whether a plugin that looks at nodes only is known to refuse none."""
+        return plugin in self._quiet
+
+    def node_codes(self) -> dict[str, IntArray]:
+        """The codes of the filter plugins that look at nodes only, by name, as far as they are known."""
+        return {
+            plugin.name: self._codes[plugin.name]
+            for _, plugin in self._stages.node_filter
+            if plugin.name in self._codes
+        }
+
+    # -- renewing ------------------------------------------------------------------------------------
+
+    def renew(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        *,
+        skipped: frozenset[str],
+        part: Snapshot | None,
+        node_part: Snapshot | None,
+        anew: bool,
+        allowed: frozenset[str] | None,
+    ) -> None:
+        """Ask the filters where something changed.
+
+        Args:
+            state: The cycle state that PreFilter wrote.
+            pod: The pod.
+            skipped: Plugins that take no part.
+            part: The rows that changed; None: all.
+            node_part: Those whose node object changed; None: all.
+            anew: Whether the plugins that take part are other ones than the last time.
+            allowed: Names of the nodes that PreFilter left; None: all.
+        """
+        snapshot = Snapshot(self._cluster)
+        anew = anew or part is None or not self._codes
+        if anew or node_part is None or len(node_part):
+            for _, plugin in self._stages.node_filter:
+                if plugin.name not in skipped:
+                    anew |= self._ask_about_nodes(plugin, state, pod, snapshot, node_part)
+        refusing: list[Refusing] = []
+        for position, plugin in self._stages.row_filter:
+            if plugin.name in skipped:
+                continue
+            known = self._codes.get(plugin.name)
+            if known is None or part is None:
+                self._codes[plugin.name] = self._ask(plugin, state, pod, snapshot).copy()
+                anew = True
+                continue
+            codes = self._ask(plugin, state, pod, part)
+            known[part.rows] = codes
+            if np.count_nonzero(codes):
+                refusing.append((position, codes))
+        far: list[Refusing] = []
+        for position, plugin in self._stages.far_filter:
+            if plugin.name not in skipped:
+                codes = self._codes[plugin.name] = self._ask(plugin, state, pod, snapshot)
+                if np.count_nonzero(codes):
+                    far.append((position, codes))
+        if part is None or anew:
+            self._combine_near()
+        else:
+            self._patch_near(part.rows, refusing)
+        self._add_far(far, allowed)
+
+    def _ask(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        with calling(plugin.name, "filter"):
+            return checked(plugin.filter(state, pod, snapshot), len(snapshot), plugin.name, "filter")
+
+    def _ask_about_nodes(
+        self,
+        plugin: FilterPlugin,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        node_part: Snapshot | None,
+    ) -> bool:
+        """Renew the codes of a plugin that looks at nodes only; whether any may be another one now."""
+        name = plugin.name
+        known = self._codes.get(name)
+        if known is not None and node_part is not None:
+            if not len(node_part):
+                return False
+            if not known.flags.writeable:
+                known = self._codes[name] = known.copy()
+            codes = self._ask(plugin, state, pod, node_part)
+            known[node_part.rows] = codes
+            if name in self._quiet and np.count_nonzero(codes):
+                self._quiet.discard(name)
+            return True
+        with calling(name, "filter"):
+            column = self._shared.signed(
+                plugin, "filter", plugin.filter, state=state, pod=pod, snapshot=snapshot
+            )
+        if column is None:
+            codes = self._codes[name] = self._ask(plugin, state, pod, snapshot).copy()
+            quiet = not np.count_nonzero(codes)
+        else:
+            self._codes[name] = column.values
+            quiet = column.lowest == column.highest == 0
+        (self._quiet.add if quiet else self._quiet.discard)(name)
+        return True
+
+    # -- the first refusal of each node --------------------------------------------------------------
+
+    def _combine_near(self) -> None:
+        """Find each node's first refusing plugin among those that look no further than the node."""
+        loud = [
+            (position, self._codes[plugin.name])
+            for position, plugin in self._stages.node_filter
+            if plugin.name in self._codes and plugin.name not in self._quiet
+        ]
+        failed = np.full(len(self._cluster), FEASIBLE, dtype=np.int16)
+        for position, codes in loud:
+            _note(failed, position, codes)
+        self._node_failed = failed.copy() if loud else None
+        for position, plugin in self._stages.row_filter:
+            if plugin.name in self._codes:
+                _note(failed, position, self._codes[plugin.name])
+        # A new array: whoever has the old one keeps what was true then.
+        self._near_failed = failed
+        self.failed = np.empty(0, dtype=np.int16)
+
+    def _patch_near(self, rows: RowArray, refusing: list[Refusing]) -> None:
+        """The same where rows changed, whose refusals by plugins that look at a node's own pods are given."""
+        before = self._near_failed[rows]
+        if self._node_failed is not None:
+            after = self._node_failed[rows]
+        elif refusing or np.count_nonzero(before != FEASIBLE):
+            after = np.full(len(rows), FEASIBLE, dtype=np.int16)
+        else:
+            return
+        for position, codes in refusing:
+            _note(after, position, codes)
+        if np.count_nonzero(before != after):
+            self._near_failed[rows] = after
+            if self.failed is self._near_failed:
+                self.feasible = np.flatnonzero(self.failed == FEASIBLE)
+
+    def _add_far(self, far: Iterable[Refusing], allowed: frozenset[str] | None) -> None:
+        """Add the refusals of the other plugins, and what PreFilter left out."""
+        if not far and allowed is None:
+            if self.failed is not self._near_failed:
+                self.failed = self._near_failed
+                self.feasible = np.flatnonzero(self.failed == FEASIBLE)
+            return
+        self.failed = self._near_failed.copy()
+        for position, codes in far:
+            _note(self.failed, position, codes)
+        if allowed is not None:
+            excluded = np.ones(len(self.failed), dtype=np.bool_)
+            excluded[[self._cluster.rows[name] for name in allowed if name in self._cluster.rows]] = False
+            self.failed[excluded] = EXCLUDED
+        self.feasible = np.flatnonzero(self.failed == FEASIBLE)
+
+
+def _note(failed: PositionArray, position: int, codes: IntArray) -> None:
+    """Where a plugin refuses, and none before it does, it is the first."""
+    np.putmask(failed, (codes != 0) & (failed > position), position)

@@ -1,0 +1,97 @@
+"""Answers of plugins that look at nodes only, kept for all templates to which they are the same.
+
+Thousands of different pods tolerate the same taints and run the same image. A plugin that tells by its
+``signature`` what of a template it looks at is asked once for all of them, until a node changes.
+
+Axis letter: N nodes.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import cast
+
+from plimsoll.engine.plugin_calls import checked
+from plimsoll.framework import (
+    Cluster,
+    CycleState,
+    FilterPlugin,
+    IntArray,
+    PodInfo,
+    PodTemplate,
+    Reads,
+    ScorePlugin,
+    Snapshot,
+)
+
+#: Columns take at most about this much memory a profile.
+COLUMN_BYTES = 64 * 2**20
+
+
+def signature_of(plugin: object, template: PodTemplate) -> Hashable | None:
+    """What of the template the plugin's answers depend on, None when it does not tell."""
+    sign = getattr(plugin, "signature", None)
+    return None if sign is None else cast("Hashable", sign(template))
+
+
+@dataclass(slots=True)
+class Column:
+    """Codes or raw scores of all nodes.
+
+    Attributes:
+        values: Shape (N,), read-only.
+        lowest: The least of them.
+        highest: The greatest.
+        points: Of raw scores that are all the same: the normalised points, once somebody knows them.
+    """
+
+    values: IntArray
+    lowest: int
+    highest: int
+    points: int | None = None
+
+
+class SharedColumns:
+    """Columns by plugin, purpose and signature, for the nodes as they are now."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._columns: dict[Hashable, Column] = {}
+        self._mark: tuple[int, int, int] | None = None
+
+    def column(self, key: Hashable, build: Callable[[], IntArray]) -> Column:
+        """The column of that key, built when there is none for these nodes and objects."""
+        cluster = self._cluster
+        mark = cluster.node_tick, cluster.epoch, cluster.objects.version
+        if mark != self._mark or len(self._columns) * 8 * len(cluster) > COLUMN_BYTES:
+            self._columns.clear()
+            self._mark = mark
+        found = self._columns.get(key)
+        if found is None:
+            values = build().copy()
+            values.flags.writeable = False
+            found = self._columns[key] = Column(
+                values, int(values.min(initial=2**62)), int(values.max(initial=-(2**62)))
+            )
+            # Building may have added axes to the cluster, never changed a node.
+            self._mark = cluster.node_tick, cluster.epoch, cluster.objects.version
+        return found
+
+    def signed(
+        self,
+        plugin: FilterPlugin | ScorePlugin,
+        point: str,
+        answer: Callable[[CycleState, PodInfo, Snapshot], IntArray],
+        *,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+    ) -> Column | None:
+        """The answer of a signed plugin that looks at nodes only; None of others."""
+        signature = signature_of(plugin, pod.template) if plugin.reads is Reads.NODE else None
+        if signature is None:
+            return None
+
+        def build() -> IntArray:
+            return checked(answer(state, pod, snapshot), len(snapshot), plugin.name, point)
+
+        return self.column((plugin.name, point, signature), build)

@@ -1,0 +1,284 @@
+"""Scores of one template under one profile: what can be kept is, the rest is asked.
+
+Kept, one raw score a node, are the answers of plugins that look no further than the node; and, where
+they do not normalise or give every node the same, their weighted sum. Rows that changed are scored again
+when somebody asks for totals. Owned by a :class:`plimsoll.engine.cache.template.Lane`, which says what changed.
+
+Edges: without score plugins and extenders every node's total is 1, and PreScore does not run.
+Source: kube-scheduler v1.36, ``pkg/scheduler/schedule_one.go`` (``prioritizeNodes``).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeGuard
+
+import numpy as np
+
+from plimsoll.engine.cache.node_columns import SharedColumns
+from plimsoll.engine.plugin_calls import calling, checked, in_range
+from plimsoll.engine.profile import Profile
+from plimsoll.framework import (
+    MAX_SCORE,
+    Cluster,
+    CycleState,
+    IntArray,
+    NormalizingPlugin,
+    PluginError,
+    PodInfo,
+    PreScorePlugin,
+    Reads,
+    RowArray,
+    ScorePlugin,
+    Snapshot,
+)
+
+#: Every node's total where a profile has neither score plugins nor extenders.
+UNSCORED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTable:
+    """Scores of the feasible nodes, plugin by plugin.
+
+    Attributes:
+        rows: Shape (F,): the feasible nodes.
+        plugins: The score plugins that took part, in order.
+        weights: Their weights.
+        raw: One (F,) array a plugin, as returned.
+        normalized: The same within 0..100.
+        totals: Shape (F,): the weighted sums.
+    """
+
+    rows: RowArray
+    plugins: tuple[str, ...]
+    weights: tuple[int, ...]
+    raw: tuple[IntArray, ...]
+    normalized: tuple[IntArray, ...]
+    totals: IntArray
+
+
+class KeptScores:
+    """The scores of one lane.
+
+    The cycle state that PreFilter and PreScore wrote is handed in with every question; ``part`` is a
+    window on the rows that the lane has just renewed, if it has one.
+    """
+
+    def __init__(self, profile: Profile, cluster: Cluster, shared: SharedColumns) -> None:
+        self._profile = profile
+        self._stages = profile.stages
+        self._scores = bool(profile.score or profile.extenders)
+        self._cluster = cluster
+        self._shared = shared
+        self._raw: dict[str, IntArray] = {}
+        self._same: dict[str, int] = {}
+        self._base: int | IntArray = 0
+        self._summands: set[str] = set()
+        self._varying: list[tuple[ScorePlugin, int]] = []
+        self._totals: IntArray | None = None
+        self._settled: bool | None = None
+        self._stale_rows: RowArray | None = None
+
+    def forget(self) -> None:
+        """Nothing that is kept holds any more."""
+        self._raw.clear()
+        self._same.clear()
+        self._base = 0  # else it is as long as there were nodes then
+        self._totals = self._settled = self._stale_rows = None
+
+    def note_stale(self, rows: RowArray) -> None:
+        """These rows have changed; they are scored again when somebody asks."""
+        self._stale_rows = rows if self._stale_rows is None else np.union1d(self._stale_rows, rows)
+
+    def best(
+        self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None = None
+    ) -> tuple[RowArray, int]:
+        """The rows with the highest total among ``rows`` (feasible ones), and that total."""
+        totals = self._kept_totals(state, pod, rows, part)
+        if totals is None:
+            totals = self.score(state, pod, rows, part).totals
+        highest = totals[totals.argmax()]
+        ties = (totals == highest).nonzero()[0]
+        return ties if len(rows) == len(self._cluster) else rows[ties], int(highest)
+
+    def totals(
+        self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None = None
+    ) -> IntArray:
+        """The weighted scores of ``rows`` (feasible ones), shape (F,)."""
+        totals = self._kept_totals(state, pod, rows, part)
+        if totals is None:
+            return self.score(state, pod, rows, part).totals
+        return totals.copy() if totals is self._totals else totals
+
+    def score(
+        self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None = None
+    ) -> ScoreTable:
+        """Score the feasible ``rows``, plugin by plugin.
+
+        Raises:
+            PluginError: A plugin raised, answered an error, or left 0..100.
+        """
+        if not self._scores:
+            return ScoreTable(rows, (), (), (), (), _unscored(rows))
+        self._renew(state, pod, part)
+        snapshot = Snapshot(self._cluster)
+        feasible = snapshot if len(rows) == len(snapshot) else snapshot.at(rows)
+        unscored = self._pre_score(state, pod, feasible, self._profile.pre_score)
+        names, weights, raws, normals = [], [], [], []
+        totals = np.zeros(len(rows), dtype=np.int64)
+        for plugin in self._profile.score:
+            if plugin.name in unscored:
+                continue
+            if plugin.reads > Reads.ROW:
+                raw = _asked(plugin, state, pod, feasible)
+            else:
+                raw = self._raw_of(state, plugin, pod, snapshot)[rows]
+            normal = self._normalized(state, plugin, pod, raw)
+            weight = self._profile.weights[plugin.name]
+            totals += normal * weight
+            names.append(plugin.name)
+            weights.append(weight)
+            raws.append(raw)
+            normals.append(normal)
+        return ScoreTable(rows, tuple(names), tuple(weights), tuple(raws), tuple(normals), totals)
+
+    def _pre_score(
+        self, state: CycleState, pod: PodInfo, feasible: Snapshot, plugins: Iterable[PreScorePlugin]
+    ) -> list[str]:
+        """Run PreScore; the plugins that contribute nothing."""
+        unscored = []
+        for plugin in plugins:
+            with calling(plugin.name, "preScore"):
+                status = plugin.pre_score(state, pod, feasible)
+            if status.is_skip:
+                unscored.append(plugin.name)
+            elif not status.is_success:
+                raise PluginError(plugin.name, "preScore", status.message or status.code.value)
+        return unscored
+
+    def _raw_of(self, state: CycleState, plugin: ScorePlugin, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        """The kept raw scores of a plugin that looks no further than the node, shape (N,)."""
+        known = self._raw.get(plugin.name)
+        if known is None:
+            with calling(plugin.name, "score"):
+                column = self._shared.signed(
+                    plugin, "score", plugin.score, state=state, pod=pod, snapshot=snapshot
+                )
+            if column is None:
+                known = _asked(plugin, state, pod, snapshot).copy()
+            else:
+                known = column.values
+                if column.lowest == column.highest:
+                    if column.points is None:
+                        column.points = int(self._normalized(state, plugin, pod, known[:1])[0])
+                    self._same[plugin.name] = column.points
+            self._raw[plugin.name] = known
+        return known
+
+    def _normalized(self, state: CycleState, plugin: ScorePlugin, pod: PodInfo, raw: IntArray) -> IntArray:
+        if _normalizes(plugin):
+            with calling(plugin.name, "score"):
+                raw = plugin.normalize(state, pod, raw)
+        return in_range(raw, plugin.name)
+
+    # -- scoring from what is kept -------------------------------------------------------------------
+
+    def _renew(self, state: CycleState, pod: PodInfo, part: Snapshot | None) -> None:
+        """Renew the kept raw scores and totals in the rows that changed since the last scoring."""
+        rows, self._stale_rows = self._stale_rows, None
+        if rows is None or not len(rows):
+            return
+        if part is None or part.rows is not rows:
+            part = Snapshot(self._cluster).at(rows)
+        base = self._base
+        totals = base if isinstance(base, int) else base[rows]
+        for plugin, weight in self._stages.near_score:
+            known = self._raw.get(plugin.name)
+            if known is None or plugin.reads is not Reads.ROW:
+                continue
+            scores = known[rows] = _asked(plugin, state, pod, part)
+            if plugin.name in self._summands:
+                totals = totals + (scores if weight == 1 else scores * weight)
+                if not _lie_in_range(scores):
+                    self._settled = False
+        if self._totals is not None:
+            self._totals[rows] = totals
+
+    def _kept_totals(
+        self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None
+    ) -> IntArray | None:
+        """Totals of ``rows`` from what is kept, or None when some points cannot be added up beforehand.
+
+        Kept are the sums of the plugins that look no further than the node and do not normalise, or give
+        every node the same raw score. The others' normalised points are added for these rows. The array
+        may be the kept one: do not change it.
+        """
+        if not self._scores:
+            return _unscored(rows)
+        self._renew(state, pod, part)
+        if self._settled is None:
+            self._settled = self._settle(state, pod, rows)
+        if not self._settled or self._totals is None:
+            return None
+        whole = len(rows) == len(self._totals)
+        totals = self._totals if whole else self._totals[rows]
+        for plugin, weight in self._varying:
+            raw = self._raw[plugin.name]
+            points = self._normalized(state, plugin, pod, raw if whole else raw[rows])
+            totals = totals + points * weight
+        if self._stages.far_score:
+            feasible = Snapshot(self._cluster) if whole else Snapshot(self._cluster).at(rows)
+            unscored = self._pre_score(state, pod, feasible, self._stages.far_pre_score)
+            for plugin, weight in self._stages.far_score:
+                if plugin.name not in unscored:
+                    raw = _asked(plugin, state, pod, feasible)
+                    totals = totals + self._normalized(state, plugin, pod, raw) * weight
+        return totals
+
+    def _settle(self, state: CycleState, pod: PodInfo, rows: RowArray) -> bool:
+        """Compute what can be kept of the scores; whether totals can be."""
+        snapshot = Snapshot(self._cluster)
+        unscored = self._pre_score(state, pod, snapshot.at(rows), self._stages.near_pre_score)
+        self._base = 0
+        self._summands.clear()
+        self._varying = []
+        totals: int | IntArray = 0
+        for plugin, weight in self._stages.near_score:
+            if plugin.name in unscored:
+                continue
+            raw = self._raw_of(state, plugin, pod, snapshot)
+            if plugin.name in self._same:
+                self._base = self._base + self._same[plugin.name] * weight
+            elif _normalizes(plugin):
+                self._varying.append((plugin, weight))
+            elif not _lie_in_range(raw):
+                # Only a feasible node's points are an error; `score` looks at those alone.
+                return False
+            elif plugin.reads is Reads.ROW:
+                self._summands.add(plugin.name)
+                totals = totals + (raw if weight == 1 else raw * weight)
+            else:
+                self._base = self._base + raw * weight
+        totals = totals + self._base
+        self._totals = np.full(len(snapshot), totals) if isinstance(totals, int) else totals
+        return True
+
+
+def _unscored(rows: RowArray) -> IntArray:
+    return np.full(len(rows), UNSCORED, dtype=np.int64)
+
+
+def _asked(plugin: ScorePlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    with calling(plugin.name, "score"):
+        scores = checked(plugin.score(state, pod, snapshot), len(snapshot), plugin.name, "score")
+    return scores.astype(np.int64, copy=False)
+
+
+def _lie_in_range(points: IntArray) -> bool:
+    # One look instead of two, as the least score is 0: without a sign, negative numbers are the largest.
+    return not len(points) or bool(points.view(np.uint64).max() <= MAX_SCORE)
+
+
+def _normalizes(plugin: ScorePlugin) -> TypeGuard[NormalizingPlugin]:
+    """What isinstance() would say, without its look at every member: that costs more than scoring."""
+    return hasattr(plugin, "normalize")

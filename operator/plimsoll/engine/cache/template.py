@@ -1,0 +1,327 @@
+"""A lane: the masks and scores of one pod template under one profile, kept between attempts.
+
+Pods of one template ask the same question again and again, and from one attempt to the next a handful
+of nodes changed. A lane therefore keeps, for each filter plugin, one code a node
+(:mod:`plimsoll.engine.cache.filter_results`) and, for each score plugin that looks at nothing but the node, one raw
+score a node (:mod:`plimsoll.engine.cache.scores`); ``refresh`` evaluates the changed rows only. Plugins that
+look across the cluster are evaluated on all nodes after any change (their own counters make that cheap);
+see :class:`plimsoll.framework.Reads` and docs/adr/0003.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+from plimsoll.engine.cache.filter_results import EXCLUDED, FEASIBLE, KeptVerdicts, PositionArray
+from plimsoll.engine.cache.node_columns import SharedColumns
+from plimsoll.engine.cache.scores import KeptScores, ScoreTable
+from plimsoll.engine.plugin_calls import calling
+from plimsoll.engine.profile import Profile
+from plimsoll.framework import (
+    SUCCESS,
+    Cluster,
+    Code,
+    CycleState,
+    Diagnosis,
+    FilterPlugin,
+    IntArray,
+    Narrowing,
+    PluginError,
+    PodInfo,
+    RowArray,
+    Snapshot,
+    Status,
+    unresolvable,
+)
+from plimsoll.framework.status import count_reasons
+
+
+class Lane:
+    """What one profile knows about one template on one cluster.
+
+    Attributes:
+        state: The cycle state of the latest refresh; valid for the template's pods.
+        rejected: The status by which PreFilter refused the pod for all nodes; success when it did not.
+        absent: The status of EXCLUDED nodes.
+        narrowing: PreFilter plugins that named the nodes to look at.
+        skipped: Plugins whose PreFilter had nothing to say.
+    """
+
+    def __init__(self, profile: Profile, cluster: Cluster, shared: SharedColumns | None = None) -> None:
+        self.profile = profile
+        self.cluster = cluster
+        shared = shared or SharedColumns(cluster)
+        self._stages = profile.stages
+        self._verdicts = KeptVerdicts(profile, cluster, shared)
+        self._scores = KeptScores(profile, cluster, shared)
+        self.state = CycleState()
+        self.rejected: Status = SUCCESS
+        self.absent: Status = SUCCESS
+        self.narrowing: frozenset[str] = frozenset()
+        self.skipped: frozenset[str] = frozenset()
+        self._answers: dict[str, Status | Narrowing] = {}
+        self._near_skipped: frozenset[str] | None = None
+        self._far_skipped: list[str] = []
+        self._part: Snapshot | None = None
+        self._tick = -1
+        self._node_tick = -1
+        self._epoch = -1
+        self._objects_version = -1
+        self._diagnosis: Diagnosis | None = None
+        self._refused: dict[Code, RowArray] = {}
+
+    @property
+    def failed(self) -> PositionArray:
+        """Shape (N,): position of the first filter plugin that refused the node, FEASIBLE or EXCLUDED."""
+        return self._verdicts.failed
+
+    @property
+    def feasible(self) -> RowArray:
+        """Rows of the feasible nodes, ascending."""
+        return self._verdicts.feasible
+
+    # -- filtering -----------------------------------------------------------------------------------
+
+    def refresh(self, pod: PodInfo) -> None:
+        """Bring masks up to date with the cluster, for this pod of the template.
+
+        Raises:
+            PluginError: A plugin raised, answered an error, or broke a rule.
+        """
+        cluster = self.cluster
+        rows = self._changed_rows()
+        if rows is not None and not len(rows) and not self._stages.individual:
+            return
+        self._diagnosis = None
+        self._refused.clear()
+        snapshot = Snapshot(cluster)
+        part = node_part = None
+        if rows is not None:
+            part = snapshot.at(rows)
+            same = self._node_tick == cluster.node_tick
+            node_part = snapshot.at(rows[:0] if same else cluster.nodes_changed_since(rows, self._tick))
+        if part is None:
+            self._verdicts.forget()
+        if node_part is None or len(node_part):
+            self._scores.forget()
+            self._answers.clear()
+        elif rows is not None:
+            self._scores.note_stale(rows)
+        skipped_before = self.skipped
+        allowed = self._pre_filter(pod, snapshot)
+        if self.rejected.is_success:
+            joined = self.skipped is not skipped_before and self.skipped != skipped_before
+            if joined:
+                self._verdicts.leave_out(self.skipped)
+            self._verdicts.renew(
+                self.state,
+                pod,
+                skipped=self.skipped,
+                part=part,
+                node_part=node_part,
+                anew=joined,
+                allowed=allowed,
+            )
+            self._part = part
+        else:
+            self._verdicts.exclude_all()
+        # Building columns and indexes on the way may have added axes: read the marks last.
+        self._tick = cluster.tick
+        self._node_tick = cluster.node_tick
+        self._epoch = cluster.epoch
+        self._objects_version = cluster.objects.version
+
+    def _changed_rows(self) -> RowArray | None:
+        cluster = self.cluster
+        if self._epoch != cluster.epoch or self._objects_version != cluster.objects.version:
+            return None
+        return cluster.changed_since(self._tick)
+
+    def _pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:
+        """Run PreFilter; the names of the nodes to look at, None for all."""
+        if self._near_skipped is not None and self._answers and self._far_agree(pod, snapshot):
+            return None
+        self._near_skipped = None
+        allowed = self._pre_filter_all(pod, snapshot)
+        if self.rejected.is_success and allowed is None:
+            self._near_skipped = self.skipped & self._stages.near_pre_filter
+            self._far_skipped = [
+                plugin.name for plugin in self._stages.far_pre_filter if plugin.name in self.skipped
+            ]
+        return allowed
+
+    def _far_agree(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Ask only the plugins that look across the cluster; whether all of them agree or skip.
+
+        The others' answers are kept, and all of them agreed or skipped.
+        """
+        skipped = []
+        for plugin in self._stages.far_pre_filter:
+            with calling(plugin.name, "preFilter"):
+                answer = plugin.pre_filter(self.state, pod, snapshot)
+            if isinstance(answer, Narrowing):
+                return False
+            if answer.code is Code.SKIP:
+                skipped.append(plugin.name)
+            elif answer.code is not Code.SUCCESS:
+                return False
+        self.rejected = SUCCESS
+        if skipped != self._far_skipped:
+            self._far_skipped = skipped
+            self.skipped = (self._near_skipped or frozenset()) | frozenset(skipped)
+        return True
+
+    def _pre_filter_all(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:
+        """Ask every PreFilter plugin in order, for those near only where no answer is kept."""
+        self.rejected = SUCCESS
+        allowed: frozenset[str] | None = None
+        skipped, narrowing = set(), set()
+        for plugin in self.profile.pre_filter:
+            answer = self._answers.get(plugin.name)
+            if answer is None:
+                with calling(plugin.name, "preFilter"):
+                    answer = plugin.pre_filter(self.state, pod, snapshot)
+                if not isinstance(answer, Narrowing):
+                    answer = answer.by(plugin.name)
+                if plugin.name in self._stages.near_pre_filter:
+                    self._answers[plugin.name] = answer
+            if isinstance(answer, Narrowing):
+                allowed = answer.nodes if allowed is None else allowed & answer.nodes
+                narrowing.add(plugin.name)
+            elif answer.code is Code.SKIP:
+                skipped.add(plugin.name)
+            elif answer.code is Code.UNRESOLVABLE:
+                self.rejected = answer
+                # The plugins behind have had no turn: what they wrote for an earlier attempt is void.
+                self.state = CycleState()
+                self._answers.clear()
+                self._scores.forget()
+                break
+            elif answer.code is Code.UNSCHEDULABLE:
+                self.rejected = answer
+            elif not answer.is_success:
+                raise PluginError(plugin.name, "preFilter", answer.message or answer.code.value)
+        self.skipped = frozenset(skipped)
+        self.narrowing = frozenset(narrowing)
+        if self.rejected.is_success and allowed is not None:
+            names = " ".join(sorted(narrowing))
+            self.absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
+            if not allowed:
+                several = f"plugin(s) [{names}] simultaneously" if len(narrowing) > 1 else f"plugin {names}"
+                self.rejected = unresolvable(f"node(s) didn't satisfy {several}")
+        if not self.rejected.is_success:
+            self.absent = self.rejected
+        return allowed
+
+    # -- explaining ----------------------------------------------------------------------------------
+
+    def status(self, row: int, pod: PodInfo) -> Status:
+        """Why a node is not feasible; success when it is."""
+        position = int(self.failed[row])
+        if position == FEASIBLE:
+            return SUCCESS
+        if position == EXCLUDED:
+            return self.absent
+        plugin = self.profile.filter[position]
+        return self._refusal(plugin, int(self._verdicts.codes(plugin.name)[row]), pod)
+
+    def codes(self, plugin: str) -> IntArray:
+        """The codes of a filter plugin that took part in the latest refresh, shape (N,)."""
+        return self._verdicts.codes(plugin)
+
+    def agrees_everywhere(self, plugin: str) -> bool:
+        """Whether a filter plugin that looks at nodes only is known to refuse none."""
+        return self._verdicts.agrees_everywhere(plugin)
+
+    def node_codes(self) -> dict[str, IntArray]:
+        """The codes of the filter plugins that look at nodes only, by name, as far as they are known."""
+        return self._verdicts.node_codes()
+
+    def rows_refused_by_filters(self) -> RowArray:
+        """Rows that a filter plugin refused, ascending."""
+        failed = self.failed
+        return np.flatnonzero((failed != FEASIBLE) & (failed != EXCLUDED))
+
+    def rows_refused(self, code: Code, pod: PodInfo) -> RowArray:
+        """Rows whose first refusal has that status code, ascending."""
+        known = self._refused.get(code)
+        if known is not None:
+            return known
+        chosen = np.zeros(len(self.failed), dtype=np.bool_)
+        for position, plugin in enumerate(self.profile.filter):
+            rows = np.flatnonzero(self.failed == position)
+            if not len(rows):
+                continue
+            codes = self._verdicts.codes(plugin.name)[rows]
+            wanted = [each for each in np.unique(codes) if self._refusal(plugin, int(each), pod).code is code]
+            chosen[rows[np.isin(codes, wanted)]] = True
+        self._refused[code] = np.flatnonzero(chosen)
+        return self._refused[code]
+
+    def _refusal(self, plugin: FilterPlugin, code: int, pod: PodInfo) -> Status:
+        with calling(plugin.name, "filter"):
+            status = plugin.refusal(code, self.state, pod).by(plugin.name)
+        if not status.is_rejected:
+            raise PluginError(plugin.name, "filter", status.message or status.code.value)
+        return status
+
+    def diagnose(self, pod: PodInfo, overrides: Mapping[int, Status]) -> Diagnosis:
+        """Fold the refusals of all nodes into counts.
+
+        Args:
+            pod: The pod.
+            overrides: Statuses by row that replace the lane's own (nodes with nominated pods).
+        """
+        if self._diagnosis is not None and not overrides:
+            return self._diagnosis
+        counted: list[tuple[Status, int]] = []
+        plugins: set[str] = set(self.narrowing)
+        failed = self.failed
+        if overrides:
+            failed = failed.copy()
+            failed[list(overrides)] = FEASIBLE
+            # Nodes that are refused for one reason share its status: many are counted as one.
+            shared = {id(status): status for status in overrides.values()}
+            counted += [(shared[key], count) for key, count in Counter(map(id, overrides.values())).items()]
+            plugins |= {status.plugin for status in shared.values()}
+        if not self.rejected.is_success:
+            plugins = {self.rejected.plugin} if self.rejected.plugin else plugins
+        for position, plugin in enumerate(self.profile.filter):
+            rows = np.flatnonzero(failed == position)
+            if not len(rows):
+                continue
+            plugins.add(plugin.name)
+            codes, counts = np.unique(self._verdicts.codes(plugin.name)[rows], return_counts=True)
+            counted += [
+                (self._refusal(plugin, int(code), pod), int(count))
+                for code, count in zip(codes, counts, strict=True)
+            ]
+        counted.append((self.absent, int((failed == EXCLUDED).sum())))
+        diagnosis = Diagnosis(
+            node_count=len(failed),
+            reasons={reason: count for reason, count in count_reasons(counted).items() if count},
+            plugins=frozenset(plugins - {""}),
+            pre_filter_message=self.rejected.message,
+        )
+        if not overrides:
+            self._diagnosis = diagnosis
+        return diagnosis
+
+    # -- scoring -------------------------------------------------------------------------------------
+
+    def best(self, pod: PodInfo, rows: RowArray) -> tuple[RowArray, int]:
+        """The rows with the highest total among ``rows`` (feasible ones), and that total."""
+        return self._scores.best(self.state, pod, rows, self._part)
+
+    def totals(self, pod: PodInfo, rows: RowArray) -> IntArray:
+        """The weighted scores of ``rows`` (feasible ones), shape (F,)."""
+        return self._scores.totals(self.state, pod, rows, self._part)
+
+    def score(self, pod: PodInfo, rows: RowArray) -> ScoreTable:
+        """Score the feasible ``rows``, plugin by plugin.
+
+        Raises:
+            PluginError: A plugin raised, answered an error, or left 0..100.
+        """
+        return self._scores.score(self.state, pod, rows, self._part)

@@ -1,0 +1,79 @@
+"""The lanes of one profile: which templates' masks and scores are kept.
+
+Templates whose pods come again and again are worth their memory; a pod with a shape of its own is not, and
+there may be thousands of them in a row. A new lane is therefore on probation with a few others, and is
+kept when a second pod of its template comes, even if that is after its probation. Lanes of pods that
+never come back then use the same little memory over and over, and find it in the processor's cache.
+
+Source: the 2Q replacement of Johnson and Shasha, VLDB 1994.
+"""
+
+from collections import OrderedDict
+
+from plimsoll.engine.cache.node_columns import SharedColumns
+from plimsoll.engine.cache.template import Lane
+from plimsoll.engine.profile import Profile
+from plimsoll.framework import Cluster, PodTemplate
+
+#: Kept lanes take at most about this much memory a profile.
+LANE_BYTES = 256 * 2**20
+
+#: Lanes on probation.
+PROBATION = 16
+
+#: Templates that had a lane are remembered, by hash, up to this many.
+REMEMBERED = 65_536
+
+
+class LaneCache:
+    """Lanes by template: those used last, within a limit."""
+
+    def __init__(self, profile: Profile, cluster: Cluster) -> None:
+        self._profile = profile
+        self._cluster = cluster
+        self._shared = SharedColumns(cluster)
+        self._kept: OrderedDict[PodTemplate, Lane] = OrderedDict()
+        self._probation: OrderedDict[PodTemplate, Lane] = OrderedDict()
+        self._dropped: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._kept) + len(self._probation)
+
+    def find(self, template: PodTemplate) -> Lane | None:
+        """The lane of a template, None when there is none."""
+        return self._kept.get(template) or self._probation.get(template)
+
+    def use(self, template: PodTemplate) -> Lane:
+        """The lane of a template whose pod is to be placed, made when there is none."""
+        lane = self._kept.get(template)
+        if lane is not None:
+            self._kept.move_to_end(template)
+            return lane
+        lane = self._probation.pop(template, None)
+        if lane is None:
+            lane = Lane(self._profile, self._cluster, self._shared)
+            if hash(template.signature) not in self._dropped:
+                self._try(template, lane)
+                return lane
+        self._keep(template, lane)
+        return lane
+
+    def drop(self, template: PodTemplate) -> None:
+        """Forget a lane that went wrong."""
+        self._kept.pop(template, None)
+        self._probation.pop(template, None)
+
+    def _try(self, template: PodTemplate, lane: Lane) -> None:
+        self._probation[template] = lane
+        if len(self._probation) > PROBATION:
+            dropped, _ = self._probation.popitem(last=False)
+            if len(self._dropped) >= REMEMBERED:
+                self._dropped.clear()
+            self._dropped.add(hash(dropped.signature))
+
+    def _keep(self, template: PodTemplate, lane: Lane) -> None:
+        self._kept[template] = lane
+        columns = len(self._profile.filter) + len(self._profile.score) + 2
+        most = max(PROBATION, LANE_BYTES // (8 * columns * max(1, len(self._cluster))))
+        while len(self._kept) > most:
+            self._kept.popitem(last=False)

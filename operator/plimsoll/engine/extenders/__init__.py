@@ -1,0 +1,1 @@
+"""What an extender is asked and what its answer changes."""

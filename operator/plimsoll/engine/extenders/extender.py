@@ -1,0 +1,238 @@
+"""HTTP extenders as decisions see them: whom they concern, what they may be asked, what to make of it.
+
+An *ask* is a question as a value: it makes the body that is sent and judges the answer that came back; to
+carry it to the extender is the shell's work (:mod:`plimsoll.scheduling.extenders.client`).
+
+Source: kube-scheduler v1.36, ``pkg/scheduler/extender.go``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from plimsoll.framework import Candidate, Node, PodInfo
+from plimsoll.model.kinds import extender_wire as wire
+
+#: Who rejected a pod, in diagnoses: any event may help it.
+EXTENDER = "Extender"
+
+#: Points of ours for one of an extender's: 100 of 10.
+SCALE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Extender:
+    """One extender of a profile.
+
+    Attributes:
+        name: Its URL, as written in the policy.
+        filter_verb: Empty when it does not filter; likewise the other verbs.
+        weight: Of its scores.
+        node_cache_capable: It knows the nodes: names are enough.
+        managed: Resources that it looks after; empty: every pod concerns it.
+        ignorable: What it fails at is done without it.
+    """
+
+    name: str
+    filter_verb: str = ""
+    prioritize_verb: str = ""
+    preempt_verb: str = ""
+    bind_verb: str = ""
+    weight: int = 1
+    node_cache_capable: bool = False
+    managed: frozenset[str] = frozenset()
+    ignorable: bool = False
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        """Whether the pod concerns it: some container asks for something that it manages."""
+        if not self.managed:
+            return True
+        spec = pod.pod.spec
+        return any(
+            not self.managed.isdisjoint(each.resources.requests)
+            or not self.managed.isdisjoint(each.resources.limits)
+            for each in (*spec.containers, *spec.init_containers)
+        )
+
+    @property
+    def places(self) -> bool:
+        """Whether it has a say in where a pod goes."""
+        return bool(self.filter_verb or self.prioritize_verb)
+
+
+def interested(extenders: Sequence[Extender], pod: PodInfo) -> tuple[Extender, ...]:
+    """Those that the pod concerns, in order, the ignorable ones last."""
+    if not extenders:
+        return ()
+    concerned = [each for each in extenders if each.is_interested(pod)]
+    return tuple(sorted(concerned, key=lambda each: each.ignorable))
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """No usable answer, in a sentence."""
+
+    message: str
+
+
+class NodeDocuments:
+    """Nodes as JSON, kept while they do not change: thousands of them may be sent for each pod."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Node, bytes]] = {}
+
+    def of(self, nodes: Sequence[Node]) -> list[bytes]:
+        """Their documents."""
+        found = []
+        for node in nodes:
+            known = self._known.get(node.name)
+            if known is None or known[0] is not node:
+                known = self._known[node.name] = (node, wire.node_document(node))
+            found.append(known[1])
+        if len(self._known) > 2 * len(nodes) + 1000:
+            self._known = {node.name: self._known[node.name] for node in nodes}
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _NodesAsk:
+    """A question about nodes."""
+
+    extender: Extender
+    nodes: tuple[Node, ...]
+    documents: NodeDocuments = field(repr=False, compare=False)
+
+    def body(self, pod: bytes) -> bytes:
+        """``ExtenderArgs``."""
+        documents = None if self.extender.node_cache_capable else self.documents.of(self.nodes)
+        return wire.nodes_body(pod, [node.name for node in self.nodes], documents)
+
+
+@dataclass(frozen=True, slots=True)
+class FilterAsk(_NodesAsk):
+    """Which of these nodes may the pod go to?"""
+
+    point = "filter"
+
+    @property
+    def verb(self) -> str:
+        """Where to send it."""
+        return self.extender.filter_verb
+
+    def read(self, content: bytes) -> wire.FilterAnswer:
+        """The answer.
+
+        Raises:
+            AnswerError: It is none.
+        """
+        names = frozenset(node.name for node in self.nodes)
+        return wire.filter_answer(content, names, names=self.extender.node_cache_capable)
+
+
+@dataclass(frozen=True, slots=True)
+class PrioritizeAsk(_NodesAsk):
+    """How good are these nodes, from 0 to 10?"""
+
+    point = "prioritize"
+
+    @property
+    def verb(self) -> str:
+        """Where to send it."""
+        return self.extender.prioritize_verb
+
+    def read(self, content: bytes) -> Mapping[str, int]:
+        """Weighted points, on the scale of our scores, by node name.
+
+        Raises:
+            AnswerError: It is none.
+        """
+        factor = self.extender.weight * SCALE
+        return {node: score * factor for node, score in wire.scores_answer(content).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptAsk:
+    """Whom may the pod drive away, and from which of these nodes?
+
+    Attributes:
+        extender: Who is asked.
+        candidates: What preemption came to, by node name.
+        removable: Pods by uid that may leave, by node name: all of lower priority.
+    """
+
+    extender: Extender
+    candidates: Mapping[str, Candidate]
+    removable: Mapping[str, Mapping[str, PodInfo]]
+
+    point = "preempt"
+
+    @property
+    def verb(self) -> str:
+        """Where to send it."""
+        return self.extender.preempt_verb
+
+    def body(self, pod: bytes) -> bytes:
+        """``ExtenderPreemptionArgs``."""
+        victims = {
+            node: ([victim.pod for victim in each.victims], each.violations)
+            for node, each in self.candidates.items()
+        }
+        return wire.victims_body(pod, victims, names_only=self.extender.node_cache_capable)
+
+    def read(self, content: bytes) -> Mapping[str, Candidate]:
+        """The candidates that are left, maybe with other victims.
+
+        Raises:
+            AnswerError: It is no answer, brings up a node or a pod that is none of the pod's business, or,
+                unless the extender is ignorable, a node without victims.
+        """
+        left = {}
+        for node, meta in wire.victims_answer(content).items():
+            if node not in self.candidates:
+                raise AnswerError(f'claims to preempt on node "{node}", which was no candidate')
+            if not meta.uids:
+                if self.extender.ignorable:
+                    continue
+                raise AnswerError(f'expected at least one victim pod on node "{node}"')
+            removable = self.removable[node]
+            for uid in meta.uids:
+                if uid not in removable:
+                    raise AnswerError(
+                        f"claims to preempt pod (UID: {uid}) on node: {node}, but no pod of lower priority"
+                        " there has it"
+                    )
+            left[node] = Candidate(tuple(removable[uid] for uid in meta.uids), meta.violations)
+        return left
+
+
+@dataclass(frozen=True, slots=True)
+class BindAsk:
+    """Bind this pod, please."""
+
+    extender: Extender
+    pod: PodInfo
+    node: str
+
+    point = "bind"
+
+    @property
+    def verb(self) -> str:
+        """Where to send it."""
+        return self.extender.bind_verb
+
+    def body(self, pod: bytes) -> bytes:  # noqa: ARG002 - the pod is named, not sent
+        """``ExtenderBindingArgs``."""
+        return wire.binding_body(self.pod.pod, self.node)
+
+    def read(self, content: bytes) -> None:
+        """Nothing, when it is bound.
+
+        Raises:
+            AnswerError: It is not.
+        """
+        wire.binding_answer(content)
+
+
+AnswerError, ReportedError = wire.AnswerError, wire.ReportedError
+
+Ask: TypeAlias = FilterAsk | PrioritizeAsk | PreemptAsk | BindAsk

@@ -1,0 +1,160 @@
+"""What nominated pods claim of their nodes, against a pod of some priority.
+
+Every attempt asks while anybody is nominated, and a cluster where much is preempted has hundreds of
+nominations: what is claimed is kept for each priority, and looked at again where a nomination changed or a
+nominated pod was placed.
+
+Axis letters: C nodes that are claimed, R resources.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plimsoll.engine.nominator import Nominations
+from plimsoll.framework import BoolArray, Cluster, IntArray, PodInfo, RowArray
+
+#: Priorities that are kept; with more of them in use, all are forgotten.
+PRIORITIES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a pod must leave room for.
+
+    Attributes:
+        pods: Nominated pods that are not placed yet, by row.
+        rows: Shape (C,): the keys of ``pods``, ascending.
+        amounts: Shape (C, R): what these pods request together.
+    """
+
+    pods: Mapping[int, tuple[PodInfo, ...]]
+    rows: RowArray
+    amounts: IntArray
+
+
+class _Level:
+    """The claims against pods of one priority that are not nominated themselves."""
+
+    _epoch: int
+    _tick: int  #: of the nominations
+    _standing: frozenset[str]  #: nominated pods that are placed, by uid
+    _pods: dict[int, tuple[PodInfo, ...]]
+    _is_claimed: BoolArray
+    _amounts: IntArray
+    _claims: Claims | None
+
+    def __init__(self, cluster: Cluster, nominations: Nominations, priority: int) -> None:
+        self._cluster = cluster
+        self._nominations = nominations
+        self._priority = priority
+        self._forget()
+
+    def claims(self) -> Claims:
+        """As things are now."""
+        nominations = self._nominations
+        nodes = nominations.changed_since(self._tick)
+        if nodes is None or self._epoch != self._cluster.epoch:
+            self._forget()
+            nodes = frozenset(nominations.by_node)
+        standing = nominations.among(self._cluster.pods)
+        nodes |= {nominations.node_of(uid) for uid in standing ^ self._standing}
+        self._tick, self._standing = nominations.tick, standing
+        rows = [row for name in nodes if (row := self._cluster.rows.get(name)) is not None]
+        if rows:
+            self._look_at(rows)
+        if self._epoch != self._cluster.epoch:
+            return self.claims()  # somebody requests a resource that no node has had: the axis grew
+        if self._claims is None:
+            claimed = np.flatnonzero(self._is_claimed)
+            self._claims = Claims(self._pods, claimed, self._amounts[claimed])
+        return self._claims
+
+    def _forget(self) -> None:
+        count = len(self._cluster)
+        self._epoch = self._cluster.epoch
+        self._tick, self._standing = 0, frozenset()
+        self._pods = {}
+        self._is_claimed = np.zeros(count, dtype=np.bool_)
+        self._amounts = np.zeros((count, len(self._cluster.resources)), dtype=np.int64)
+        self._claims = None
+
+    def _look_at(self, rows: Iterable[int]) -> None:
+        pods = dict(self._pods)  # whoever asked before goes on with what was said then
+        for row in rows:
+            there = ahead_on(self._cluster, self._nominations, row, self._priority)
+            if there:
+                pods[row] = there
+            else:
+                pods.pop(row, None)
+            self._is_claimed[row] = bool(there)
+            wanted = _requested(self._cluster, there)
+            if len(wanted) == self._amounts.shape[1]:  # else everything is looked at again
+                self._amounts[row] = wanted
+        self._pods = pods
+        self._claims = None
+
+
+class KeptClaims:
+    """The claims on one cluster.
+
+    Args:
+        cluster: Where nominated pods may have been placed meanwhile.
+        nominations: Who was promised what.
+    """
+
+    def __init__(self, cluster: Cluster, nominations: Nominations) -> None:
+        self._cluster = cluster
+        self._nominations = nominations
+        self._levels: dict[int, _Level] = {}
+
+    def against(self, pod: PodInfo) -> Claims:
+        """On all nodes."""
+        level = self._levels.get(pod.priority)
+        if level is None:
+            if len(self._levels) == PRIORITIES:
+                self._levels.clear()
+            level = self._levels[pod.priority] = _Level(self._cluster, self._nominations, pod.priority)
+        claims = level.claims()
+        own = self._cluster.rows.get(self._nominations.node_of(pod.uid))
+        if own is None or own not in claims.pods:
+            return claims
+        there = self.on(own, pod)
+        at = claims.rows == own
+        if not there.pods:
+            others = {row: pods for row, pods in claims.pods.items() if row != own}
+            return Claims(others, claims.rows[~at], claims.amounts[~at])
+        return Claims(
+            {**claims.pods, **there.pods}, claims.rows, np.where(at[:, None], there.amounts, claims.amounts)
+        )
+
+    def on(self, row: int, pod: PodInfo) -> Claims:
+        """On one node."""
+        others = ahead_on(self._cluster, self._nominations, row, pod.priority, but=pod.uid)
+        rows = [row] if others else []
+        amounts = _requested(self._cluster, others)
+        return Claims(dict.fromkeys(rows, others), np.array(rows, dtype=np.intp), amounts[None][: len(rows)])
+
+
+def _requested(cluster: Cluster, pods: Sequence[PodInfo]) -> IntArray:
+    """What pods request together, shape (R,)."""
+    rows = [cluster.requests_row(pod.requests) for pod in pods]  # all of them first: R may grow
+    total = np.zeros(len(cluster.resources), dtype=np.int64)
+    for row in rows:
+        total[: len(row)] += row
+    return total
+
+
+def ahead_on(
+    cluster: Cluster, nominations: Nominations, row: int, priority: int, but: str = ""
+) -> tuple[PodInfo, ...]:
+    """Pods nominated to a node, of no lower priority and not placed yet, but for one."""
+    nominated = nominations.by_node.get(cluster.nodes[row].name)
+    if not nominated:
+        return ()
+    return tuple(
+        each
+        for uid, each in nominated.items()
+        if each.priority >= priority and uid != but and uid not in cluster.pods
+    )

@@ -1,0 +1,1 @@
+"""What authors of strategies use."""

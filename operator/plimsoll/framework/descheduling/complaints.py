@@ -1,0 +1,85 @@
+"""What a strategy complains of, and how much: the measure by which a planner judges a move.
+
+A complaint is one thing that a strategy would have mended, named by a sentence without numbers, such as
+``node n1 is above its target in cpu``. Its amount is in the strategy's own unit. A planner compares the
+complaints around a move before and after it: a move that leaves its strategy's complaints as they were mends
+nothing, and one that adds to any complaint of any strategy trades one trouble for another.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+
+from plimsoll.model.kinds.pod_info import PodInfo
+
+if TYPE_CHECKING:
+    from plimsoll.framework.descheduling.context import StrategyContext
+
+Complaints: TypeAlias = Mapping[str, float]
+"""Amounts above 0 by what is complained of; a sentence is the same before and after a move."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vicinity:
+    """What a move touches; a strategy then looks at nothing else.
+
+    Attributes:
+        pods: The pods that move, as the cluster has them at this moment: before the move the pods
+            themselves, after it their replacements.
+        nodes: Names of the nodes that they leave and enter.
+    """
+
+    pods: tuple[PodInfo, ...]
+    nodes: frozenset[str]
+
+
+@runtime_checkable
+class Complaining(Protocol):
+    """A strategy that says what it complains of, without proposing how to mend it.
+
+    Its moves need not raise the scheduler's score: they must lower its complaints. A strategy without this
+    method is judged by the score, and by whether it would propose the replacement again.
+    """
+
+    def complaints(self, context: "StrategyContext", near: Vicinity | None = None) -> Complaints:
+        """What it would have mended in the cluster as it is.
+
+        Args:
+            context: The cluster.
+            near: Only what a move here can change; None looks at everything.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Destinations:
+    """Where a candidate may go, as far as its strategy is concerned.
+
+    Attributes:
+        admits: Whether the node of this name serves the strategy's purpose.
+        preference: A node's rank by the strategy's own order, the highest first; None leaves the order to
+            the scheduler's score. Either way only nodes that the scheduler's filters accept are taken, the
+            target is held, and the replacement is sent there.
+    """
+
+    admits: Callable[[str], bool]
+    preference: Callable[[str], float] | None = None
+
+
+def pods_near(context: "StrategyContext", near: Vicinity | None) -> Iterable[tuple[PodInfo, str]]:
+    """The placed pods that count, each with the name of its node: those of the vicinity, or all."""
+    if near is None:
+        for name in context.nodes:
+            for pod in context.pods(name):
+                yield pod, name
+        return
+    for pod in near.pods:
+        name = context.node_of(pod)
+        if name and not pod.pod.is_terminal and name in context.considered:
+            yield pod, name
+
+
+def nodes_near(context: "StrategyContext", near: Vicinity | None) -> tuple[str, ...]:
+    """Names of the nodes that count: those of the vicinity that are under consideration, or all."""
+    if near is None:
+        return context.nodes
+    return tuple(name for name in sorted(near.nodes) if name in context.considered)

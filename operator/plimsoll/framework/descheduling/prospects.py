@@ -1,0 +1,77 @@
+"""Where pods could go: what the planner tells strategies that look for places themselves."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from plimsoll.framework.extension_points import WhatIf
+from plimsoll.model.columns.columns import RowArray
+from plimsoll.model.kinds.pod_info import PodInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What the scheduler says of the replacement of one pod, if the pod left.
+
+    Attributes:
+        totals: The weighted score of each feasible node, by name; empty when there is none.
+        highest: What a node can score at most: 100 times the sum of the weights.
+    """
+
+    totals: Mapping[str, int]
+    highest: int
+
+
+class Attempt(Protocol):
+    """Moves made on trial."""
+
+    def move(self, pod: PodInfo, target: str) -> None:
+        """From now on the cluster shows the pod's replacement on the target instead of the pod."""
+
+    def place(self, pod: PodInfo, node: str) -> None:
+        """From now on the cluster shows a pending pod on the node."""
+
+
+class Prospects(Protocol):
+    """The scheduler's view of places, in the cluster with all moves that were accepted so far."""
+
+    def outlook(self, pod: PodInfo) -> Outlook | None:
+        """Where a placed pod's replacement could go; None when no scheduler of ours decides about it."""
+
+    def attempt(self) -> AbstractContextManager[Attempt]:
+        """Make moves on trial; all of them are undone at the end."""
+
+    def feasible(self, pod: PodInfo) -> RowArray | None:
+        """Rows of the nodes that would take a pod like this one, beside it if it is placed; targets only.
+
+        None when nobody can say, or nobody could tell it to go there: another scheduler, an extender or a
+        plugin that fails has a say in it, or it is only expected to come.
+        """
+
+    def what_if(self, pod: PodInfo) -> WhatIf | None:
+        """What the filters would say of a pending pod if others left; None as above."""
+
+
+class Nowhere:
+    """The prospects where nobody knows: a planner that asks no scheduler."""
+
+    def outlook(self, pod: PodInfo) -> Outlook | None:
+        """Never."""
+        return None
+
+    def attempt(self) -> AbstractContextManager[Attempt]:
+        """There is nothing to try.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError("this planner tries no moves")
+
+    def feasible(self, pod: PodInfo) -> RowArray | None:
+        """Never."""
+        return None
+
+    def what_if(self, pod: PodInfo) -> WhatIf | None:
+        """Never."""
+        return None

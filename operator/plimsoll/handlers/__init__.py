@@ -1,1 +1,0 @@
-"""What kopf calls: parse, delegate. kopf carries our own custom resources and nothing else."""

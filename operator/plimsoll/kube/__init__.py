@@ -1,0 +1,1 @@
+"""The Kubernetes API, one module a resource."""

@@ -1,0 +1,65 @@
+"""POST selfsubjectaccessreviews: what the token in use may do; and which right a request uses."""
+
+from collections.abc import Callable
+
+from plimsoll.access.rights import Access, Right
+from plimsoll.kube.session.errors import APIError
+from plimsoll.kube.session.session import Session
+
+PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+#: Seconds for one answer: a review at the start must not delay it for long.
+TIMEOUT_S = 5.0
+
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class AccessReviews:
+    """Asks the API server's authorizer.
+
+    Args:
+        session: Without a fence: a review changes nothing, so a process that does not lead may ask.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def review(self, right: Right, namespace: str) -> bool | None:
+        """Whether a right is granted; None when the server did not say."""
+        resource, _, subresource = right.resource.partition("/")
+        attributes = {"verb": right.verb, "group": right.group, "resource": resource}
+        attributes |= {"subresource": subresource} if subresource else {}
+        attributes |= {"namespace": namespace} if namespace else {}
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        try:
+            answer = await self._session.object("POST", PATH, body, timeout_s=TIMEOUT_S)
+        except APIError:
+            return None
+        allowed = (answer.get("status") or {}).get("allowed")
+        return allowed if isinstance(allowed, bool) else None
+
+
+def right_of(method: str, path: str) -> tuple[Right, str]:
+    """The right that a request uses, and in which namespace; "" for none."""
+    parts = path.partition("?")[0].strip("/").split("/")
+    group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1] if len(parts) > 1 else "", parts[3:])
+    namespace = ""
+    if len(rest) > 2 and rest[0] == "namespaces":
+        namespace, rest = rest[1], rest[2:]
+    resource, name, subresource = (*rest, "", "", "")[:3]
+    verb = _VERBS.get(method) or ("get" if name else "list")
+    return Right(verb, group, f"{resource}/{subresource}" if subresource else resource), namespace
+
+
+def permissions(access: Access) -> Callable[[str, str], str]:
+    """Says of a request why it is not sent, "" when it may be; free of charge while nothing is denied."""
+
+    def denial(method: str, path: str) -> str:
+        why = "" if access.is_complete else access.denial(*right_of(method, path))
+        return f"not sent: {why}" if why else ""
+
+    return denial

@@ -1,0 +1,60 @@
+"""The Eviction records, as custom resources."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from plimsoll.api.v1alpha1.eviction import EvictionStatus
+from plimsoll.kube.session.errors import APIError
+from plimsoll.kube.session.session import MERGE_PATCH, Session
+from plimsoll.kube.session.write_results import answer_of, answered
+from plimsoll.ports.ports import Answer, Verdict
+
+GROUP = "/apis/plimsoll.dev/v1alpha1"
+
+#: A merge patch removes what it sets to null.
+_ABSENT: Mapping[str, None] = {
+    field.alias or name: None for name, field in EvictionStatus.model_fields.items()
+}
+
+
+class EvictionRecords:
+    """Creates, completes, lists and drops records."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def create(self, document: Mapping[str, Any]) -> Answer:
+        """Write a new record, and its status, which the API server takes separately."""
+        namespace, name = document["metadata"]["namespace"], document["metadata"]["name"]
+        bare = {key: value for key, value in document.items() if key != "status"}
+        answer = await answered(
+            self._session.request("POST", f"{GROUP}/namespaces/{namespace}/evictions", bare)
+        )
+        if answer.is_done and document.get("status"):
+            answer = await self.write_status(namespace, name, document["status"])
+        return answer
+
+    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> Answer:
+        """Replace a record's status; what it does not say any more is removed."""
+        return await answered(
+            self._session.request(
+                "PATCH",
+                f"{GROUP}/namespaces/{namespace}/evictions/{name}/status",
+                {"status": {**_ABSENT, **status}},
+                content_type=MERGE_PATCH,
+            )
+        )
+
+    async def delete(self, namespace: str, name: str) -> Answer:
+        """Drop a record."""
+        return await answered(
+            self._session.request("DELETE", f"{GROUP}/namespaces/{namespace}/evictions/{name}")
+        )
+
+    async def list(self) -> tuple[Answer, Sequence[Mapping[str, Any]]]:
+        """All records; GONE when the CustomResourceDefinition is not installed."""
+        try:
+            listed = await self._session.object("GET", f"{GROUP}/evictions")
+        except APIError as exc:
+            return answer_of(exc), ()
+        return Answer(Verdict.DONE), listed.get("items") or ()

@@ -1,0 +1,136 @@
+"""POST to HTTP extenders: a stranger's server, so nothing of it is taken on trust.
+
+No credentials of ours are sent, no proxy, cookie or .netrc of the environment is used, no redirect is
+followed, and no answer is unpacked; one that is slow, endless or broken ends in a sentence, in time.
+Each extender has a session, hence connections, of its own: one that hangs keeps nobody else waiting.
+
+Source: kube-scheduler v1.36, ``pkg/scheduler/extender.go``. Differs: upstream follows redirects, reads
+answers without bound, and with ``enableHTTPS`` verifies nobody when it has no CA.
+"""
+
+import asyncio
+import base64
+import binascii
+import os
+import ssl
+from collections.abc import Collection
+
+import aiohttp
+
+from plimsoll.kube.session.session import JSON
+from plimsoll.ports.ports import Endpoint, Reply, TLSSettings
+
+#: An answer may have this many bytes, and so many for each byte of the question (it may repeat the nodes).
+ANSWER_BYTES, ANSWER_FACTOR = 2**20, 3
+
+#: Connections at once to one extender; more asks wait, within their own time.
+CONNECTIONS = 32
+
+
+class HTTPExtenders:
+    """Speaks to extenders; sessions are opened with the first ask and kept."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[Endpoint, aiohttp.ClientSession] = {}
+
+    def problem_of(self, endpoint: Endpoint) -> str:
+        """Why this endpoint cannot be spoken to; empty when it can."""
+        try:
+            tls_context(endpoint.tls)
+        except (ssl.SSLError, binascii.Error, ValueError, OSError) as exc:
+            return f"the certificates cannot be used: {_described(exc)}; give PEM in base64"
+        return ""
+
+    async def post(self, endpoint: Endpoint, verb: str, body: bytes) -> Reply:
+        """Ask; never raises, never waits longer than the endpoint's time, never reads without bound."""
+        url = f"{endpoint.url.rstrip('/')}/{verb}"
+        try:
+            async with (
+                asyncio.timeout(endpoint.timeout_s),
+                self._session(endpoint).post(
+                    url,
+                    data=body,
+                    allow_redirects=False,
+                    server_hostname=endpoint.tls.server_name or None,
+                ) as response,
+            ):
+                if response.status != 200:
+                    return Reply(None, f"failed {verb} with extender at URL {url}, code {response.status}")
+                return await _bounded(response, ANSWER_BYTES + ANSWER_FACTOR * len(body), url)
+        except TimeoutError:
+            return Reply(None, f'Post "{url}": no complete answer within {endpoint.timeout_s:g} s')
+        except (aiohttp.ClientError, OSError, ValueError, RuntimeError) as exc:
+            # The last one: its policy changed, and the session was closed meanwhile.
+            return Reply(None, f'Post "{url}": {_described(exc)}')
+
+    async def retain(self, endpoints: Collection[Endpoint]) -> None:
+        """Close the connections to all others."""
+        for endpoint in [each for each in self._sessions if each not in endpoints]:
+            await self._sessions.pop(endpoint).close()
+
+    async def close(self) -> None:
+        """Close all."""
+        await self.retain(())
+
+    def _session(self, endpoint: Endpoint) -> aiohttp.ClientSession:
+        known = self._sessions.get(endpoint)
+        if known is None:
+            known = self._sessions[endpoint] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=CONNECTIONS, ssl=tls_context(endpoint.tls)),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                trust_env=False,
+                timeout=aiohttp.ClientTimeout(total=None),
+                headers={"Content-Type": JSON, "Accept": JSON, "Accept-Encoding": "identity"},
+            )
+        return known
+
+
+async def _bounded(response: aiohttp.ClientResponse, limit: int, url: str) -> Reply:
+    """The body, unless it is longer than any honest one."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > limit:
+            return Reply(None, f'Post "{url}": the answer has more than {limit} bytes')
+        parts.append(part)
+    return Reply(b"".join(parts))
+
+
+def tls_context(settings: TLSSettings) -> ssl.SSLContext:
+    """How a server is verified.
+
+    Raises:
+        ValueError: The settings hold no certificate where they should.
+        ssl.SSLError: They hold one that cannot be used.
+    """
+    # Without certificates the library would trust the system's: an empty text must not come through here.
+    authorities = _decoded(settings.ca_data).decode("ascii") if settings.ca_data else None
+    context = ssl.create_default_context(cadata=authorities)
+    if settings.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if settings.cert_data:
+        # The library reads files only; this one is in memory, and in no folder.
+        descriptor = os.memfd_create("identity", os.MFD_CLOEXEC)
+        try:
+            for part in (settings.cert_data, settings.key_data):
+                os.write(descriptor, _decoded(part) + b"\n")
+            # Without a password, a key that needs one is an error, and not a question to the terminal.
+            context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")
+        finally:
+            os.close(descriptor)
+    return context
+
+
+def _decoded(text: str) -> bytes:
+    """What base64 stands for; line breaks are allowed, nothing else is, and nothing is nothing."""
+    content = base64.b64decode("".join(text.split()), validate=True)
+    if not content:
+        raise ValueError("there is nothing in it")
+    return content
+
+
+def _described(exc: BaseException) -> str:
+    return str(exc) or type(exc).__name__

@@ -1,0 +1,368 @@
+"""Reflectors: list, then watch, for ever; what was seen is handed over in batches of events.
+
+Called by ``app`` for each hot resource. A reflector survives everything the server does: 410 and long
+silence mean listing again, refusals back off with jitter, an object that cannot be decoded is named,
+counted and skipped. Bookmarks keep the resource version fresh, so that a resume rarely lists.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from plimsoll.kube.session.errors import APIError, Gone, NotFound
+from plimsoll.kube.session.session import Session
+from plimsoll.kube.watched_resources import WatchedResource
+from plimsoll.model.decoding import DecodeError, decode, decode_in_part
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.watch_event import (
+    ClusterEvent,
+    NodeAdded,
+    NodeDeleted,
+    NodeUpdated,
+    ObjectAdded,
+    ObjectDeleted,
+    ObjectUpdated,
+    PodAdded,
+    PodDeleted,
+    PodUpdated,
+    Synced,
+)
+from plimsoll.ports.ports import Clock, Randomness
+
+#: Objects a page when listing, as client-go's pager.
+PAGE = 500
+
+#: Objects that are decoded and handed over before other tasks get their turn: some ten milliseconds.
+SLICE = 100
+
+#: Seconds after which the server ends a watch by itself, and without a byte after which we do.
+WATCH_S, SILENCE_S = 290, 320.0
+
+#: Back-off after a failure, in seconds: doubled from the first to the last, with jitter.
+FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.2, 30.0
+
+#: A resource that the server does not have is asked for again after this many seconds.
+ABSENT_S = 60.0
+
+#: A watch that ends within so many seconds and told nothing counts as a failure.
+SHORT_S = 1.0
+
+#: What the place of a problem begins with that concerns the status alone.
+IN_STATUS = "`$.status."
+
+#: Failures after which a watch goes on where it was: no answer, a server that is busy, or credentials and
+#: rights that it refuses.
+RESUMABLE = (0, 401, 403, 429, 503)
+
+
+class WatchObserver(Protocol):
+    """Told what a reflector goes through."""
+
+    def watch_failed(self, resource: str, problem: str, status: int = 0) -> None:
+        """A list or watch broke; it is taken up again."""
+
+    def watch_listed(self, resource: str, objects: int) -> None:
+        """A list is complete."""
+
+    def watch_heard(self, resource: str, now: float) -> None:
+        """The server answered: a list, a watch that opened, an event or a bookmark."""
+
+    def object_skipped(self, resource: str, name: str, problem: str) -> None:
+        """An object, or a part of it, cannot be read; the one or the other is as if it did not exist."""
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class _Listed(msgspec.Struct, rename="camel"):
+    class Meta(msgspec.Struct, rename="camel"):
+        resource_version: str = ""
+        continue_: str = msgspec.field(default="", name="continue")
+
+    metadata: Meta
+    items: list[msgspec.Raw] | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Named(msgspec.Struct):
+    metadata: _Meta
+
+
+class _Failure(msgspec.Struct):
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+_LISTED = msgspec.json.Decoder(_Listed)
+_EVENT = msgspec.json.Decoder(_Event)
+_NAMED = msgspec.json.Decoder(_Named)
+_FAILURE = msgspec.json.Decoder(_Failure)
+
+T = TypeVar("T")
+
+Sink = Callable[[list[ClusterEvent]], None]
+
+
+class Reflector:
+    """Mirrors one collection.
+
+    Args:
+        session: The connection.
+        resource: What to mirror.
+        sink: Takes batches of events, in order; must not fail.
+        clock: Time.
+        randomness: Jitter.
+        observer: Told of lists, failures and skipped objects.
+
+    Attributes:
+        listed_from: The monotonic time at which the last complete list was begun; -inf before.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        resource: WatchedResource,
+        sink: Sink,
+        *,
+        clock: Clock,
+        randomness: Randomness,
+        observer: WatchObserver,
+    ) -> None:
+        self._session = session
+        self._resource = resource
+        self._sink = sink
+        self._clock = clock
+        self._randomness = randomness
+        self._observer = observer
+        self._objects: dict[str, Any] = {}
+        self._version = ""
+        self._heard = False  #: whether the present watch has told anything
+        self.listed_from = -math.inf
+        self._needed_from = -math.inf
+        self._watching: asyncio.Timeout | None = None
+
+    @property
+    def resource(self) -> WatchedResource:
+        """What is mirrored."""
+        return self._resource
+
+    def list_since(self, moment: float) -> None:
+        """List anew unless that was begun after ``moment``: a watch may lag behind, a list does not."""
+        self._needed_from = moment
+        if self.listed_from < moment and self._watching is not None and not self._watching.expired():
+            self._watching.reschedule(0)
+
+    async def run(self) -> None:
+        """Mirror until cancelled."""
+        backoff_s = FIRST_BACKOFF_S
+        too_old = 0
+        while True:
+            self._heard = False
+            status = 0
+            began = self._clock.monotonic()
+            try:
+                while not self._version or self.listed_from < self._needed_from:
+                    await self._list()
+                try:
+                    async with asyncio.timeout(None) as self._watching:
+                        await self._watch()
+                except TimeoutError:
+                    continue  # a list is asked for
+                finally:
+                    self._watching = None
+                if self._heard or self._clock.monotonic() - began >= SHORT_S:
+                    backoff_s, too_old = FIRST_BACKOFF_S, 0
+                    continue
+                problem, status = "the watch ended at once", 200
+            except Gone as exc:
+                self._version, problem, status = "", str(exc), exc.status
+                too_old += 1
+                if self._heard or too_old == 1:
+                    continue
+            except NotFound as exc:
+                # A server without this API: nothing to wait for, but it may be installed one day.
+                self._answered()
+                self._observer.watch_failed(self._resource.name, str(exc), exc.status)
+                if not self._version:
+                    self._sink([Synced(self._resource.name)])
+                self._version = ""
+                await self._clock.sleep(ABSENT_S)
+                continue
+            except (APIError, DecodeError, msgspec.MsgspecError) as exc:
+                problem, status = str(exc), exc.status if isinstance(exc, APIError) else 200
+                if self._heard:
+                    backoff_s = FIRST_BACKOFF_S
+                elif not (isinstance(exc, APIError) and exc.status in RESUMABLE):
+                    # The same version would bring the same answer, or the same line, for ever.
+                    self._version = ""
+            self._observer.watch_failed(self._resource.name, problem, status)
+            await self._clock.sleep(backoff_s * (0.5 + self._randomness.fraction()))
+            backoff_s = min(2 * backoff_s, LAST_BACKOFF_S)
+
+    # ------------------------------------------------------------------------------------------------
+
+    async def _list(self) -> None:
+        """Take in a complete list, slice by slice; what is gone is told at the end."""
+        began = self._clock.monotonic()
+        found: set[str] = set()
+        params = {"limit": str(PAGE)}
+        while True:
+            page = _LISTED.decode(
+                await self._session.request("GET", self._resource.path, params=params, timeout_s=120)
+            )
+            for items in _slices(page.items or ()):
+                events: list[ClusterEvent] = []
+                for item in items:
+                    read = self._read(item)
+                    if read is not None:
+                        found.add(read[0])
+                        events += self._stored(*read)
+                await self._hand_over(events)
+            if not page.metadata.continue_:
+                break
+            params["continue"] = page.metadata.continue_
+        for keys in _slices([key for key in self._objects if key not in found]):
+            await self._hand_over([deleted(self._objects.pop(key)) for key in keys])
+        self._version, self.listed_from = page.metadata.resource_version, began
+        self._observer.watch_listed(self._resource.name, len(found))
+        self._answered()
+        self._sink([Synced(self._resource.name)])
+
+    async def _hand_over(self, events: list[ClusterEvent]) -> None:
+        """Tell of a slice, then let others have their turn."""
+        if events:
+            self._sink(events)
+        await asyncio.sleep(0)
+
+    async def _watch(self) -> None:
+        params = {
+            "watch": "true",
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(WATCH_S),
+        }
+        async with self._session.stream(self._resource.path, params, SILENCE_S) as batches:
+            self._answered()
+            async for lines in batches:
+                self._answered()
+                for some in _slices(lines):
+                    events: list[ClusterEvent] = []
+                    try:
+                        events.extend(self._told(some))
+                    finally:
+                        # What came before a line that breaks the stream is kept, so it must be told.
+                        if events:
+                            self._sink(events)
+                    if len(lines) > SLICE:
+                        await asyncio.sleep(0)
+
+    def _answered(self) -> None:
+        self._observer.watch_heard(self._resource.name, self._clock.now())
+
+    def _told(self, lines: Iterable[bytes]) -> Iterable[ClusterEvent]:
+        for line in lines:
+            event = _EVENT.decode(line)
+            if event.type == "ERROR":
+                failure = _FAILURE.decode(event.object)
+                kind = Gone if failure.code == 410 else APIError
+                raise kind(f"WATCH {self._resource.path}", failure.code, failure.reason, failure.message)
+            named = _NAMED.decode(event.object).metadata
+            key = f"{named.namespace}/{named.name}"
+            if event.type == "DELETED":
+                old = self._objects.pop(key, None)
+                if old is not None:
+                    read = self._read(event.object)
+                    yield deleted(read[1] if read else old)
+            elif event.type in ("ADDED", "MODIFIED"):
+                read = self._read(event.object)
+                if read is not None:
+                    yield from self._stored(key, read[1])
+                elif key in self._objects:
+                    yield deleted(self._objects.pop(key))
+            self._version = named.resource_version or self._version
+            self._heard = True
+
+    def _read(self, document: msgspec.Raw) -> tuple[str, Any] | None:
+        """Key and model value; None for an object that cannot be read."""
+        value: Any
+        try:
+            value = decode(self._resource.kind, document)
+        except DecodeError as exc:
+            value = self._in_part(document)
+            if value is None:
+                try:
+                    named = _NAMED.decode(document).metadata
+                except msgspec.MsgspecError:
+                    named = _Meta()
+                name = f"{named.namespace}/{named.name}"
+                self._observer.object_skipped(self._resource.name, name, str(exc))
+                return None
+        meta = value.metadata
+        return f"{meta.namespace}/{meta.name}", value
+
+    def _in_part(self, document: msgspec.Raw) -> Any | None:
+        """The object without what cannot be read of it, None where that would mislead.
+
+        A pod on a node takes room in any case; of all others only parts of the status may be missing.
+        """
+        try:
+            value, problems = decode_in_part(self._resource.kind, document)
+        except DecodeError:
+            return None
+        is_placed = isinstance(value, Pod) and value.node_name and value.uid
+        if not is_placed and not all(IN_STATUS in problem for problem in problems):
+            return None
+        meta = value.metadata
+        for problem in problems:
+            name = f"{meta.namespace}/{meta.name}"
+            self._observer.object_skipped(self._resource.name, name, f"a part is left out: {problem}")
+        return value
+
+    def _stored(self, key: str, new: Any) -> tuple[ClusterEvent, ...]:
+        """What a new state means; an object made anew under its name while we did not look is another one."""
+        old = self._objects.get(key)
+        self._objects[key] = new
+        if old is None:
+            return (added(new),)
+        if old.metadata.uid != new.metadata.uid:
+            return deleted(old), added(new)
+        if old.metadata.resource_version == new.metadata.resource_version:
+            return ()
+        return (updated(old, new),)
+
+
+def _slices(items: Sequence[T]) -> Iterable[Sequence[T]]:
+    return (items[first : first + SLICE] for first in range(0, len(items), SLICE))
+
+
+def added(new: Any) -> ClusterEvent:
+    """The event for a new object."""
+    if isinstance(new, Pod):
+        return PodAdded(new)
+    return NodeAdded(new) if isinstance(new, Node) else ObjectAdded(new)
+
+
+def updated(old: Any, new: Any) -> ClusterEvent:
+    """The event for a changed object."""
+    if isinstance(new, Pod):
+        return PodUpdated(old, new)
+    return NodeUpdated(old, new) if isinstance(new, Node) else ObjectUpdated(old, new)
+
+
+def deleted(old: Any) -> ClusterEvent:
+    """The event for an object that is gone."""
+    if isinstance(old, Pod):
+        return PodDeleted(old)
+    return NodeDeleted(old) if isinstance(old, Node) else ObjectDeleted(old)

@@ -1,0 +1,203 @@
+"""Writes over kept connections: HTTP/1.1 with little between a small request and its small answer.
+
+A bound pod is two writes, and over TLS each costs half the CPU time that it costs through aiohttp's client:
+there are no redirects, cookies, traces or response streams (docs/adr/0016). llhttp parses the answers within
+fixed bounds (response_parser.py). Reads, watches and whatever goes through a proxy stay with aiohttp.
+
+An exchange that does not end well closes its connection: an answer that comes late is nobody else's.
+"""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Callable, Mapping
+from typing import cast
+from urllib.parse import quote, urlencode, urlsplit
+
+from plimsoll.kube.session.response_parser import Response, ResponseParser
+
+#: Seconds without a request after which a connection is not used again: before a server closes it.
+IDLE_S = 60.0
+
+#: Characters of a path that stand for themselves.
+SAFE = "/:@!$&'()*+,;=~%"
+
+
+class _Connection(asyncio.Protocol):
+    """One connection, one exchange at a time."""
+
+    def __init__(self, lost: "Callable[[_Connection], None]") -> None:
+        self.idle_since = 0.0
+        self._lost = lost
+        self._transport: asyncio.Transport | None = None
+        self._parser = ResponseParser()
+        self._answer: asyncio.Future[Response] | None = None
+        self._ended = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        answer = self._answer
+        if answer is None or answer.done():
+            self.abort()  # it answers no request
+            return
+        try:
+            response = self._parser.feed(data)
+        except ValueError as exc:
+            answer.set_exception(ConnectionError(f"the answer is no HTTP that can be used: {exc}"))
+            self.abort()
+            return
+        if response is not None:
+            answer.set_result(response)
+
+    def eof_received(self) -> None:
+        self._ended = True
+        if self._answer is None or self._answer.done():
+            return
+        if (response := self._parser.end()) is not None:
+            self._answer.set_result(response)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended = True
+        self._lost(self)
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(exc or ConnectionResetError("the connection ended before the answer"))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether another exchange may begin."""
+        return not self._ended and self._transport is not None and not self._transport.is_closing()
+
+    async def exchange(self, request: bytes) -> Response:
+        """Send a request and wait for its answer."""
+        assert self._transport is not None
+        self._parser.begin()
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        return await self._answer
+
+    def abort(self) -> None:
+        """Close without ado."""
+        self._ended = True
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class Wire:
+    """Connections to one server, kept between requests.
+
+    Args:
+        address: Of the server, with the path that all paths begin with.
+        tls: None for plain HTTP.
+        server_hostname: In the certificate, where it is not the host of the address.
+        limit: Connections at once.
+        agent: Who we are.
+    """
+
+    def __init__(
+        self, address: str, tls: ssl.SSLContext | None, server_hostname: str | None, limit: int, agent: str
+    ) -> None:
+        url = urlsplit(address)
+        self._host = url.hostname or ""
+        self._port = url.port or (443 if url.scheme == "https" else 80)
+        self._prefix = url.path.rstrip("/")
+        self._tls = tls if url.scheme == "https" else None
+        self._server_hostname = (server_hostname or self._host) if self._tls is not None else None
+        self._common = f"Host: {url.netloc.rpartition('@')[2]}\r\nUser-Agent: {agent}\r\n"
+        self._places = asyncio.Semaphore(limit)
+        self._open: set[_Connection] = set()
+        self._idle: list[_Connection] = []
+
+    async def exchange(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        *,
+        params: Mapping[str, str] | None = None,
+        timeout_s: float,
+        before: Callable[[], None],
+    ) -> Response:
+        """Send one request and wait for its answer.
+
+        Args:
+            method: HTTP's.
+            path: Below the address.
+            headers: Besides those that describe the message.
+            body: Sent as it is.
+            params: The query.
+            timeout_s: For all of it, the wait for a connection included.
+            before: Called right before sending; what it raises keeps the request from being sent.
+
+        Raises:
+            TimeoutError: No answer in time.
+            OSError: No connection, no answer, or one that is no HTTP.
+        """
+        request = self._request(method, path, headers, body, params)
+        async with asyncio.timeout(timeout_s), self._places:
+            connection = self._kept() or await self._connected()
+            try:
+                before()
+                response = await connection.exchange(request)
+            except BaseException:
+                connection.abort()
+                raise
+            if response.is_last or not connection.is_open:
+                connection.abort()
+            else:
+                connection.idle_since = asyncio.get_running_loop().time()
+                self._idle.append(connection)
+            return response
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for connection in tuple(self._open):
+            connection.abort()
+        while self._open:  # noqa: ASYNC110 - aborted transports say so in the next turns of the loop
+            await asyncio.sleep(0)
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        params: Mapping[str, str] | None,
+    ) -> bytes:
+        query = f"?{urlencode(params)}" if params else ""
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        if lines.count("\n") != len(headers):
+            raise ValueError("a header has more than one line")
+        target = quote(self._prefix + path, safe=SAFE)
+        head = (
+            f"{method} {target}{query} HTTP/1.1\r\n{self._common}{lines}Content-Length: {len(body)}\r\n\r\n"
+        )
+        return head.encode("latin-1") + body
+
+    def _kept(self) -> _Connection | None:
+        """The connection that was used last: the others may grow old and be closed."""
+        oldest = asyncio.get_running_loop().time() - IDLE_S
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_open and connection.idle_since > oldest:
+                return connection
+            connection.abort()
+        return None
+
+    async def _connected(self) -> _Connection:
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: _Connection(self._over),
+            self._host,
+            self._port,
+            ssl=self._tls,
+            server_hostname=self._server_hostname,
+        )
+        self._open.add(connection)
+        return connection
+
+    def _over(self, connection: _Connection) -> None:
+        self._open.discard(connection)
+        with contextlib.suppress(ValueError):
+            self._idle.remove(connection)

@@ -1,0 +1,176 @@
+"""Reads credentials from where they are kept, and again when they expire or the server refuses them.
+
+A service account's token is a file that the kubelet replaces, a kubeconfig may be rewritten, and a login
+program (exec) gives a token with an expiry. Address and TLS are read once, at the start.
+"""
+
+import asyncio
+import math
+import os
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from kubernetes_asyncio import client, config
+
+from plimsoll.kube.session.errors import Unconfigured
+
+#: Seconds after which a file is read again, as client-go does; a login program runs when its token expires.
+REREAD_S = 60.0
+
+#: A token is replaced so many seconds before it expires, or a tenth of its life if that is less.
+EARLY_S = 30.0
+
+#: Seconds between two attempts to read the same credentials again, and for one attempt.
+PAUSE_S, READ_S = 2.0, 20.0
+
+#: What a kubeconfig has at least.
+LISTS = ("clusters", "contexts")
+
+#: What reading credentials may raise.
+UNREADABLE = (
+    config.ConfigException,
+    yaml.YAMLError,
+    OSError,
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    AssertionError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What one reading gave.
+
+    Attributes:
+        configuration: Address, TLS and credentials.
+        expires: Seconds since the epoch at which the credentials end; inf when that is not known.
+        is_program: Whether a program made them, which is not run without need.
+    """
+
+    configuration: client.Configuration
+    expires: float = math.inf
+    is_program: bool = False
+
+    @property
+    def authorization(self) -> str:
+        """The value of the header; "" without a token or password."""
+        return str(self.configuration.api_key.get("BearerToken") or "").strip()
+
+
+Load = Callable[[], Awaitable[Loaded]]
+
+
+class Credentials:
+    """The ``Authorization`` header of one connection.
+
+    Args:
+        loaded: The first reading.
+        load: Reads again.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(self, loaded: Loaded, load: Load, now: Callable[[], float] = time.time) -> None:
+        self._load = load
+        self._now = now
+        self._lock = asyncio.Lock()
+        self._read_at = -math.inf
+        self.problem = ""  #: why the last reading failed, "" when it did not
+        self._take(loaded)
+
+    async def authorization(self) -> str:
+        """What to show now; "" without a token or password."""
+        if self._now() >= self._due:
+            async with self._lock:
+                if self._now() >= self._due:
+                    await self._read()
+        return self._authorization
+
+    async def refused(self, shown: str) -> bool:
+        """Read again, because the server refused what was shown; whether there is another one to show now."""
+        async with self._lock:
+            if shown == self._authorization and self._now() - self._read_at >= PAUSE_S:
+                await self._read()
+            return shown != self._authorization
+
+    async def _read(self) -> None:
+        self._read_at = self._now()
+        try:
+            async with asyncio.timeout(READ_S):
+                loaded = await self._load()
+        except (*UNREADABLE, TimeoutError, Unconfigured) as exc:
+            self.problem = str(exc) or type(exc).__name__
+            self._due = self._now() + PAUSE_S  # the old ones are shown meanwhile
+        else:
+            self._take(loaded)
+
+    def _take(self, loaded: Loaded) -> None:
+        now = self._now()
+        self._read_at = now
+        self.problem = ""
+        self._authorization = loaded.authorization
+        left_s = loaded.expires - now
+        early_s = min(EARLY_S, left_s / 10)
+        self._due = max(now + PAUSE_S, loaded.expires - early_s) if math.isfinite(left_s) else math.inf
+        if not loaded.is_program:
+            self._due = min(self._due, now + REREAD_S)
+
+
+def loader(kubeconfig: Path | None) -> Load:
+    """Reads a kubeconfig; without one the pod's service account, else the default kubeconfig.
+
+    The result raises :class:`Unconfigured` when there is no usable configuration.
+    """
+
+    async def load() -> Loaded:
+        settings = client.Configuration()
+        settings.connection_pool_maxsize = 100
+        try:
+            if kubeconfig is None:
+                with suppress(config.ConfigException):
+                    config.load_incluster_config(  # type: ignore[no-untyped-call]  # untyped there
+                        client_configuration=settings, try_refresh_token=False
+                    )
+                    return Loaded(settings)
+            check(kubeconfig)
+            found = await config.load_kube_config(
+                config_file=str(kubeconfig) if kubeconfig else None, client_configuration=settings
+            )
+        except UNREADABLE as exc:
+            where = kubeconfig or "the pod's service account or the default kubeconfig"
+            raise Unconfigured(
+                f"reading {where}", message=f"no usable configuration: {' '.join(str(exc).split())}"
+            ) from exc
+        expiry = getattr(found, "exec_plugin_expiry", None)
+        user = getattr(found, "_user", None)
+        return Loaded(
+            settings,
+            math.inf if expiry is None else expiry.timestamp(),
+            is_program=user is not None and "exec" in user,
+        )
+
+    return load
+
+
+def check(kubeconfig: Path | None) -> None:
+    """Make sure that a kubeconfig is one, in words for people; the library's are not.
+
+    Raises:
+        ValueError: There is no such file, or it is not a kubeconfig.
+    """
+    if kubeconfig is None:
+        if not os.environ.get("KUBECONFIG") and not (Path.home() / ".kube" / "config").is_file():
+            raise ValueError(
+                "this is not a pod, and there is no kubeconfig; name one with --kubeconfig or KUBECONFIG"
+            )
+        return
+    if not kubeconfig.is_file():
+        raise ValueError("there is no such file")
+    content = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+    if not isinstance(content, dict) or not all(isinstance(content.get(name), list) for name in LISTS):
+        raise ValueError(f"this is not a kubeconfig: it has no lists of {' and '.join(LISTS)}")

@@ -1,0 +1,185 @@
+"""What nodes and pods use: asked of the metrics API (metrics.k8s.io/v1beta1) and of Prometheus."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from plimsoll.api.v1alpha1.metrics_providers import is_plain_url
+from plimsoll.framework.descheduling.context import Sample
+from plimsoll.kube.session.errors import APIError
+from plimsoll.kube.session.session import JSON, Session
+from plimsoll.kube.session.write_results import answer_of
+from plimsoll.model.quantity import QuantityError, nanos
+from plimsoll.ports.ports import Answer, Reading, Verdict
+
+METRICS = "/apis/metrics.k8s.io/v1beta1"
+
+#: Seconds that Prometheus gets to answer, and bytes of an answer that are read.
+QUERY_TIMEOUT_S, LONGEST_ANSWER = 10.0, 2**24
+
+
+class UsageMeter:
+    """Reads usage; a reading that makes no sense is left out, the others count."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def nodes(self) -> tuple[Answer, Sequence[Reading]]:
+        """Each node's usage, by name."""
+        return await self._read(f"{METRICS}/nodes", _node_reading)
+
+    async def pods(self) -> tuple[Answer, Sequence[Reading]]:
+        """Each pod's usage, by ``namespace/name``."""
+        return await self._read(f"{METRICS}/pods", _pod_reading)
+
+    async def _read(self, path: str, reading: Any) -> tuple[Answer, Sequence[Reading]]:
+        try:
+            listed = await self._session.object("GET", path)
+        except APIError as exc:
+            return answer_of(exc), ()
+        found = []
+        for item in listed.get("items") or ():
+            try:
+                found.append(reading(item))
+            except (KeyError, TypeError, ValueError, QuantityError):
+                continue
+        return Answer(Verdict.DONE), found
+
+    async def query(self, url: str, promql: str) -> tuple[Answer, Sequence[Sample]]:
+        """The instant vector that a Prometheus query returns now.
+
+        Policies choose the address, and their writers may read the outcome: a sentence of ours says what went
+        wrong, with the HTTP status and one of Prometheus' error types, without the answer's text.
+        """
+        if not is_plain_url(url):
+            return Answer(
+                Verdict.REFUSED, "prometheus.url is not an address without user, query and fragment"
+            ), ()
+        server = f"Prometheus at {url}"
+        timeout = aiohttp.ClientTimeout(total=QUERY_TIMEOUT_S)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout, trust_env=False, auto_decompress=False) as client,
+                client.get(
+                    f"{url.rstrip('/')}/api/v1/query",
+                    params={"query": promql},
+                    headers={"Accept": JSON, "Accept-Encoding": "identity"},
+                    allow_redirects=False,
+                ) as response,
+            ):
+                if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+                    problem = "the answer is compressed, which was not asked for"
+                    return Answer(Verdict.REFUSED, f"{server} answered HTTP {response.status}: {problem}"), ()
+                body = await _bounded(response)
+        except TimeoutError:
+            return Answer(Verdict.UNKNOWN, f"{server} did not answer within {QUERY_TIMEOUT_S:.0f} s"), ()
+        except (aiohttp.ClientError, OSError, ValueError) as exc:
+            return Answer(Verdict.UNKNOWN, f"{server} cannot be asked: {_failure(exc)}"), ()
+        if body is None:
+            return Answer(Verdict.REFUSED, f"{server} answered more than {LONGEST_ANSWER >> 20} MiB"), ()
+        return _vector(server, response.status, body)
+
+
+async def _bounded(response: aiohttp.ClientResponse) -> bytes | None:
+    """The body; None when it is longer than any honest one."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > LONGEST_ANSWER:
+            return None
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _failure(exc: Exception) -> str:
+    """Why there was no answer, in words of ours: an exception's text may quote what the server sent."""
+    match exc:
+        case aiohttp.ClientConnectorDNSError():
+            return "its name cannot be resolved"
+        case aiohttp.ClientSSLError():
+            return "its TLS certificate cannot be verified, or it does not speak TLS"
+        case aiohttp.ClientConnectorError():
+            return f"no connection ({exc.os_error.strerror or 'no reason given'})"
+        case aiohttp.ServerDisconnectedError() | ConnectionError():
+            return "it closed the connection"
+        case aiohttp.InvalidURL():
+            return "its address is not valid"
+        case _:
+            return "the answer is not HTTP"
+
+
+#: What to do about Prometheus' error types (https://prometheus.io/docs/prometheus/latest/querying/api).
+_ERROR_TYPES = {
+    "bad_data": "check the query",
+    "canceled": "the query was cancelled",
+    "execution": "the query cannot be executed",
+    "internal": "its log says more",
+    "not_acceptable": "check the url",
+    "not_found": "check the url",
+    "timeout": "the query took too long",
+    "unavailable": "it is not ready",
+}
+
+_RESULT_TYPES = frozenset({"matrix", "scalar", "streams", "string"})
+
+
+class _Series(msgspec.Struct):
+    metric: dict[str, str]
+    value: tuple[float, str]
+
+
+class _Data(msgspec.Struct, rename="camel"):
+    result_type: str
+    result: list[msgspec.Raw]
+
+
+class _QueryAnswer(msgspec.Struct, rename="camel"):
+    status: str
+    error_type: str = ""
+    data: _Data | None = None
+
+
+def _vector(server: str, status: int, body: bytes) -> tuple[Answer, Sequence[Sample]]:
+    problem = ""
+    samples: list[Sample] = []
+    try:
+        answer = msgspec.json.decode(body, type=_QueryAnswer)
+        if answer.status != "success" or answer.data is None:
+            hint = _ERROR_TYPES.get(answer.error_type)
+            problem = f"error type {answer.error_type}, {hint}" if hint else "no success"
+        elif answer.data.result_type != "vector":
+            kind = answer.data.result_type if answer.data.result_type in _RESULT_TYPES else "different type"
+            problem = f"the query returns a {kind}, not an instant vector"
+        else:
+            series = (msgspec.json.decode(each, type=_Series) for each in answer.data.result)
+            samples = [Sample(each.metric, float(each.value[1])) for each in series]
+    except (msgspec.MsgspecError, ValueError):
+        problem = "this is not an answer of Prometheus' HTTP API, check the url"
+    if problem:
+        return Answer(Verdict.REFUSED, f"{server} answered HTTP {status}: {problem}"), ()
+    return Answer(Verdict.DONE), samples
+
+
+def _node_reading(item: Mapping[str, Any]) -> Reading:
+    return Reading(item["metadata"]["name"], _usage(item["usage"]), _moment(item))
+
+
+def _pod_reading(item: Mapping[str, Any]) -> Reading:
+    total: dict[str, int] = {}
+    for container in item["containers"]:
+        for name, amount in _usage(container["usage"]).items():
+            total[name] = total.get(name, 0) + amount
+    meta = item["metadata"]
+    return Reading(f"{meta['namespace']}/{meta['name']}", total, _moment(item))
+
+
+def _usage(given: Mapping[str, Any]) -> dict[str, int]:
+    return {name: nanos(given[name]) for name in ("cpu", "memory")}
+
+
+def _moment(item: Mapping[str, Any]) -> float:
+    return datetime.fromisoformat(item["timestamp"]).timestamp()

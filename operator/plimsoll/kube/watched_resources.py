@@ -1,0 +1,63 @@
+"""The resources that reflectors watch: where they are served, and what their objects become."""
+
+from dataclasses import dataclass
+
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.model.kinds.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from plimsoll.model.kinds.workload import (
+    Namespace,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedResource:
+    """One collection of the API.
+
+    Attributes:
+        name: Plural, as in ``kubectl api-resources``.
+        path: Of the collection, over all namespaces.
+        kind: The model type of its objects.
+    """
+
+    name: str
+    path: str
+    kind: type
+
+
+WATCHED = (
+    WatchedResource("nodes", "/api/v1/nodes", Node),
+    WatchedResource("pods", "/api/v1/pods", Pod),
+    WatchedResource("namespaces", "/api/v1/namespaces", Namespace),
+    WatchedResource("services", "/api/v1/services", Service),
+    WatchedResource("replicationcontrollers", "/api/v1/replicationcontrollers", ReplicationController),
+    WatchedResource("replicasets", "/apis/apps/v1/replicasets", ReplicaSet),
+    WatchedResource("statefulsets", "/apis/apps/v1/statefulsets", StatefulSet),
+    WatchedResource("poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", PodDisruptionBudget),
+    WatchedResource("podgroups", "/apis/plimsoll.dev/v1alpha1/podgroups", PodGroup),
+    WatchedResource("priorityclasses", "/apis/scheduling.k8s.io/v1/priorityclasses", PriorityClass),
+    WatchedResource("persistentvolumes", "/api/v1/persistentvolumes", PersistentVolume),
+    WatchedResource("persistentvolumeclaims", "/api/v1/persistentvolumeclaims", PersistentVolumeClaim),
+    WatchedResource("storageclasses", "/apis/storage.k8s.io/v1/storageclasses", StorageClass),
+    WatchedResource("csinodes", "/apis/storage.k8s.io/v1/csinodes", CSINode),
+    WatchedResource("csidrivers", "/apis/storage.k8s.io/v1/csidrivers", CSIDriver),
+    WatchedResource(
+        "csistoragecapacities", "/apis/storage.k8s.io/v1/csistoragecapacities", CSIStorageCapacity
+    ),
+    WatchedResource("volumeattachments", "/apis/storage.k8s.io/v1/volumeattachments", VolumeAttachment),
+)

@@ -1,0 +1,1 @@
+"""One replica leads: election, lease and the fence around writes."""

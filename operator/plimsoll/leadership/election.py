@@ -1,0 +1,256 @@
+"""Who leads: one candidate's part in the election, as a state machine without I/O, clock or dice.
+
+Events go in, one instruction comes out; the shell (:mod:`plimsoll.leadership.leader`) carries it out and
+reports what became of it::
+
+    Due ──▶ Read ──Found──▶ Write ──Stored──▶ Rest     the lease is free, or ours: it is claimed or renewed
+              ▲       └───────────────────────▶ Rest     somebody else's, and not yet expired
+    Due ──▶ Write ──Failed──┘                            a leader renews without reading first
+    Found ──▶ Rest, until it stands                      a candidate that is not ready only observes
+    any event after ``held_until`` ───────────▶ Resign
+
+Time is this machine's own: a lease has expired when *we* saw no change of it for its duration. What other
+machines wrote into it about time is never compared with our clock.
+
+Source: client-go v1.36, ``tools/leaderelection/leaderelection.go``. Differs, each for safety or speed: a
+leader counts its deadline from the moment the last good renewal was *sent*, and not from its answer or from
+the first renewal that failed; any new version of the lease counts as a sign of life; a candidate looks again
+as soon as the lease expires instead of at its next turn.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+#: A candidate waits up to so many times the retry period longer, so that candidates do not march in step.
+JITTER_FACTOR = 1.2
+
+#: What the duration of a released lease becomes, in seconds.
+RELEASED_S = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The times of an election, in seconds; client-go's names and defaults.
+
+    Attributes:
+        lease_duration_s: How long others wait after the last sign of life; whole seconds.
+        renew_deadline_s: How long a leader leads after the last renewal.
+        retry_period_s: Between two attempts.
+    """
+
+    lease_duration_s: int = 15
+    renew_deadline_s: float = 10.0
+    retry_period_s: float = 2.0
+
+    @property
+    def margin_s(self) -> float:
+        """From a leader's last write to the first one of the next leader."""
+        return self.lease_duration_s - self.renew_deadline_s
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A coordination.k8s.io/v1 Lease.
+
+    Attributes:
+        holder: Identity of the leader, "" when it was released.
+        duration_s: How long others must wait.
+        acquired: When the holder became leader, seconds since the epoch; for people.
+        renewed: Likewise, of the last renewal.
+        transitions: How often the holder has changed.
+        version: ``resourceVersion``, "" before it exists.
+        metadata: As the API server has it; what others wrote there is kept.
+    """
+
+    holder: str
+    duration_s: int
+    acquired: float
+    renewed: float
+    transitions: int = 0
+    version: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """A moment.
+
+    Attributes:
+        monotonic: Seconds that never go back.
+        wall: Seconds since the epoch.
+        fraction: A roll of the dice, 0..1.
+    """
+
+    monotonic: float
+    wall: float
+    fraction: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The rest is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A Read was answered; None: there is no lease."""
+
+    lease: Lease | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A Write was taken; ``sent`` is the monotonic time before the request was sent."""
+
+    lease: Lease
+    sent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A Read or a Write was refused, or no answer came: it may have happened, or happen yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Wait until this monotonic time, then report Due."""
+
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Ask for the lease."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Create the lease (no version), or replace exactly the version that it names."""
+
+    lease: Lease
+
+
+@dataclass(frozen=True, slots=True)
+class Resign:
+    """The lease could not be renewed in time: lead no more, and do not come back."""
+
+
+Event = Due | Found | Stored | Failed
+Instruction = Rest | Read | Write | Resign
+
+
+class Election:
+    """One candidate.
+
+    Args:
+        identity: Unlike every other candidate's, and every earlier process's.
+        terms: The times.
+        stands: Whether it may claim the lease from the start.
+
+    Attributes:
+        held_until: The monotonic time until which we lead for sure; -inf before.
+        led_from: Since when no other process has led, a monotonic time; inf before we lead. What is listed
+            later is complete.
+        stands: Whether it may claim the lease; until then it observes who holds it.
+    """
+
+    def __init__(self, identity: str, terms: Terms, *, stands: bool = True) -> None:
+        self.identity = identity
+        self.terms = terms
+        self.held_until = -math.inf
+        self.led_from = math.inf
+        self.stands = stands
+        self._free: tuple[str, float] | None = None  #: version of a lease without holder, and since when
+        self._observed: Lease | None = None
+        self._observed_at = -math.inf
+        self._has_led = False
+        self._renews_blindly = False
+
+    @property
+    def holder(self) -> str:
+        """Who holds the lease as far as we know, "" when nobody does."""
+        return self._observed.holder if self._observed else ""
+
+    def is_leading(self, monotonic: float) -> bool:
+        """Whether the lease is surely ours."""
+        return monotonic < self.held_until
+
+    def handle(self, event: Event, now: Now) -> Instruction:
+        """Take in what happened; what to do next."""
+        instruction = self._handle(event, now)
+        if self._has_led and not self.is_leading(now.monotonic):
+            return Resign()
+        return instruction
+
+    def released(self, now: Now) -> Lease | None:
+        """The lease as a leader leaves it that has written its last; None when it is not ours."""
+        if not self.is_leading(now.monotonic) or self._observed is None:
+            return None
+        return replace(self._observed, holder="", duration_s=RELEASED_S, acquired=now.wall, renewed=now.wall)
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _handle(self, event: Event, now: Now) -> Instruction:
+        match event:
+            case Due():
+                self._renews_blindly = self.is_leading(now.monotonic)
+                if self._renews_blindly and self._observed is not None:
+                    return Write(self._claim(self._observed, now))
+                return Read()
+            case Found(lease):
+                return self._found(lease, now)
+            case Stored(lease, sent):
+                self._observe(lease, now)
+                if not self._has_led:
+                    self.led_from = now.monotonic if self._free is None else self._free[1]
+                self.held_until = sent + self.terms.renew_deadline_s
+                self._has_led = True
+            case Failed() if self._renews_blindly:
+                self._renews_blindly = False
+                return Read()  # somebody else may have written it, or our own write was taken unheard
+        return self._rest(now)
+
+    def _found(self, lease: Lease | None, now: Now) -> Instruction:
+        self._note_free(lease, now)
+        if lease is None:
+            return Write(self._claim(None, now)) if self.stands else self._rest(now)
+        if self._observed is None or self._observed.version != lease.version:
+            self._observe(lease, now)
+        if lease.holder and lease.holder != self.identity and now.monotonic < self._expiry():
+            return self._rest(now)
+        return Write(self._claim(lease, now)) if self.stands else self._rest(now)
+
+    def _note_free(self, lease: Lease | None, now: Now) -> None:
+        """Remember since when the lease has been free; its last holder had written its last by then."""
+        if lease is not None and lease.holder:
+            self._free = None
+            return
+        version = "" if lease is None else lease.version
+        if self._free is None or self._free[0] != version:
+            self._free = (version, now.monotonic)
+
+    def _observe(self, lease: Lease, now: Now) -> None:
+        self._observed, self._observed_at = lease, now.monotonic
+
+    def _expiry(self) -> float:
+        """When the lease that we observed may be taken from its holder."""
+        return self._observed_at + (self._observed.duration_s if self._observed else 0)
+
+    def _claim(self, lease: Lease | None, now: Now) -> Lease:
+        """The lease as ours: renewed if it is, taken over if it is not, or the first one."""
+        ours = Lease(self.identity, self.terms.lease_duration_s, now.wall, now.wall)
+        if lease is None:
+            return ours
+        ours = replace(ours, version=lease.version, metadata=lease.metadata)
+        if lease.holder == self.identity:
+            return replace(ours, acquired=lease.acquired, transitions=lease.transitions)
+        return replace(ours, transitions=lease.transitions + 1)
+
+    def _rest(self, now: Now) -> Rest:
+        if self._has_led:
+            return Rest(min(now.monotonic + self.terms.retry_period_s, self.held_until))
+        turn = now.monotonic + self.terms.retry_period_s * (1 + JITTER_FACTOR * now.fraction)
+        expiry = self._expiry()
+        return Rest(min(turn, expiry) if self.holder and expiry > now.monotonic else turn)

@@ -1,0 +1,61 @@
+"""The fence: may this process still write, and for how long.
+
+Every write of every adapter passes it (``plimsoll.kube.session.session``), so that a leader which was paused,
+cut off or is about to be replaced stops writing before anybody else may begin. A write is given no more
+time than the lease is surely ours, so that none is under way afterwards, either.
+"""
+
+import math
+
+from plimsoll.ports.ports import Clock
+
+
+class Fence:
+    """Closed until it is opened; once it is shut it stays shut.
+
+    Args:
+        clock: Measures; must go on while the machine sleeps.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._until = -math.inf
+        self._is_shut = False
+        self._under_way = 0
+        self._unheard_at = -math.inf
+
+    def open(self, until: float) -> None:
+        """Let writes pass until this monotonic time."""
+        if not self._is_shut:
+            self._until = until
+
+    def shut(self) -> None:
+        """Let no write pass, for ever."""
+        self._is_shut = True
+        self._until = -math.inf
+
+    def seconds_left(self) -> float:
+        """Seconds that a write which is sent now may take, 0 when none may be sent."""
+        # The election opens it in another thread: whatever it stores last, a shut fence stays shut.
+        return 0.0 if self._is_shut else max(0.0, self._until - self._clock.monotonic())
+
+    # -- what passes ---------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A write is sent."""
+        self._under_way += 1
+
+    def end(self, *, answered: bool) -> None:
+        """A write was answered, or nobody waits for the answer any more: then it may happen yet."""
+        self._under_way -= 1
+        if not answered:
+            self._unheard_at = self._clock.monotonic()
+
+    @property
+    def under_way(self) -> int:
+        """Writes that wait for their answer."""
+        return self._under_way
+
+    def is_quiet(self, for_s: float) -> bool:
+        """Whether no write is under way, and none was left without an answer in the last seconds."""
+        return not self._under_way and self._clock.monotonic() - self._unheard_at >= for_s

@@ -1,0 +1,329 @@
+"""Leading: carries the election out, opens and closes the fence, says who leads.
+
+It runs in a thread of its own (:mod:`plimsoll.app.candidacy`), so that nothing the process does can delay a
+renewal. It shares with the others: the fence, whose end is one number; ``tried`` and ``acquired``, which are
+set through ``notify``; and what it is asked for people, which is read only.
+
+A process leads at most once: what it knows is fit for a leader from the moment it takes over, and a deposed
+leader's memory (assumed pods, moves under way) is not. So it ends, as kube-scheduler does, and the next
+process starts from the API alone.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+from plimsoll.framework import PlimsollError
+from plimsoll.leadership.election import (
+    Due,
+    Election,
+    Event,
+    Failed,
+    Found,
+    Instruction,
+    Now,
+    Read,
+    Resign,
+    Rest,
+    Stored,
+    Write,
+)
+from plimsoll.leadership.fence import Fence
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Clock, LeasePort, Note, Randomness, Recorder
+
+#: Seconds that writes under way get before a leader that ends gives the lease away, and between two looks.
+DRAIN_S, PACE_S = 3.0, 0.02
+
+REPORTER = "plimsoll"
+
+#: Seconds of a delay that are worth a word.
+LATE_S = 0.5
+
+
+class LeadershipLost(PlimsollError):
+    """The lease could not be renewed in time; the process must end."""
+
+
+class Leadership(Protocol):
+    """Whether this process leads."""
+
+    @property
+    def since(self) -> float | None:
+        """The monotonic time since which no other process has led, None before this process leads."""
+
+    @property
+    def standing(self) -> str:
+        """In words for people, such as ``leading``."""
+
+    @property
+    def tried(self) -> asyncio.Event:
+        """Set once it is known whether there is another leader just now."""
+
+    @property
+    def acquired(self) -> asyncio.Event:
+        """Set once this process leads."""
+
+    def stand(self) -> None:
+        """Claim the lease from now on, for what a leader must know is known."""
+
+    def overdue_s(self) -> float:
+        """Seconds since the election should have made its next step; 0 while it is in time."""
+
+    async def run(self) -> None:
+        """Take part for ever.
+
+        Raises:
+            LeadershipLost: It led, and may not any more.
+        """
+
+    async def drain(self) -> None:
+        """Send nothing more, and wait a little for what was sent."""
+
+    async def release(self) -> None:
+        """Give the lease away, if nothing of ours can be under way any more."""
+
+
+class Elected:
+    """Leads when elected.
+
+    Args:
+        name: Of the lease, in metrics.
+        election: The candidate.
+        leases: Reads and writes the lease.
+        fence: Open for as long as the lease is surely ours.
+        clock: Time; must go on while the machine sleeps.
+        randomness: Jitter.
+        recorder: Records who became leader.
+        observer: Told who leads, of renewals that come late, and of failures.
+        request_s: Seconds that a request may take.
+        hindrance: Why the lease must not be written though it could be, "" when it may: a process that
+            cannot work must not lead.
+        pressure: What kept the process from working in time, in words.
+        notify: Runs a call where the rest of the process runs.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        election: Election,
+        leases: LeasePort,
+        *,
+        fence: Fence,
+        clock: Clock,
+        randomness: Randomness,
+        recorder: Recorder,
+        observer: Observer,
+        request_s: float = 5.0,
+        hindrance: Callable[[], str] = str,
+        pressure: Callable[[], str] = str,
+        notify: Callable[[Callable[[], None]], object] = lambda call: call(),
+    ) -> None:
+        self.tried = asyncio.Event()
+        self.acquired = asyncio.Event()
+        self.since: float | None = None
+        self._name = name
+        self._election = election
+        self._leases = leases
+        self._fence = fence
+        self._clock = clock
+        self._randomness = randomness
+        self._recorder = recorder
+        self._observer = observer
+        self._request_s = request_s
+        self._hindrance = hindrance
+        self._pressure = pressure
+        self._notify = notify
+        self._problem = ""
+        self._holder = ""
+        self._was_tried = False
+        self._stood = asyncio.Event()
+        self._step_due = clock.monotonic()  #: when the present step should have ended
+        self._due = clock.monotonic()  #: when the present attempt to renew was due
+        self._woken_late_s = 0.0
+        self._renewed = clock.monotonic()
+        if election.stands:
+            self._stood.set()
+
+    def stand(self) -> None:
+        """Claim the lease from now on."""
+        self._election.stands = True
+        self._stood.set()
+
+    def overdue_s(self) -> float:
+        """Seconds since the present step should have ended."""
+        return max(0.0, self._clock.monotonic() - self._step_due)
+
+    @property
+    def standing(self) -> str:
+        """In words."""
+        if self._election.is_leading(self._clock.monotonic()):
+            return f"leading as {self._election.identity}"
+        if self._problem:
+            return f"standing by; {self._problem}"
+        if not self._election.stands:
+            return f"not standing for election yet; the leader is {self._holder or 'nobody'}"
+        return f"standing by for {self._holder or 'nobody'}"
+
+    async def run(self) -> None:
+        """Take part until cancelled or deposed."""
+        self._observer.leadership_changed(self._name, is_leading=False)
+        instruction: Instruction = Rest(self._clock.monotonic())
+        try:
+            while not isinstance(instruction, Resign):
+                event = await self._carry_out(instruction)
+                instruction = self._election.handle(event, self._now())
+                self._take_effect(event, instruction)
+        finally:
+            self._observer.leadership_changed(self._name, is_leading=False)
+        self._fence.shut()
+        ago_s = self._clock.monotonic() - self._renewed
+        why = self._problem or self._lateness() or "the lease was not renewed in time"
+        raise LeadershipLost(f"leader election lost: {why}; last renewed {ago_s:.1f} s ago")
+
+    def _now(self) -> Now:
+        return Now(self._clock.monotonic(), self._clock.now(), self._randomness.fraction())
+
+    async def _carry_out(self, instruction: Instruction) -> Event:
+        match instruction:
+            case Rest(until):
+                await self._rest(until)
+                return Due()
+            case Read():
+                self._step_due = self._clock.monotonic() + self._request_s
+                answer, lease = await self._leases.read()
+                if answer.is_done:
+                    return Found(lease)
+            case Write(claim):
+                sent = self._clock.monotonic()
+                self._step_due = sent + self._request_s
+                if hindrance := self._hindrance():
+                    self._report(f"not written, because {hindrance}")
+                    return Failed()
+                answer, lease = await self._leases.write(claim)
+                if answer.is_done and lease is not None:
+                    return Stored(lease, sent)
+            case Resign():
+                raise AssertionError("the election is over")
+        self._report(answer.message)
+        return Failed()
+
+    async def _rest(self, until: float) -> None:
+        self._step_due = self._due = until
+        sleep = asyncio.ensure_future(self._clock.sleep(max(0.0, until - self._clock.monotonic())))
+        waits: list[asyncio.Future[Any]] = [sleep]
+        if not self._stood.is_set():  # one that may stand at last need not wait for its turn
+            waits.append(asyncio.ensure_future(self._stood.wait()))
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        self._woken_late_s = max(0.0, self._clock.monotonic() - until) if sleep.done() else 0.0
+
+    def _lateness(self) -> str:
+        """Why the present attempt to renew ends late, "" when it does not."""
+        late_s = self._clock.monotonic() - self._due
+        if late_s < self._election.terms.retry_period_s:
+            return ""
+        answered_s = late_s - self._woken_late_s
+        parts = []
+        if self._woken_late_s > LATE_S:
+            parts.append(f"the election's thread ran {self._woken_late_s:.1f} s late")
+        if answered_s > LATE_S:
+            parts.append(f"the API server took {answered_s:.1f} s to answer")
+        if self._problem:
+            parts.append(self._problem)
+        if pressure := self._pressure():
+            parts.append(pressure)
+        return "; ".join(parts)
+
+    def _report(self, problem: str) -> None:
+        if problem != self._problem:
+            self._observer.failed("election", f"the lease {self._name}: {problem}")
+        self._problem = problem
+
+    def _take_effect(self, event: Event, instruction: Instruction) -> None:
+        if isinstance(event, Stored):
+            if self.since is not None and (why := self._lateness()):
+                late_s = self._clock.monotonic() - self._due
+                self._observer.renewal_delayed(self._name, late_s, why)
+            self._problem = ""
+            self._renewed = event.sent
+            self._fence.open(self._election.held_until)
+            if self.since is None:
+                self._become_leader()
+        elif isinstance(event, Found):
+            self._problem = ""
+        if self._election.holder != self._holder:
+            self._holder = self._election.holder
+            self._observer.leader_seen(self._name, self._holder)
+        if isinstance(instruction, Rest) and not self._was_tried:
+            self._was_tried = True
+            self._notify(self.tried.set)
+
+    def _become_leader(self) -> None:
+        self.since = self._election.led_from
+        self._notify(self.acquired.set)
+        self._observer.leadership_changed(self._name, is_leading=True)
+        text = f"{self._election.identity} became leader"
+        note = Note(self._leases.reference, "LeaderElection", "LeaderElection", text, reporter=REPORTER)
+        self._notify(partial(self._recorder.record, note))
+
+    # -- the end -------------------------------------------------------------------------------------
+
+    async def drain(self) -> None:
+        """Send nothing more, and wait a little for what was sent."""
+        self._fence.shut()
+        deadline = self._clock.monotonic() + DRAIN_S
+        while self._fence.under_way and self._clock.monotonic() < deadline:
+            await self._clock.sleep(PACE_S)
+
+    async def release(self) -> None:
+        """Give the lease away, unless a write of ours may still happen: then it expires by itself.
+
+        Called after ``run`` has been cancelled.
+        """
+        self._fence.shut()
+        lease = self._election.released(self._now())
+        if lease is not None and self._fence.is_quiet(self._election.terms.margin_s):
+            await self._leases.write(lease)
+
+
+class Unchallenged:
+    """Leads always: for a single process that takes no part in an election.
+
+    Args:
+        fence: Opened for ever.
+        clock: Time.
+    """
+
+    standing = "leading, without an election"
+
+    def __init__(self, fence: Fence, clock: Clock) -> None:
+        self.tried = asyncio.Event()
+        self.acquired = asyncio.Event()
+        self.since: float | None = clock.monotonic()
+        self._fence = fence
+        fence.open(float("inf"))
+        self.tried.set()
+        self.acquired.set()
+
+    def stand(self) -> None:
+        """It does already."""
+
+    def overdue_s(self) -> float:
+        """There is no election."""
+        return 0.0
+
+    async def run(self) -> None:
+        """Nothing to do, for ever."""
+        await asyncio.Event().wait()
+
+    async def drain(self) -> None:
+        """Nobody waits for the end of what was sent."""
+        self._fence.shut()
+
+    async def release(self) -> None:
+        """There is no lease."""

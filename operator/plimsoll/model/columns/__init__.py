@@ -1,0 +1,1 @@
+"""Facts of all objects, one array a fact."""

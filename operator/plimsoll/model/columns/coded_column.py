@@ -1,0 +1,72 @@
+"""What nodes have one of (a label's value, a list of taints), coded as small integers.
+
+Axis letter: N nodes.
+"""
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from plimsoll.model.columns.columns import ABSENT, IdArray, grown
+
+ValueT = TypeVar("ValueT", bound=Hashable)
+
+#: Values that no node has any more are let be until they outnumber the nodes by this much.
+STALE_VALUES = 64
+
+
+class CodedColumn(Generic[ValueT]):
+    """A value for each node.
+
+    Attributes:
+        ids: Shape (capacity,), int32; ``ABSENT`` where a node has none.
+        values: The value of each id. Some may be of no node any more. Ids keep their meaning for as long as
+            ``Cluster.epoch`` stays.
+    """
+
+    __slots__ = ("_id_of", "ids", "values")
+
+    def __init__(self, capacity: int) -> None:
+        self.ids: IdArray = np.full(capacity, ABSENT, dtype=np.int32)
+        self.values: list[ValueT] = []
+        self._id_of: dict[ValueT, int] = {}
+
+    def set(self, row: int, value: ValueT | None) -> None:
+        """Record the value of one node, None when it has none."""
+        self.ids[row] = ABSENT if value is None else self.code(value)
+
+    def code(self, value: ValueT) -> int:
+        """The id of ``value``, made up when it is new."""
+        found = self._id_of.get(value)
+        if found is None:
+            found = self._id_of[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+    def find(self, value: ValueT) -> int:
+        """The id of ``value``, or ``ABSENT`` when no node had it lately."""
+        return self._id_of.get(value, ABSENT)
+
+    def compact(self, count: int) -> bool:
+        """Forget the values that none of ``count`` nodes has, if there must be many; whether ids changed."""
+        if len(self.values) <= 2 * count + STALE_VALUES:
+            return False
+        ids = self.ids[:count]
+        used = np.unique(ids[ids != ABSENT])
+        self.values = [self.values[each] for each in used.tolist()]
+        self._id_of = {value: each for each, value in enumerate(self.values)}
+        self.ids[:count] = np.where(ids == ABSENT, ABSENT, np.searchsorted(used, ids))
+        return True
+
+    def copy(self) -> "CodedColumn[ValueT]":
+        """An independent copy."""
+        twin = CodedColumn[ValueT](0)
+        twin.ids = self.ids.copy()
+        twin.values = list(self.values)
+        twin._id_of = dict(self._id_of)
+        return twin
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more nodes."""
+        self.ids = grown(self.ids, capacity, ABSENT)

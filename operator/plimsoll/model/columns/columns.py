@@ -1,0 +1,113 @@
+"""The building blocks of the columnar cluster: growing arrays, and counters by pod.
+
+Axis letters: N nodes, R resources. All arrays are allocated for ``capacity >= N`` rows; readers get
+read-only windows of the first N (or of some) rows from :class:`plimsoll.model.columns.snapshot.Snapshot`.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plimsoll.model.kinds.pod_info import PodInfo
+
+IntArray = NDArray[np.int64]
+IdArray = NDArray[np.int32]
+BoolArray = NDArray[np.bool_]
+RowArray = NDArray[np.intp]
+
+#: The id of a label value on a node that lacks the label.
+ABSENT = -1
+
+
+def grown(array: NDArray[Any], capacity: int, fill: int = 0) -> NDArray[Any]:
+    """A copy of ``array`` with ``capacity`` rows, the new ones filled with ``fill``."""
+    bigger = np.full((capacity, *array.shape[1:]), fill, dtype=array.dtype, order="F")
+    bigger[: len(array)] = array
+    return bigger
+
+
+class PodIndex(Protocol):
+    """A summary of the placed pods that is kept up to date on each pod event, never recomputed.
+
+    The cluster builds one on first use by adding every placed pod, then tells it each change. A row is
+    the index of a node; ``move_row`` follows a node whose index changes when another one is removed
+    (the row it leaves is empty afterwards).
+    """
+
+    def add(self, pod: PodInfo, row: int) -> None:
+        """A pod was placed."""
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        """A pod left; ``pod`` counts as the one that was added (same template, requests, terminating)."""
+
+    def move_row(self, source: int, target: int) -> None:
+        """The node of row ``source`` is now in row ``target``, whose own pods have left before."""
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more nodes."""
+
+    def fork(self) -> Self:
+        """An independent copy, as lazily as may be."""
+
+
+class CountColumns:
+    """Counters by key and node: shape (capacity,) int64 for each key, copied when a fork first writes.
+
+    The shared block of the pod indexes: "how many pods of this kind are on this node".
+    """
+
+    __slots__ = ("_owned", "capacity", "columns")
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.columns: dict[Hashable, IntArray] = {}
+        self._owned: set[Hashable] = set()
+
+    def add(self, key: Hashable, row: int, amount: int) -> None:
+        """Add ``amount`` to one cell, making the column when it is new."""
+        column = self.columns.get(key)
+        if column is None:
+            column = self.columns[key] = np.zeros(self.capacity, dtype=np.int64)
+            self._owned.add(key)
+        elif key not in self._owned:
+            column = self.columns[key] = column.copy()
+            self._owned.add(key)
+        column[row] += amount
+
+    def start(self, key: Hashable) -> None:
+        """Make an all-zero column."""
+        self.columns[key] = np.zeros(self.capacity, dtype=np.int64)
+        self._owned.add(key)
+
+    def move_row(self, source: int, target: int) -> None:
+        """Carry a node's cells to another row."""
+        for key in list(self.columns):
+            if self.columns[key][source] or self.columns[key][target]:
+                self.add(key, target, int(self.columns[key][source]) - int(self.columns[key][target]))
+                self.columns[key][source] = 0
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more nodes."""
+        self.capacity = capacity
+        self.columns = {key: grown(column, capacity) for key, column in self.columns.items()}
+        self._owned = set(self.columns)
+
+    def fork(self) -> "CountColumns":
+        """A copy that shares all columns until either side writes."""
+        twin = CountColumns(self.capacity)
+        twin.columns = dict(self.columns)
+        self._owned = set()
+        return twin
+
+
+def columns_of(axes: Sequence[int]) -> slice | list[int]:
+    """How to cut these columns out of (N, R): neighbours as a slice, which copies nothing."""
+    first, count = axes[0] if axes else 0, len(axes)
+    return slice(first, first + count) if list(axes) == list(range(first, first + count)) else list(axes)
+
+
+def distinct(rows: Iterable[int]) -> RowArray:
+    """The distinct rows, ascending."""
+    return np.array(sorted(set(rows)), dtype=np.intp)

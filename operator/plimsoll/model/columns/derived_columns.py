@@ -1,0 +1,103 @@
+"""Columns that plugins derive from those of the cluster, row by row: kept, and renewed where rows changed.
+
+What does not depend on the pod to be placed (a node's capacity in doubles, how even its use is now) is
+computed for all nodes once, and then for the one or two nodes that changed since somebody asked.
+
+Axis letter: N nodes.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from plimsoll.model.columns.columns import RowArray
+
+#: Columns kept a cluster; all are forgotten when there would be more.
+MOST_COLUMNS = 64
+
+
+class Changes(Protocol):
+    """What a cluster tells of its changes."""
+
+    epoch: int
+    node_tick: int
+
+    @property
+    def tick(self) -> int:
+        """Rises with every change of a row."""
+
+    def changed_since(self, tick: int) -> RowArray | None:
+        """Rows that changed after ``tick``, ascending; None when the log does not reach back."""
+
+    def nodes_changed_since(self, rows: RowArray, tick: int) -> RowArray:
+        """Those of ``rows`` whose node object changed after ``tick``."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    values: NDArray[Any]
+    window: NDArray[Any]
+    epoch: int
+    tick: int
+    node_tick: int
+
+
+class KeptColumns:
+    """Columns by key."""
+
+    def __init__(self) -> None:
+        self._columns: dict[Hashable, _Kept] = {}
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def column(
+        self,
+        key: Hashable,
+        log: Changes,
+        compute: Callable[[RowArray | None], NDArray[Any]],
+        *,
+        of_nodes: bool,
+    ) -> NDArray[Any]:
+        """The column of that key as of now, read-only; valid until the cluster changes.
+
+        Args:
+            key: Whose column, and which.
+            log: Of the cluster.
+            compute: Its values in the given rows (None: all), the first axis being N.
+            of_nodes: Whether it depends on the node objects alone, not on the pods on them.
+        """
+        kept = self._columns.get(key)
+        if kept is None or not self._renewed(kept, log, compute, of_nodes=of_nodes):
+            if len(self._columns) >= MOST_COLUMNS:
+                self._columns.clear()
+            values = compute(None).copy(order="K")
+            window = values.view()
+            window.flags.writeable = False
+            kept = self._columns[key] = _Kept(values, window, log.epoch, log.tick, log.node_tick)
+        return kept.window
+
+    def _renewed(
+        self,
+        kept: _Kept,
+        log: Changes,
+        compute: Callable[[RowArray | None], NDArray[Any]],
+        *,
+        of_nodes: bool,
+    ) -> bool:
+        """Bring a column up to date; False when it has to be computed anew."""
+        if kept.epoch != log.epoch:
+            return False
+        if of_nodes and kept.node_tick == log.node_tick:
+            return True
+        rows = log.changed_since(kept.tick)
+        if rows is not None and of_nodes:
+            rows = log.nodes_changed_since(rows, kept.tick)
+        if rows is None:
+            return False
+        if len(rows):
+            kept.values[rows] = compute(rows)
+        kept.tick, kept.node_tick = log.tick, log.node_tick
+        return True

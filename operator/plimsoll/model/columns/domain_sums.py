@@ -1,0 +1,74 @@
+"""Counts of pods by topology domain, kept up to date one pod at a time.
+
+A domain is the set of nodes with one value of a label (the topology key), perhaps of some nodes only.
+The per-node counts are the truth; the sums follow them cheaply, and are computed anew when nodes changed.
+
+Axis letters: N nodes, D topology domains.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from plimsoll.model.columns.columns import ABSENT, BoolArray, IdArray, IntArray
+from plimsoll.model.columns.snapshot import Snapshot
+
+
+class NodeSet(Hashable, Protocol):
+    """Some of the nodes; equal sets are equal."""
+
+    def among(self, snapshot: Snapshot) -> BoolArray:
+        """Which nodes of a whole snapshot belong to the set, shape (N,)."""
+
+
+@dataclass(slots=True)
+class DomainSums:
+    """The pods of one class, summed by the values of one node label.
+
+    Attributes:
+        sums: Shape (D + 1,) int64: pods in each domain, indexed by the label's coded values. The last cell is
+            of nodes without the label and stays 0, so that ``sums[label_ids]`` never needs a mask.
+        exists: Shape (D + 1,): whether some node of the set is in the domain.
+        size: How many domains exist.
+        domain_of_row: Shape (capacity,): the domain in which a node counts, ABSENT when in none.
+        mark: ``Snapshot.node_mark`` when it was summed.
+    """
+
+    sums: IntArray
+    exists: BoolArray
+    size: int
+    domain_of_row: IdArray
+    mark: tuple[int, int]
+    is_shared: bool = False
+
+    def add(self, row: int, amount: int) -> None:
+        """Pods came to, or left, the node of ``row``."""
+        domain = self.domain_of_row[row]
+        if domain != ABSENT:
+            if self.is_shared:
+                self.sums = self.sums.copy()
+                self.is_shared = False
+            self.sums[domain] += amount
+
+    def fork(self) -> "DomainSums":
+        """A copy that shares its arrays until either side writes."""
+        self.is_shared = True
+        return DomainSums(self.sums, self.exists, self.size, self.domain_of_row, self.mark, is_shared=True)
+
+
+def summed(column: IntArray, topology_key: str, nodes: NodeSet | None, snapshot: Snapshot) -> DomainSums:
+    """Sum up a column of counts, shape (capacity,), over the nodes of a set (None: all)."""
+    whole = snapshot.whole
+    ids = whole.label_ids(topology_key)
+    domains = len(whole.label(topology_key).values) + 1
+    domain_of_row: IdArray = np.full(len(column), ABSENT, dtype=np.int32)
+    domain_of_row[: len(ids)] = ids if nodes is None else np.where(nodes.among(whole), ids, ABSENT)
+    # The last bin collects ABSENT (-1) and is emptied.
+    bins = domain_of_row[: len(ids)] % domains
+    sums: IntArray = np.bincount(bins, column[: len(ids)], minlength=domains).astype(np.int64)
+    exists: BoolArray = np.bincount(bins, minlength=domains) > 0
+    sums[-1] = 0
+    exists[-1] = False
+    return DomainSums(sums, exists, int(exists.sum()), domain_of_row, snapshot.node_mark)

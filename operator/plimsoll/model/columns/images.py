@@ -1,0 +1,78 @@
+"""Which nodes have which container images, kept up to date as nodes change.
+
+An image state is an image name with its size and the nodes that have it. The size is the one that the first
+of these nodes reported. Source: kube-scheduler v1.36, ``backend/cache`` (imageStates).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from plimsoll.model.kinds.node import ContainerImage
+
+
+@dataclass(slots=True)
+class ImageState:
+    """One image name.
+
+    Attributes:
+        size_bytes: Its size.
+        rows: The rows of the nodes that have it.
+    """
+
+    size_bytes: int
+    rows: set[int] = field(default_factory=set)
+
+
+class ImageTable:
+    """Image states by name. A fork shares them until either side writes."""
+
+    __slots__ = ("_shared", "_states")
+
+    def __init__(self) -> None:
+        self._states: dict[str, ImageState] = {}
+        self._shared = False
+
+    def find(self, name: str) -> ImageState | None:
+        """The state of an image name, as nodes report it; None when no node has it."""
+        return self._states.get(name)
+
+    def add(self, row: int, images: Iterable[ContainerImage]) -> None:
+        """The node of this row has these images."""
+        self._own()
+        for image in images:
+            for name in image.names:
+                self._states.setdefault(name, ImageState(image.size_bytes)).rows.add(row)
+
+    def remove(self, row: int, images: Iterable[ContainerImage]) -> None:
+        """The node of this row, which had these images, no longer has them."""
+        self._own()
+        for image in images:
+            for name in image.names:
+                state = self._states.get(name)
+                if state is not None:
+                    state.rows.discard(row)
+                    if not state.rows:
+                        del self._states[name]
+
+    def move_row(self, source: int, target: int, images: Iterable[ContainerImage]) -> None:
+        """The node with these images is now in row ``target``, which has none itself any more."""
+        self._own()
+        for image in images:
+            for name in image.names:
+                rows = self._states[name].rows
+                rows.discard(source)
+                rows.add(target)
+
+    def fork(self) -> "ImageTable":
+        """A copy, as lazily as may be."""
+        twin = ImageTable()
+        twin._states = self._states
+        twin._shared = self._shared = True
+        return twin
+
+    def _own(self) -> None:
+        if self._shared:
+            self._states = {
+                name: ImageState(state.size_bytes, set(state.rows)) for name, state in self._states.items()
+            }
+            self._shared = False

@@ -1,0 +1,283 @@
+"""How many placed pods a selector meets, on each node and in each topology domain: kept, never recounted.
+
+A plugin asks for the counts of a :class:`PodClass`; from then on every pod that comes or goes is counted
+for the classes that its template is in. Counting a new class visits the templates that may be in it, found
+by label, and the rows where they are placed. Classes that nobody asked for in a long time are dropped.
+
+Axis letters: N nodes, D topology domains.
+"""
+
+from collections.abc import Hashable, Mapping
+from typing import Protocol
+
+import numpy as np
+
+from plimsoll.model.columns.columns import IntArray, grown
+from plimsoll.model.columns.domain_sums import DomainSums, NodeSet, summed
+from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
+from plimsoll.model.selector_lookup import LabelLookup, SelectorLookup
+from plimsoll.model.selectors import Selector
+
+#: Counts of classes take at most about this much memory a cluster.
+CLASS_BYTES = 128 * 2**20
+
+
+class PodClass:
+    """Pods that satisfy every one of some wishes, each a set of namespaces and a selector.
+
+    Args:
+        wanted: Pairs of namespaces (None: all of them) and a selector.
+        living: Whether pods that are terminating are left out.
+    """
+
+    __slots__ = ("_hash", "living", "wanted")
+
+    def __init__(
+        self, wanted: tuple[tuple[frozenset[str] | None, Selector], ...], *, living: bool = False
+    ) -> None:
+        self.wanted = wanted
+        self.living = living
+        self._hash = hash((wanted, living))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, PodClass)
+            and self._hash == other._hash
+            and self.living == other.living
+            and self.wanted == other.wanted
+        )
+
+    def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether a pod of that namespace and labels belongs to the class."""
+        return all(
+            (namespaces is None or namespace in namespaces) and selector.matches(labels)
+            for namespaces, selector in self.wanted
+        )
+
+
+class ClassCounts:
+    """The pods of one class.
+
+    Attributes:
+        column: Shape (capacity,) int64: pods on each node.
+        total: Pods on all nodes.
+    """
+
+    __slots__ = ("_domains", "_owned", "column", "living", "total")
+
+    def __init__(self, column: IntArray, total: int, *, living: bool) -> None:
+        self.column = column
+        self.total = total
+        self.living = living
+        self._domains: dict[Hashable, DomainSums] = {}
+        self._owned = True
+
+    def add(self, row: int, amount: int) -> None:
+        """Pods came to, or left, the node of ``row``."""
+        if not self._owned:
+            self.column = self.column.copy()
+            self._owned = True
+        self.column[row] += amount
+        self.total += amount
+        for domains in self._domains.values():
+            domains.add(row, amount)
+
+    def sums(self, topology_key: str, snapshot: Snapshot, nodes: NodeSet | None = None) -> DomainSums:
+        """The same by the values of a node label, over the given nodes (all of them when None)."""
+        key = topology_key if nodes is None else (topology_key, nodes)
+        domains = self._domains.get(key)
+        if domains is None or domains.mark != snapshot.node_mark:
+            if domains is None and len(self._domains) >= 64:
+                self._domains.clear()
+            domains = self._domains[key] = summed(self.column, topology_key, nodes, snapshot)
+        return domains
+
+    def move_row(self, source: int, target: int) -> None:
+        """Carry a node's count to another row."""
+        if self.column[source] or self.column[target]:
+            moved = int(self.column[source])
+            self.add(source, -moved)
+            self.add(target, moved - int(self.column[target]))
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more nodes."""
+        self.column = grown(self.column, capacity)
+        self._owned = True
+        self._domains.clear()
+
+    def fork(self) -> "ClassCounts":
+        """A copy that shares its arrays until either side writes."""
+        twin = ClassCounts(self.column, self.total, living=self.living)
+        twin._domains = {key: domains.fork() for key, domains in self._domains.items()}
+        twin._owned = self._owned = False
+        return twin
+
+
+class HasCapacity(Protocol):
+    """The one thing an index asks of its cluster."""
+
+    @property
+    def capacity(self) -> int:
+        """Rows that are allocated."""
+
+
+class PodCounts:
+    """Counts of pods by class; a pod index."""
+
+    def __init__(self, cluster: HasCapacity) -> None:
+        self.capacity = cluster.capacity
+        self._placed = PlacedTemplates()
+        self._counted: dict[PodClass, ClassCounts] = {}
+        self._lookup: SelectorLookup[PodClass] = SelectorLookup()
+        self._memberships: dict[PodTemplate, tuple[ClassCounts, ...]] = {}
+
+    def of(self, pods: PodClass) -> ClassCounts:
+        """The counts of a class, counted now if nobody asked before. Ask again after each change."""
+        counts = self._counted.get(pods)
+        if counts is None:
+            counts = self._count(pods)
+        return counts
+
+    def add(self, pod: PodInfo, row: int) -> None:
+        """A pod was placed."""
+        self._placed.change(pod, row, 1)
+        for counts in self._classes_of(pod.template):
+            if not (counts.living and pod.is_terminating):
+                counts.add(row, 1)
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        """A pod left."""
+        for counts in self._classes_of(pod.template):
+            if not (counts.living and pod.is_terminating):
+                counts.add(row, -1)
+        if not self._placed.change(pod, row, -1):
+            # Only placed templates are told of new classes.
+            del self._memberships[pod.template]
+
+    def move_row(self, source: int, target: int) -> None:
+        """A node changed its row."""
+        self._placed.move_row(source, target)
+        for counts in self._counted.values():
+            counts.move_row(source, target)
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more nodes."""
+        self.capacity = capacity
+        for counts in self._counted.values():
+            counts.grow(capacity)
+
+    def fork(self) -> "PodCounts":
+        """An independent copy; arrays are shared until either side writes."""
+        twin = PodCounts(self)
+        twin._placed = self._placed.fork()
+        twin._counted = {pods: counts.fork() for pods, counts in self._counted.items()}
+        for pods in twin._counted:
+            twin._file(pods)
+        return twin
+
+    def _classes_of(self, template: PodTemplate) -> tuple[ClassCounts, ...]:
+        found = self._memberships.get(template)
+        if found is None:
+            found = self._memberships[template] = tuple(
+                self._counted[pods]
+                for pods in self._lookup.candidates(template.labels)
+                if pods.matches(template.namespace, template.labels)
+            )
+        return found
+
+    def _file(self, pods: PodClass) -> None:
+        # Every wish must hold, so filing under any one of them finds the class.
+        self._lookup.add(pods.wanted[0][1], pods)
+
+    def _count(self, pods: PodClass) -> ClassCounts:
+        if len(self._counted) >= max(16, CLASS_BYTES // (8 * self.capacity)):
+            kept = list(self._counted)[len(self._counted) // 2 :]
+            self._counted = {each: self._counted[each] for each in kept}
+            self._lookup = SelectorLookup()
+            for each in kept:
+                self._file(each)
+            self._memberships.clear()
+        column = np.zeros(self.capacity, dtype=np.int64)
+        members = [
+            template
+            for template in self._placed.candidates(pods.wanted[0][1])
+            if pods.matches(template.namespace, template.labels)
+        ]
+        for template in members:
+            for row, placed in self._placed.rows(template, living=pods.living):
+                column[row] += placed
+        counts = self._counted[pods] = ClassCounts(column, int(column.sum()), living=pods.living)
+        self._file(pods)
+        for template in members:
+            if template in self._memberships:
+                self._memberships[template] = (*self._memberships[template], counts)
+        return counts
+
+
+class PlacedTemplates:
+    """Where the pods of each template are: what a new class is counted from."""
+
+    def __init__(self) -> None:
+        self._rows: dict[PodTemplate, dict[int, int]] = {}
+        self._terminating: dict[PodTemplate, dict[int, int]] = {}
+        self._lookup: LabelLookup[PodTemplate] = LabelLookup()
+        self._shared = False
+
+    def change(self, pod: PodInfo, row: int, amount: int) -> bool:
+        """Pods came to, or left, a node; whether any pod of the template is placed now."""
+        if self._shared:
+            self._rows = {template: dict(rows) for template, rows in self._rows.items()}
+            self._terminating = {template: dict(rows) for template, rows in self._terminating.items()}
+            self._lookup = self._lookup.copy()
+            self._shared = False
+        template = pod.template
+        rows = self._rows.get(template)
+        if rows is None:
+            rows = self._rows[template] = {}
+            self._lookup.add(template.labels, template)
+        _change(rows, row, amount)
+        if not rows:
+            del self._rows[template]
+            self._lookup.discard(template.labels, template)
+        if pod.is_terminating:
+            _change(self._terminating.setdefault(template, {}), row, amount)
+            if not self._terminating[template]:
+                del self._terminating[template]
+        return bool(rows)
+
+    def candidates(self, selector: Selector) -> list[PodTemplate]:
+        """Placed templates that the selector may match."""
+        return list(self._lookup.candidates(selector))
+
+    def rows(self, template: PodTemplate, *, living: bool) -> list[tuple[int, int]]:
+        """Pairs of a row and how many pods of the template are there."""
+        leaving = self._terminating.get(template, {}) if living else {}
+        return [(row, count - leaving.get(row, 0)) for row, count in self._rows[template].items()]
+
+    def move_row(self, source: int, target: int) -> None:
+        """A node changed its row."""
+        for table in (self._rows, self._terminating):
+            for rows in table.values():
+                if source in rows:
+                    rows[target] = rows.pop(source)
+
+    def fork(self) -> "PlacedTemplates":
+        """A copy that shares everything until either side writes."""
+        twin = PlacedTemplates()
+        twin._rows = self._rows
+        twin._terminating = self._terminating
+        twin._lookup = self._lookup
+        twin._shared = self._shared = True
+        return twin
+
+
+def _change(rows: dict[int, int], row: int, amount: int) -> None:
+    left = rows.get(row, 0) + amount
+    if left:
+        rows[row] = left
+    else:
+        del rows[row]

@@ -1,0 +1,52 @@
+"""The pods of each node in order of arrival, shared between a cluster and its forks until either writes."""
+
+from plimsoll.model.kinds.pod_info import PodInfo
+
+
+class PodsByRow:
+    """Pods by uid, by row."""
+
+    __slots__ = ("_owned", "_pods")
+
+    def __init__(self) -> None:
+        self._pods: list[dict[str, PodInfo]] = []
+        self._owned: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def on(self, row: int) -> dict[str, PodInfo]:
+        """The pods of one row; only to be read."""
+        return self._pods[row]
+
+    def writable(self, row: int) -> dict[str, PodInfo]:
+        """The same, to be changed."""
+        if row not in self._owned:
+            self._pods[row] = dict(self._pods[row])
+            self._owned.add(row)
+        return self._pods[row]
+
+    def append(self) -> None:
+        """A new row, empty."""
+        self._owned.add(len(self._pods))
+        self._pods.append({})
+
+    def drop_last(self) -> None:
+        """The last row goes."""
+        self._pods.pop()
+        self._owned.discard(len(self._pods))
+
+    def move(self, source: int, target: int) -> None:
+        """The pods of one row are now those of another, whose own have left."""
+        self._pods[target] = self._pods[source]
+        if source in self._owned:
+            self._owned.add(target)
+        else:
+            self._owned.discard(target)
+
+    def fork(self) -> "PodsByRow":
+        """A copy that shares all rows until either side writes."""
+        twin = PodsByRow()
+        twin._pods = list(self._pods)
+        self._owned = set()
+        return twin

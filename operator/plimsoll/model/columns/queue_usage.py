@@ -1,0 +1,82 @@
+"""What the placed pods of each queue request, kept up to date: the numerator of every share.
+
+A queue is a label of pods (``plimsoll.dev/queue``) among those of one scheduler; "" is that of pods without.
+"""
+
+from collections.abc import Mapping
+
+from plimsoll.model.kinds.pod_info import PodInfo
+
+QUEUE_LABEL = "plimsoll.dev/queue"
+"""Names the queue of a pod."""
+
+QueueKey = tuple[str, str]
+"""Scheduler name and queue."""
+
+Amounts = dict[str, int]
+"""Sums of requests: cpu in milli, the rest in units."""
+
+
+def queue_key(pod: PodInfo) -> QueueKey:
+    """Whose share a pod takes."""
+    return pod.pod.spec.scheduler_name, pod.labels.get(QUEUE_LABEL, "")
+
+
+def added(sums: Amounts, requests: Mapping[str, int], sign: int = 1) -> None:
+    """Add amounts; what comes to nothing is left out."""
+    for name, amount in requests.items():
+        total = sums.get(name, 0) + sign * amount
+        if total:
+            sums[name] = total
+        else:
+            sums.pop(name, None)
+
+
+class QueueUsage:
+    """Sums of requests by queue; a pod index.
+
+    Attributes:
+        requested: Of all placed pods.
+        leaving: Of those whose deletion has begun.
+    """
+
+    def __init__(self, _cluster: object = None) -> None:
+        self.requested: dict[QueueKey, Amounts] = {}
+        self.leaving: dict[QueueKey, Amounts] = {}
+
+    def of(self, key: QueueKey) -> Mapping[str, int]:
+        """What a queue's placed pods request."""
+        return self.requested.get(key, {})
+
+    def staying(self, key: QueueKey) -> Amounts:
+        """The same without pods that are about to leave."""
+        left = dict(self.of(key))
+        added(left, self.leaving.get(key, {}), -1)
+        return left
+
+    def add(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the index's signature
+        """A pod was placed."""
+        self._count(pod, 1)
+
+    def remove(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the index's signature
+        """A pod left."""
+        self._count(pod, -1)
+
+    def _count(self, pod: PodInfo, sign: int) -> None:
+        key = queue_key(pod)
+        added(self.requested.setdefault(key, {}), pod.requests, sign)
+        if pod.is_terminating:
+            added(self.leaving.setdefault(key, {}), pod.requests, sign)
+
+    def move_row(self, source: int, target: int) -> None:
+        """Sums know no rows."""
+
+    def grow(self, capacity: int) -> None:
+        """Sums know no rows."""
+
+    def fork(self) -> "QueueUsage":
+        """An independent copy."""
+        twin = QueueUsage()
+        twin.requested = {key: dict(sums) for key, sums in self.requested.items()}
+        twin.leaving = {key: dict(sums) for key, sums in self.leaving.items()}
+        return twin

@@ -1,0 +1,269 @@
+"""The cluster as a decision sees it: read-only columns over all nodes, or over some of them.
+
+Axis letters: N nodes of this snapshot, R resources. Units: cpu in milli, memory and storage in bytes,
+pods and scalar resources in units, all int64. Every array is read-only.
+
+``snapshot.at(rows)`` is the same cluster seen through fewer nodes: a plugin that computes on
+``snapshot.allocatable`` works on all nodes or on the three that changed without knowing which. What
+concerns the cluster as a whole (domains, totals) is asked of ``snapshot.whole``.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plimsoll.model.columns.cluster import CPU, MEMORY, PODS, STORAGE, Cluster
+from plimsoll.model.columns.coded_column import CodedColumn
+from plimsoll.model.columns.columns import (
+    ABSENT,
+    BoolArray,
+    IdArray,
+    IntArray,
+    PodIndex,
+    RowArray,
+    columns_of,
+)
+from plimsoll.model.columns.images import ImageState
+from plimsoll.model.kinds.node import Node, Taint
+from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.model.kinds.pod_info import PodInfo
+
+IndexT = TypeVar("IndexT", bound=PodIndex)
+ScalarT = TypeVar("ScalarT", bound=np.generic)
+
+__all__ = ["ABSENT", "CPU", "MEMORY", "PODS", "STORAGE", "Snapshot"]
+
+
+class Capacity(NamedTuple):
+    """What nodes have of K resources, as one divides by it.
+
+    Attributes:
+        doubles: Shape (N, K): allocatable; 1 where a node has none.
+        counted: Shape (N, K): where a node has some; None: everywhere.
+    """
+
+    doubles: NDArray[np.float64]
+    counted: BoolArray | None
+
+
+class Snapshot:
+    """A window on a cluster. Valid until the cluster changes; take a new one, they cost nothing."""
+
+    __slots__ = (
+        "_allocatable",
+        "_capacity",
+        "_cluster",
+        "_is_supposed",
+        "_nonzero_requested",
+        "_requested",
+        "_rows",
+    )
+
+    def __init__(self, cluster: Cluster, rows: RowArray | None = None) -> None:
+        self._cluster = cluster
+        self._rows = rows
+        self._allocatable: IntArray | None = None
+        self._requested: IntArray | None = None
+        self._nonzero_requested: IntArray | None = None
+        self._is_supposed = False
+        self._capacity: tuple[tuple[int, ...], Capacity] | None = None
+
+    def __len__(self) -> int:
+        return len(self._cluster) if self._rows is None else len(self._rows)
+
+    @property
+    def whole(self) -> "Snapshot":
+        """All nodes of the same cluster."""
+        return self if self._rows is None else Snapshot(self._cluster)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is all nodes."""
+        return self._rows is None
+
+    def at(self, rows: RowArray) -> "Snapshot":
+        """The nodes of those rows (indices into the whole cluster), in that order."""
+        return Snapshot(self._cluster, rows)
+
+    def if_requested(self, requested: IntArray) -> "Snapshot":
+        """The same nodes, as if the pods on them requested that much; shape (N, R)."""
+        twin = Snapshot(self._cluster, self._rows)
+        twin._requested = requested
+        twin._is_supposed = True
+        return twin
+
+    @property
+    def rows(self) -> RowArray:
+        """Shape (N,): the row of each node in the whole cluster."""
+        return np.arange(len(self._cluster), dtype=np.intp) if self._rows is None else self._rows
+
+    @property
+    def tick(self) -> int:
+        """Rises with every change of a node or its pods."""
+        return self._cluster.tick
+
+    def changed_since(self, tick: int) -> RowArray | None:
+        """Rows (of the whole cluster) that changed after ``tick``; None when that is too long ago."""
+        return self._cluster.changed_since(tick)
+
+    @property
+    def node_mark(self) -> tuple[int, int]:
+        """Differs after a node object changed or rows moved: what was computed from nodes is stale."""
+        return self._cluster.node_tick, self._cluster.epoch
+
+    # -- nodes ---------------------------------------------------------------------------------------
+
+    def node(self, node: int) -> Node:
+        """The object of the node at that position."""
+        return self._cluster.nodes[node if self._rows is None else self._rows[node]]
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The node objects, in order."""
+        nodes = self._cluster.nodes
+        return nodes if self._rows is None else [nodes[row] for row in self._rows]
+
+    def row_of(self, name: str) -> int | None:
+        """The row of a node in the whole cluster, None when there is no such node."""
+        return self._cluster.rows.get(name)
+
+    @property
+    def unschedulable(self) -> BoolArray:
+        """Shape (N,): ``spec.unschedulable``."""
+        return self._cut(self._cluster.unschedulable)
+
+    @property
+    def taint_ids(self) -> IdArray:
+        """Shape (N,) int32: which of ``taint_sets`` each node has."""
+        return self._cut(self._cluster.taints.ids)
+
+    @property
+    def taint_sets(self) -> list[tuple[Taint, ...]]:
+        """The distinct lists of taints. A list may be of no node any more."""
+        return self._cluster.taints.values
+
+    def label_ids(self, key: str) -> IdArray:
+        """Shape (N,) int32: coded values of a label, ``ABSENT`` (-1) where a node lacks it."""
+        return self._cut(self._cluster.label(key).ids)
+
+    def label(self, key: str) -> CodedColumn[str]:
+        """The coding of a label: ``values[id]`` and ``find(value)``. Its ``ids`` are of the whole cluster."""
+        return self._cluster.label(key)
+
+    # -- resources -----------------------------------------------------------------------------------
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The R axis: cpu, memory, ephemeral-storage, pods, then scalar resources."""
+        return self._cluster.resources
+
+    def axis_of(self, resource: str) -> int | None:
+        """The index of a resource on the R axis, None when nobody named it."""
+        return self._cluster.axis_of(resource)
+
+    @property
+    def allocatable(self) -> IntArray:
+        """Shape (N, R): what pods may take in all."""
+        if self._allocatable is None:
+            self._allocatable = self._cut(self._cluster.allocatable)
+        return self._allocatable
+
+    @property
+    def requested(self) -> IntArray:
+        """Shape (N, R): what the placed pods take; ``[:, PODS]`` counts them."""
+        if self._requested is None:
+            self._requested = self._cut(self._cluster.requested)
+        return self._requested
+
+    @property
+    def nonzero_requested(self) -> IntArray:
+        """Shape (N, 2), cpu and memory, with kube-scheduler's minimum for containers that request none."""
+        if self._nonzero_requested is None:
+            self._nonzero_requested = self._cut(self._cluster.nonzero_requested)
+        return self._nonzero_requested
+
+    def kept(
+        self, key: Hashable, compute: "Callable[[Snapshot], NDArray[Any]]", *, of_nodes: bool = False
+    ) -> NDArray[Any]:
+        """A column derived from these, read-only: kept for all nodes, and renewed where they changed.
+
+        Args:
+            key: Whose column, and which; keys hold for all plugins.
+            compute: Its values for the nodes of a snapshot, shape (N, ...). Must look at nothing but each
+                node and the pods on it.
+            of_nodes: Whether it looks at the node objects alone.
+        """
+        if self._rows is not None or self._is_supposed:
+            return compute(self)
+        cluster = self._cluster
+        return cluster.kept.column(
+            key, cluster, lambda rows: compute(Snapshot(cluster, rows)), of_nodes=of_nodes
+        )
+
+    def capacity(self, axes: tuple[int, ...]) -> Capacity:
+        """``allocatable`` of K resources, to divide by."""
+        known = self._capacity
+        if known is None or known[0] != axes:
+            allocatable = self.allocatable[:, columns_of(axes)]
+            doubles = self.kept(
+                ("capacity", axes),
+                lambda some: np.maximum(some.allocatable[:, columns_of(axes)], 1).astype(np.float64),
+                of_nodes=True,
+            )
+            everywhere = np.count_nonzero(allocatable) == allocatable.size
+            known = self._capacity = axes, Capacity(doubles, None if everywhere else allocatable > 0)
+        return known[1]
+
+    def requests_row(self, requests: dict[str, int]) -> IntArray:
+        """Amounts along the R axis, shape (R,), counting one pod. A resource no node has gets an axis.
+
+        Ask for it before ``allocatable`` and ``requested``: the axis may grow.
+        """
+        row = self._cluster.requests_row(requests)
+        if self._requested is not None and self._requested.shape[1] != len(row):
+            self._allocatable = self._requested = None
+        return row
+
+    # -- pods and the rest ---------------------------------------------------------------------------
+
+    def pods(self, node: int) -> Iterable[PodInfo]:
+        """The pods on the node at that position."""
+        return self._cluster.pods_on(int(node if self._rows is None else self._rows[node]))
+
+    def is_placed(self, uid: str) -> bool:
+        """Whether a pod is on a node of the whole cluster, also on one that is not known."""
+        return uid in self._cluster.pods
+
+    def index(self, kind: type[IndexT]) -> IndexT:
+        """A summary of the placed pods (of the whole cluster), kept up to date; built on first use."""
+        return self._cluster.index(kind)
+
+    def cut(self, column: IntArray) -> IntArray:
+        """A column of an index, shape (capacity,), cut to this snapshot's nodes, shape (N,)."""
+        return self._cut(column)
+
+    def image(self, name: str) -> ImageState | None:
+        """The size of an image and the rows (of the whole cluster) that have it; None when no node has."""
+        return self._cluster.image(name)
+
+    @property
+    def objects(self) -> ClusterObjects:
+        """Namespaces, volumes, workloads, budgets."""
+        return self._cluster.objects
+
+    def fork(self) -> Cluster:
+        """An independent cluster for trying moves."""
+        return self._cluster.fork()
+
+    def _cut(self, column: NDArray[ScalarT]) -> NDArray[ScalarT]:
+        if self._rows is None:
+            window = column[: len(self._cluster)]
+        elif column.ndim == 1:
+            window = column.take(self._rows)
+        else:
+            # Columns lie in memory one after the other: each is gathered for itself.
+            window = column.T.take(self._rows, axis=1).T
+        window.flags.writeable = False
+        return window

@@ -1,0 +1,117 @@
+"""The (anti-)affinity terms of placed pods, counted by node and by domain: kept, never recounted.
+
+"Which terms of other pods concern this pod, and in which domains do they stand?" is asked at every
+attempt. Equal terms of many pods share one counter; the terms that may match a pod's labels are found by
+label.
+
+Axis letters: N nodes, D topology domains.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from plimsoll.model.columns.pod_counts import ClassCounts, HasCapacity
+from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
+from plimsoll.model.kinds.pod_terms import PodTerm
+from plimsoll.model.selector_lookup import SelectorLookup
+
+#: A term and its counts.
+Counted = tuple[PodTerm, ClassCounts]
+
+#: Matches are remembered for about this many templates.
+REMEMBERED = 16_384
+
+
+class TermCounts:
+    """Counts of placed pods by term; a pod index."""
+
+    def __init__(self, cluster: HasCapacity) -> None:
+        self.capacity = cluster.capacity
+        self._counted: dict[PodTerm, ClassCounts] = {}
+        self._generation = 0
+        self._removals = 0
+        self._lookup: SelectorLookup[PodTerm] = SelectorLookup()
+        self._of_template: dict[PodTemplate, tuple[ClassCounts, ...]] = {}
+        self._concerning: dict[PodTemplate, tuple[int, Mapping[str, str], tuple[Counted, ...]]] = {}
+
+    def concerning(self, template: PodTemplate, namespace_labels: Mapping[str, str]) -> tuple[Counted, ...]:
+        """The terms of placed pods that mean pods of this template, with how often each is had.
+
+        Ask again after each change. A count may be 0: the last pod with the term has left.
+        """
+        known = self._concerning.get(template)
+        if known is not None and known[0] == self._generation and known[1] == namespace_labels:
+            return known[2]
+        found = tuple(
+            (term, self._counted[term])
+            for term in self._lookup.candidates(template.labels)
+            if term.matches(template.namespace, template.labels, namespace_labels)
+        )
+        if len(self._concerning) >= REMEMBERED:
+            self._concerning.clear()
+        self._concerning[template] = (self._generation, namespace_labels, found)
+        return found
+
+    def add(self, pod: PodInfo, row: int) -> None:
+        """A pod was placed."""
+        if pod.template.terms:
+            for counts in self._counts_of(pod.template):
+                counts.add(row, 1)
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        """A pod left."""
+        if pod.template.terms:
+            for counts in self._counts_of(pod.template):
+                counts.add(row, -1)
+            self._removals += 1
+            if self._removals > REMEMBERED + len(self._counted):
+                self._sweep()
+
+    def move_row(self, source: int, target: int) -> None:
+        """A node changed its row."""
+        for counts in self._counted.values():
+            counts.move_row(source, target)
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more nodes."""
+        self.capacity = capacity
+        for counts in self._counted.values():
+            counts.grow(capacity)
+
+    def fork(self) -> "TermCounts":
+        """An independent copy; arrays are shared until either side writes."""
+        twin = TermCounts(self)
+        twin._counted = {term: counts.fork() for term, counts in self._counted.items()}
+        twin._refile()
+        return twin
+
+    def _counts_of(self, template: PodTemplate) -> tuple[ClassCounts, ...]:
+        found = self._of_template.get(template)
+        if found is None:
+            found = self._of_template[template] = tuple(self._count(template.terms))
+        return found
+
+    def _count(self, terms: Iterable[PodTerm]) -> Iterable[ClassCounts]:
+        for term in terms:
+            counts = self._counted.get(term)
+            if counts is None:
+                counts = ClassCounts(np.zeros(self.capacity, dtype=np.int64), 0, living=False)
+                self._counted[term] = counts
+                self._lookup.add(term.selector, term)
+                self._generation += 1
+            yield counts
+
+    def _sweep(self) -> None:
+        """Forget the terms that no pod has any more."""
+        self._removals = 0
+        self._counted = {term: counts for term, counts in self._counted.items() if counts.total}
+        self._generation += 1
+        self._refile()
+
+    def _refile(self) -> None:
+        self._lookup = SelectorLookup()
+        for term in self._counted:
+            self._lookup.add(term.selector, term)
+        self._of_template = {}
+        self._concerning = {}

@@ -1,0 +1,45 @@
+"""Whether a cluster that was kept up to date equals one that was made from its objects just now."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from plimsoll.model.columns.cluster import Cluster
+
+
+def compare(cluster: "Cluster", fresh: "Cluster", strays: Mapping[str, Mapping[str, object]]) -> None:
+    """Compare every column.
+
+    Args:
+        cluster: The one that was kept.
+        fresh: The one that was made of the same nodes, in the same rows, and the same placed pods.
+        strays: Pods by uid, by the name of a node that is not known.
+
+    Raises:
+        AssertionError: Some incremental update went wrong.
+    """
+    n = len(cluster)
+    assert len(cluster.rows) == n
+    assert all(cluster.rows[node.name] == row for row, node in enumerate(cluster.nodes))
+    for name in cluster.resources:
+        mine = cluster.axis_of(name)
+        theirs = fresh.axis_of(name)
+        if theirs is None:
+            assert not cluster.requested[:n, mine].any()
+            assert not cluster.allocatable[:n, mine].any()
+            continue
+        assert (cluster.requested[:n, mine] == fresh.requested[:n, theirs]).all(), name
+        assert (cluster.allocatable[:n, mine] == fresh.allocatable[:n, theirs]).all(), name
+    assert (cluster.nonzero_requested[:n] == fresh.nonzero_requested[:n]).all()
+    assert (cluster.unschedulable[:n] == fresh.unschedulable[:n]).all()
+    for row, node in enumerate(cluster.nodes):
+        assert cluster.taints.values[cluster.taints.ids[row]] == tuple(node.spec.taints)
+        for key, column in cluster.labels.items():
+            value = node.labels.get(key)
+            assert (column.values[column.ids[row]] if column.ids[row] >= 0 else None) == value
+    known = {pod.uid for pod, _ in cluster.placed()}
+    aside = {uid for pods in strays.values() for uid in pods}
+    assert all(cluster.row_of_pod(pod.uid) == row for pod, row in cluster.placed())
+    assert known | aside == set(cluster.pods)
+    assert not known & aside
+    assert all(cluster.row_of_pod(uid) is None for uid in aside)

@@ -1,0 +1,90 @@
+"""Which placed pods have volumes that decisions look at: few do, so they are kept apart; a pod index."""
+
+from collections.abc import Iterable
+
+from plimsoll.model.columns.pod_counts import HasCapacity
+from plimsoll.model.kinds.pod_info import PodInfo
+
+
+class VolumeUsers:
+    """Placed pods with claims or disks, by row, and how many of them mount each claim."""
+
+    def __init__(self, cluster: HasCapacity) -> None:
+        self.capacity = cluster.capacity
+        self._by_row: dict[int, dict[str, PodInfo]] = {}
+        self._mounts: dict[str, int] = {}
+
+    def on(self, row: int) -> Iterable[PodInfo]:
+        """The pods with volumes on one node."""
+        return self._by_row.get(row, {}).values()
+
+    @property
+    def rows(self) -> Iterable[int]:
+        """Rows with at least one such pod."""
+        return self._by_row.keys()
+
+    def is_mounted(self, claim: str) -> bool:
+        """Whether some placed pod mounts the claim ``namespace/name``."""
+        return claim in self._mounts
+
+    def add(self, pod: PodInfo, row: int) -> None:
+        """A pod was placed."""
+        if has_volumes(pod):
+            self._by_row.setdefault(row, {})[pod.uid] = pod
+            self._mount(pod, 1)
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        """A pod left."""
+        if has_volumes(pod):
+            del self._by_row[row][pod.uid]
+            if not self._by_row[row]:
+                del self._by_row[row]
+            self._mount(pod, -1)
+
+    def move_row(self, source: int, target: int) -> None:
+        """A node changed its row."""
+        if source in self._by_row:
+            self._by_row[target] = self._by_row.pop(source)
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more nodes."""
+        self.capacity = capacity
+
+    def fork(self) -> "VolumeUsers":
+        """An independent copy."""
+        twin = VolumeUsers(self)
+        twin._by_row = {row: dict(pods) for row, pods in self._by_row.items()}
+        twin._mounts = dict(self._mounts)
+        return twin
+
+    def _mount(self, pod: PodInfo, amount: int) -> None:
+        for name in set(mounted_claims(pod)):
+            key = f"{pod.namespace}/{name}"
+            left = self._mounts.get(key, 0) + amount
+            if left:
+                self._mounts[key] = left
+            else:
+                del self._mounts[key]
+
+
+def mounted_claims(pod: PodInfo) -> list[str]:
+    """The names of the claims that a pod mounts by name, as often as it does."""
+    return [
+        volume.persistent_volume_claim.claim_name
+        for volume in pod.template.sample.spec.volumes
+        if volume.persistent_volume_claim is not None
+    ]
+
+
+def has_volumes(pod: PodInfo) -> bool:
+    """Whether a pod has a claim or a disk; directories and images take part in no decision."""
+    volumes = pod.template.sample.spec.volumes
+    return bool(volumes) and any(
+        volume.persistent_volume_claim is not None
+        or volume.ephemeral is not None
+        or volume.gce_persistent_disk is not None
+        or volume.aws_elastic_block_store is not None
+        or volume.iscsi is not None
+        or volume.rbd is not None
+        for volume in volumes
+    )

@@ -1,0 +1,1 @@
+"""Facts of one object: pods, nodes, volumes, workloads."""

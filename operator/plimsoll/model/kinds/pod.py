@@ -1,0 +1,371 @@
+"""Pods as the API serves them (core/v1), cut down to the fields that decisions read.
+
+Attribute names are the API's in snake case; every field has the value the API means by absence.
+Quantities stay as written (`"500m"`, `2`); :mod:`plimsoll.model.kinds.requests` turns them into integers.
+"""
+
+from datetime import datetime
+from typing import TypeAlias
+
+import msgspec
+
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.storage import (
+    AWSElasticBlockStoreSource,
+    CSIVolumeSource,
+    EphemeralVolumeSource,
+    GCEPersistentDiskSource,
+    ISCSISource,
+    RBDSource,
+)
+from plimsoll.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm
+
+Quantities: TypeAlias = dict[str, str | int | float]
+"""Resource name to quantity as written in the API."""
+
+
+class ResourceRequirements(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """What a container (or a whole pod) asks for, and may use at most."""
+
+    requests: Quantities = {}
+    limits: Quantities = {}
+
+
+class ContainerPort(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A port; only one with a ``host_port`` above 0 takes something from the node."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class Container(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A container; as an init container with ``restart_policy`` ``Always`` it is a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: tuple[ContainerPort, ...] = ()
+    restart_policy: str = ""
+    restart_policy_rules: tuple[dict[str, object], ...] = ()
+
+    @property
+    def is_sidecar(self) -> bool:
+        """Whether, as an init container, it keeps running beside the others."""
+        return self.restart_policy == "Always"
+
+
+class Toleration(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Lets a pod on a node in spite of a taint."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class PreferredSchedulingTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A node wish and what it is worth (1 to 100)."""
+
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Which nodes a pod must, or would rather, run on."""
+
+    required: NodeSelector | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[PreferredSchedulingTerm, ...] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Pods (by selector, in namespaces) to be near to or far from, near meaning one topology value."""
+
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    topology_key: str = ""
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class WeightedPodAffinityTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A pod wish and what it is worth (1 to 100)."""
+
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Pods to be near to."""
+
+    required: tuple[PodAffinityTerm, ...] = msgspec.field(
+        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[WeightedPodAffinityTerm, ...] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAntiAffinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Pods to be far from."""
+
+    required: tuple[PodAffinityTerm, ...] = msgspec.field(
+        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[WeightedPodAffinityTerm, ...] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """The three kinds of affinity of a pod."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAntiAffinity | None = None
+
+
+class TopologySpreadConstraint(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """How evenly pods of a selector must, or should, spread over the values of a node label."""
+
+    max_skew: int = 1
+    topology_key: str = ""
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+    match_label_keys: tuple[str, ...] = ()
+
+
+class PodSchedulingGate(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A reason, put by somebody else, not to schedule the pod yet."""
+
+    name: str = ""
+
+
+class PodResourceClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A claim on a device, by name or made from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PersistentVolumeClaimSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A volume that is a claim of the pod's namespace."""
+
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class ImageVolumeSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A volume that is the content of an image."""
+
+    reference: str = ""
+    pull_policy: str = ""
+
+
+class HostPathSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A volume that is a directory of the node."""
+
+    path: str = ""
+
+
+class EmptyDirSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A volume that is born and dies with the pod on its node."""
+
+    medium: str = ""
+
+
+class Volume(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A volume of a pod; exactly one source is set, or one that no decision reads."""
+
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
+    image: ImageVolumeSource | None = None
+    host_path: HostPathSource | None = None
+    empty_dir: EmptyDirSource | None = None
+    csi: CSIVolumeSource | None = None
+    gce_persistent_disk: GCEPersistentDiskSource | None = None
+    aws_elastic_block_store: AWSElasticBlockStoreSource | None = None
+    iscsi: ISCSISource | None = None
+    rbd: RBDSource | None = None
+
+
+class PodSchedulingGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """The group a pod is scheduled with."""
+
+    pod_group_name: str = ""
+
+
+class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """What the pod's author wants."""
+
+    node_name: str = ""
+    scheduler_name: str = "default-scheduler"
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str = "PreemptLowerPriority"
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    resources: ResourceRequirements | None = None
+    overhead: Quantities = {}
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    host_network: bool = False
+    host_users: bool | None = None
+    restart_policy: str = "Always"
+    termination_grace_period_seconds: int | None = None
+    scheduling_group: PodSchedulingGroup | None = None
+
+
+class PodCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """One observation about the pod."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    observed_generation: int = 0
+    last_transition_time: datetime | None = None
+
+
+class ContainerStateWaiting(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Why a container has not started."""
+
+    reason: str = ""
+
+
+class ContainerStateTerminated(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """How a container ended."""
+
+    reason: str = ""
+    exit_code: int = 0
+
+
+class ContainerState(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """At most one of the two is set; neither means running or unknown."""
+
+    waiting: ContainerStateWaiting | None = None
+    terminated: ContainerStateTerminated | None = None
+
+
+class ContainerStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """What the kubelet says about one container."""
+
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+    resources: ResourceRequirements | None = None
+    allocated_resources: Quantities = {}
+
+
+class PodResourceClaimStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Which claim was made from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """What was observed of the pod."""
+
+    phase: str = ""
+    reason: str = ""
+    nominated_node_name: str = ""
+    qos_class: str = ""
+    start_time: datetime | None = None
+    conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    ephemeral_container_statuses: tuple[ContainerStatus, ...] = ()
+    resources: ResourceRequirements | None = None
+    allocated_resources: Quantities = {}
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+
+
+class Pod(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A pod, and the few questions everybody asks about one."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def name(self) -> str:
+        """Name within the namespace."""
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """Namespace."""
+        return self.metadata.namespace
+
+    @property
+    def uid(self) -> str:
+        """Identity: a pod deleted and made again under its name has another."""
+        return self.metadata.uid
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels; not to be written to."""
+        return self.metadata.labels
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def priority(self) -> int:
+        """``spec.priority``, 0 when absent."""
+        return self.spec.priority or 0
+
+    @property
+    def node_name(self) -> str:
+        """The node it is assigned to, or the empty string."""
+        return self.spec.node_name
+
+    @property
+    def nominated_node_name(self) -> str:
+        """The node held for it while it waits, or the empty string."""
+        return self.status.nominated_node_name
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether it has ended: it takes nothing from its node any more."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether its deletion has been asked for; until it is gone it still holds its place."""
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its kubelet says that it serves."""
+        ready = self.condition("Ready")
+        return ready is not None and ready.status == "True"
+
+    def condition(self, kind: str) -> PodCondition | None:
+        """The condition of that type, if there is one."""
+        for condition in self.status.conditions:
+            if condition.type == kind:
+                return condition
+        return None

@@ -1,0 +1,67 @@
+"""PodGroup: pods that start together or not at all (scheduler-plugins' Coscheduling, our own group)."""
+
+import msgspec
+
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.quantity import QuantityValue
+
+GROUP_LABEL = "plimsoll.dev/pod-group"
+"""Names a pod's PodGroup, in its own namespace."""
+
+UPSTREAM_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
+"""The same for pods that were written for scheduler-plugins; ours goes first."""
+
+DEFAULT_TIMEOUT_S = 60
+"""Seconds that a start may take where the group does not say; upstream's permitWaitingTimeSeconds."""
+
+
+class PodGroupSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """How many pods make a start, and what they need."""
+
+    min_member: int = 1
+    min_resources: dict[str, QuantityValue] = {}
+    schedule_timeout_seconds: int = DEFAULT_TIMEOUT_S
+
+
+class GroupCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """What the status says of one aspect."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class PodGroupStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """How far the group has come."""
+
+    phase: str = ""
+    occupied_by: str = ""
+    scheduled: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    schedule_start_time: str = ""
+    conditions: tuple[GroupCondition, ...] = ()
+
+
+class PodGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A gang, as the API server has it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+
+def group_key(pod: Pod) -> str:
+    """``namespace/name`` of the PodGroup that a pod names by a label, "" when it names none."""
+    labels = pod.metadata.labels
+    name = labels.get(GROUP_LABEL) or labels.get(UPSTREAM_GROUP_LABEL)
+    return f"{pod.namespace}/{name}" if name else ""

@@ -1,0 +1,221 @@
+"""A pod as the engine sees it: its identity, and the template it shares with its siblings.
+
+Pods of one ReplicaSet differ in name and uid only. Everything that decides where a pod may go lives in
+its :class:`PodTemplate`, compiled once and interned; masks, scores and counters are then kept a
+template, not a pod (docs/adr/0003).
+"""
+
+from collections.abc import Callable, Hashable
+from typing import TypeVar, cast
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from plimsoll.model.kinds.pod import Pod, PodStatus, Volume
+from plimsoll.model.kinds.pod_terms import PodTerm, TermKind, compile_terms
+from plimsoll.model.kinds.requests import existing, fit_score, incoming, nonzero_existing, unreadable
+from plimsoll.model.selectors import SelectorError
+
+T = TypeVar("T")
+
+#: Amounts, and sums of amounts, end here: what is larger counts as this much and never wraps around.
+LARGEST_AMOUNT = 2**63 - 1
+
+#: A request above this (a pebibyte) makes its node's sums be counted exactly instead of by adding up.
+LARGE_REQUEST = 2**50
+
+
+class PodTemplate:
+    """What all pods of one shape share. Compare by identity: equal shapes are the same object.
+
+    Attributes:
+        sample: Some pod of this shape; read its spec, never its name, uid or status.
+        namespace: Part of the shape.
+        labels: Part of the shape.
+        owner: The controlling owner reference, or None.
+        requests: Effective requests of a pod to be scheduled: cpu in milli, the rest in units.
+        score_requests: What NodeResourcesFit scores with: 100m and 200 MiB for containers that name none.
+        nonzero_requests: The same when the pod is placed and nothing was granted yet, cpu and memory only.
+        terms: Its inter-pod (anti-)affinity terms.
+        terms_error: Why its terms cannot be parsed, or "".
+        unreadable: What is wrong with its amounts that are no quantities and count as 0, a sentence each.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_memo",
+        "labels",
+        "namespace",
+        "nonzero_requests",
+        "owner",
+        "requests",
+        "sample",
+        "score_requests",
+        "signature",
+        "terms",
+        "terms_error",
+        "unreadable",
+    )
+
+    def __init__(self, pod: Pod, signature: bytes) -> None:
+        self.sample = pod
+        self.signature = signature
+        self.namespace = pod.namespace
+        self.labels = pod.labels
+        self.owner = pod.metadata.controller
+        self.requests = bounded(incoming(pod))
+        self.score_requests = bounded(fit_score(pod))
+        self.nonzero_requests = nonzero_existing(msgspec.structs.replace(pod, status=PodStatus()))
+        self.unreadable = tuple(unreadable(pod))
+        self.terms_error = ""
+        try:
+            self.terms = compile_terms(pod.spec.affinity, pod.namespace)
+        except SelectorError as exc:
+            self.terms = ()
+            self.terms_error = str(exc)
+        self._memo: dict[Hashable, object] = {}
+
+    def terms_of(self, kind: TermKind) -> tuple[PodTerm, ...]:
+        """The terms of one list."""
+        return tuple(term for term in self.terms if term.kind is kind)
+
+    def memo(self, key: Hashable, build: Callable[[], T]) -> T:
+        """What a plugin compiled from this shape, built on first use.
+
+        The value must depend on the template and ``key`` alone.
+        """
+        if key not in self._memo:
+            self._memo[key] = build()
+        return cast("T", self._memo[key])
+
+
+class PodInfo:
+    """One pod: its object, its template, and what differs between siblings.
+
+    Attributes:
+        pod: The API object.
+        template: The shape it shares.
+        key: ``namespace/name``.
+        requests: What it takes on its node, status-aware (in-place resize): cpu in milli, the rest in units.
+        nonzero_cpu_milli: The same with kube-scheduler's minimum of 100m a container.
+        nonzero_memory_bytes: Likewise with 200 MiB.
+        is_large: Whether some request is so large that sums might leave int64.
+    """
+
+    __slots__ = (
+        "is_large",
+        "key",
+        "namespace",
+        "nonzero_cpu_milli",
+        "nonzero_memory_bytes",
+        "pod",
+        "requests",
+        "template",
+        "uid",
+    )
+
+    def __init__(self, pod: Pod, template: PodTemplate) -> None:
+        self.pod = pod
+        self.template = template
+        self.namespace = pod.namespace
+        self.key = pod.key
+        self.uid = pod.uid
+        status = pod.status
+        if not (
+            status.container_statuses
+            or status.init_container_statuses
+            or status.resources is not None
+            or status.allocated_resources
+        ):
+            # Nothing was granted yet: a pod that waits asks for what its template says.
+            self.requests = template.requests
+            nonzero = template.nonzero_requests
+        else:
+            requests = bounded(existing(pod))
+            # Siblings share one dict: half a million pods are held in memory.
+            self.requests = template.requests if requests == template.requests else requests
+            nonzero = nonzero_existing(pod)
+        self.nonzero_cpu_milli = max(0, min(nonzero.get("cpu", 0), LARGEST_AMOUNT))
+        self.nonzero_memory_bytes = max(0, min(nonzero.get("memory", 0), LARGEST_AMOUNT))
+        self.is_large = max(self.requests.values(), default=0) > LARGE_REQUEST
+
+    @property
+    def name(self) -> str:
+        """The pod's name."""
+        return self.pod.name
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The pod's labels."""
+        return self.pod.labels
+
+    @property
+    def priority(self) -> int:
+        """``spec.priority``, 0 when unset."""
+        return self.pod.priority
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether its deletion has begun."""
+        return self.pod.is_terminating
+
+    def __repr__(self) -> str:
+        """The key, for failure messages."""
+        return f"PodInfo({self.key})"
+
+
+class Templates:
+    """Interns templates: one object for all pods of one shape, for as long as somebody keeps such a pod."""
+
+    def __init__(self) -> None:
+        # Weak, because every pod may bring a new shape: a Job's pods carry labels of their own.
+        self._by_signature: WeakValueDictionary[bytes, PodTemplate] = WeakValueDictionary()
+        self._encoder = msgspec.msgpack.Encoder()
+
+    def __len__(self) -> int:
+        return len(self._by_signature)
+
+    def info(self, pod: Pod) -> PodInfo:
+        """The engine's view of ``pod``."""
+        signature = self._encoder.encode(shape_of(pod))
+        template = self._by_signature.get(signature)
+        if template is None:
+            template = self._by_signature[signature] = PodTemplate(pod, signature)
+        return PodInfo(pod, template)
+
+
+def shape_of(pod: Pod) -> tuple[object, ...]:
+    """All fields of which a placement decision may depend, but for name, uid, node and status.
+
+    The claims of ephemeral volumes are named after the pod: with one, no other pod is of its shape.
+    """
+    spec = pod.spec
+    owner = pod.metadata.controller
+    return (
+        (pod.name, pod.uid) if any(volume.ephemeral is not None for volume in spec.volumes) else None,
+        pod.namespace,
+        pod.labels,
+        (owner.kind, owner.name) if owner else None,
+        # Volumes of other sources (tokens with a random name, secrets) take part in no decision.
+        msgspec.structs.replace(
+            spec,
+            node_name="",
+            volumes=tuple(volume for volume in spec.volumes if volume != Volume(name=volume.name)),
+        ),
+    )
+
+
+def bounded(requests: dict[str, int]) -> dict[str, int]:
+    """Keep each amount within 0..LARGEST_AMOUNT."""
+    return {name: max(0, min(amount, LARGEST_AMOUNT)) for name, amount in requests.items()}
+
+
+def counts_the_same(one: PodInfo, other: PodInfo) -> bool:
+    """Whether two states of a pod count the same in every column and index."""
+    return (
+        one.template is other.template
+        and one.requests == other.requests
+        and one.nonzero_cpu_milli == other.nonzero_cpu_milli
+        and one.nonzero_memory_bytes == other.nonzero_memory_bytes
+        and one.is_terminating == other.is_terminating
+    )

@@ -1,0 +1,100 @@
+"""Inter-pod (anti-)affinity terms, compiled once for all pods of a template.
+
+A term matches a pod when the pod's namespace is named by the term, or the namespace's labels satisfy
+its namespace selector, and the pod's labels satisfy its label selector.
+Source: kube-scheduler v1.36, ``framework/types.go`` (AffinityTerm).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from plimsoll.model.kinds.pod import Affinity, PodAffinityTerm
+from plimsoll.model.selectors import Selector, compile_selector
+
+NO_LABELS: Mapping[str, str] = {}
+
+
+class TermKind(Enum):
+    """Which of the four lists a term stands in."""
+
+    REQUIRED_AFFINITY = "required affinity"
+    REQUIRED_ANTI_AFFINITY = "required anti-affinity"
+    PREFERRED_AFFINITY = "preferred affinity"
+    PREFERRED_ANTI_AFFINITY = "preferred anti-affinity"
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerm:
+    """One term; hashable, so that equal terms of many pods share one counter.
+
+    Attributes:
+        kind: Which list it stands in.
+        topology_key: The node label whose equal values form one domain.
+        namespaces: Names that count; the owner's own namespace when the term names none and has no
+            namespace selector.
+        namespace_selector: Selects namespaces by label; None selects none.
+        selector: Selects pods by label.
+        weight: 1..100 for preferred terms, 0 for required ones.
+    """
+
+    kind: TermKind
+    topology_key: str
+    namespaces: frozenset[str]
+    namespace_selector: Selector | None
+    selector: Selector
+    weight: int = 0
+
+    def matches(
+        self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str] = NO_LABELS
+    ) -> bool:
+        """Whether a pod of that namespace (with that namespace's labels) and labels is meant."""
+        named = namespace in self.namespaces or (
+            self.namespace_selector is not None and self.namespace_selector.matches(namespace_labels)
+        )
+        return named and self.selector.matches(labels)
+
+
+def compile_terms(affinity: Affinity | None, namespace: str) -> tuple[PodTerm, ...]:
+    """All terms of one pod, in the order of its spec.
+
+    Raises:
+        SelectorError: A selector cannot be parsed.
+    """
+    if affinity is None:
+        return ()
+    terms: list[PodTerm] = []
+    if affinity.pod_affinity is not None:
+        terms += [
+            _compile(TermKind.REQUIRED_AFFINITY, term, namespace) for term in affinity.pod_affinity.required
+        ]
+        terms += [
+            _compile(TermKind.PREFERRED_AFFINITY, each.pod_affinity_term, namespace, each.weight)
+            for each in affinity.pod_affinity.preferred
+        ]
+    if affinity.pod_anti_affinity is not None:
+        terms += [
+            _compile(TermKind.REQUIRED_ANTI_AFFINITY, term, namespace)
+            for term in affinity.pod_anti_affinity.required
+        ]
+        terms += [
+            _compile(TermKind.PREFERRED_ANTI_AFFINITY, each.pod_affinity_term, namespace, each.weight)
+            for each in affinity.pod_anti_affinity.preferred
+        ]
+    return tuple(terms)
+
+
+def _compile(kind: TermKind, term: PodAffinityTerm, namespace: str, weight: int = 0) -> PodTerm:
+    names = frozenset(term.namespaces)
+    if not names and term.namespace_selector is None:
+        names = frozenset((namespace,))
+    return PodTerm(
+        kind=kind,
+        topology_key=term.topology_key,
+        namespaces=names,
+        namespace_selector=None
+        if term.namespace_selector is None
+        else compile_selector(term.namespace_selector),
+        selector=compile_selector(term.label_selector),
+        weight=weight,
+    )

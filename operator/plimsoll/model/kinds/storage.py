@@ -1,0 +1,260 @@
+"""Storage as the API serves it (core/v1, storage.k8s.io/v1), cut down to what decisions read."""
+
+import msgspec
+
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.selectors import LabelSelector, NodeSelector
+
+
+class GCEPersistentDiskSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A Google Compute Engine disk."""
+
+    pd_name: str = ""
+    read_only: bool = False
+    partition: int = 0
+
+
+class AWSElasticBlockStoreSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """An Amazon block device."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+    read_only: bool = False
+    partition: int = 0
+
+
+class ISCSISource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """An iSCSI disk."""
+
+    iqn: str = ""
+    lun: int = 0
+    target_portal: str = ""
+    read_only: bool = False
+
+
+class RBDSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A Ceph block device; the API's defaults for pool is ``rbd``."""
+
+    monitors: tuple[str, ...] = ()
+    image: str = ""
+    pool: str = "rbd"
+    read_only: bool = False
+
+
+class CSIVolumeSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A volume of a CSI driver, inline in a pod (no handle) or of a PersistentVolume."""
+
+    driver: str = ""
+    volume_handle: str = ""
+    read_only: bool = False
+
+
+class VolumeResources(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """How much storage is asked for; quantities as written."""
+
+    requests: dict[str, str | int | float] = {}
+
+
+class ObjectReference(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A pointer to another object."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class PersistentVolumeClaimSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """What storage is wanted."""
+
+    access_modes: tuple[str, ...] = ()
+    resources: VolumeResources = VolumeResources()
+    selector: LabelSelector | None = None
+    storage_class_name: str | None = None
+    volume_attributes_class_name: str | None = None
+    volume_mode: str = "Filesystem"
+    volume_name: str = ""
+
+
+class PersistentVolumeClaimTemplate(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """The claim that is made for an ephemeral volume."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+
+
+class EphemeralVolumeSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A volume whose claim is made with the pod and named ``<pod>-<volume>``."""
+
+    volume_claim_template: PersistentVolumeClaimTemplate | None = None
+
+
+class PhaseStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """How far a volume or a claim has come."""
+
+    phase: str = ""
+
+
+class PersistentVolumeClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A wish for storage."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: PhaseStatus = PhaseStatus()
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+
+class VolumeNodeAffinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """From which nodes a volume can be reached."""
+
+    required: NodeSelector | None = None
+
+
+class LocalVolumeSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A disk or directory of one node."""
+
+    path: str = ""
+
+
+class PersistentVolumeSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A piece of storage."""
+
+    capacity: dict[str, str | int | float] = {}
+    access_modes: tuple[str, ...] = ()
+    claim_ref: ObjectReference | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+    storage_class_name: str = ""
+    volume_attributes_class_name: str | None = None
+    volume_mode: str = "Filesystem"
+    csi: CSIVolumeSource | None = None
+    local: LocalVolumeSource | None = None
+    gce_persistent_disk: GCEPersistentDiskSource | None = None
+    aws_elastic_block_store: AWSElasticBlockStoreSource | None = None
+    iscsi: ISCSISource | None = None
+    rbd: RBDSource | None = None
+
+
+class PersistentVolume(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A piece of storage that claims are bound to."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: PhaseStatus = PhaseStatus()
+
+    @property
+    def name(self) -> str:
+        """Name; volumes have no namespace."""
+        return self.metadata.name
+
+
+class TopologySelectorLabelRequirement(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A label that must have one of the values."""
+
+    key: str = ""
+    values: tuple[str, ...] = ()
+
+
+class TopologySelectorTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Requirements that must all hold."""
+
+    match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
+
+
+class StorageClass(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """How storage of a class is made, and when."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+    allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name; classes have no namespace."""
+        return self.metadata.name
+
+
+class VolumeNodeResources(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """How many volumes of a driver a node takes; ``None`` is no ceiling."""
+
+    count: int | None = None
+
+
+class CSINodeDriver(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A driver on a node."""
+
+    name: str = ""
+    node_id: str = msgspec.field(default="", name="nodeID")
+    topology_keys: tuple[str, ...] = ()
+    allocatable: VolumeNodeResources | None = None
+
+
+class CSINodeSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """The drivers of a node."""
+
+    drivers: tuple[CSINodeDriver, ...] = ()
+
+
+class CSINode(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """What the storage drivers say about the node of the same name."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CSINodeSpec = CSINodeSpec()
+
+    @property
+    def name(self) -> str:
+        """Name of the node."""
+        return self.metadata.name
+
+
+class CSIDriverSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Properties of a driver."""
+
+    storage_capacity: bool = False
+    attach_required: bool = True
+
+
+class CSIDriver(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A storage driver of the cluster."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+    @property
+    def name(self) -> str:
+        """Name; drivers have no namespace."""
+        return self.metadata.name
+
+
+class CSIStorageCapacity(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """How much storage of a class is left for the nodes that ``node_topology`` selects."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: str | int | float | None = None
+    maximum_volume_size: str | int | float | None = None
+
+
+class VolumeAttachmentSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """What is attached."""
+
+    persistent_volume_name: str | None = None
+
+
+class VolumeAttachmentSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Which driver attaches what to which node."""
+
+    attacher: str = ""
+    node_name: str = ""
+    source: VolumeAttachmentSource = VolumeAttachmentSource()
+
+
+class VolumeAttachment(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A volume on its way to, or at, a node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()

@@ -1,0 +1,1 @@
+"""Decides moves, without effects."""

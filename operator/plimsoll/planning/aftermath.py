@@ -1,0 +1,94 @@
+"""The cluster as strategies will see it when moves have been made and their replacements run.
+
+Replacements are as old as the moment of the plan, ready, and have never failed: what a strategy would say
+of one it says of its place, not of a pod that is about to start.
+
+Measured usage follows the pods as far as pods were measured. What a query says of a node that pods leave is
+not known any more, so the node is left out until it is asked again.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import msgspec
+
+from plimsoll.framework import Cluster, PodInfo
+from plimsoll.framework.descheduling.context import Measurements
+from plimsoll.model.kinds.pod import PodCondition, PodStatus
+from plimsoll.planning.moves import Circumstances, Move, replacement_of
+
+
+def aftermath(
+    cluster: Cluster, circumstances: Circumstances, moves: Sequence[Move]
+) -> tuple[Cluster, Circumstances]:
+    """A fork with all moves made, and what surrounds it then; neither argument is changed."""
+    fork = cluster.fork()
+    for move in moves:
+        fork.displace(move.pod.uid)
+    for move in moves:
+        if move.target:
+            fork.place(settled(move.pod, fork, move.target, circumstances.now), move.target)
+    gone = {move.pod.uid for move in moves}
+    return fork, replace(
+        circumstances,
+        unplaced=[pod for pod in circumstances.unplaced if pod.uid not in gone],
+        measurements=shifted(
+            circumstances.measurements,
+            [(move.pod.key, move.source, move.target) for move in moves if move.target],
+        ),
+    )
+
+
+def settled(pod: PodInfo, cluster: Cluster, node: str, now: datetime) -> PodInfo:
+    """The replacement of a moved pod as it is when it serves."""
+    fresh = replacement_of(pod, cluster, node).pod
+    return cluster.templates.info(
+        msgspec.structs.replace(
+            fresh,
+            metadata=msgspec.structs.replace(fresh.metadata, creation_timestamp=now),
+            status=PodStatus(
+                phase="Running",
+                qos_class=pod.pod.status.qos_class,
+                start_time=pod.pod.status.start_time,  # what protects the young protects it for a while only
+                conditions=(PodCondition(type="Ready", status="True"),),
+            ),
+        )
+    )
+
+
+def shifted(known: Measurements, trips: Sequence[tuple[str, str, str]]) -> Measurements:
+    """Measured usage when pods have moved.
+
+    Args:
+        known: As measured.
+        trips: Keys of the pods (``namespace/name``) with the nodes that they leave and enter.
+    """
+    if known.nodes is None and known.samples is None:
+        return known
+    left = {source for _, source, target in trips if source != target}
+    nodes, samples = known.nodes, known.samples
+    if nodes is not None:
+        nodes = _shifted(nodes, known.pods or {}, trips)
+    if samples is not None:
+        samples = [sample for sample in samples if sample.labels.get("instance") not in left]
+    return replace(known, nodes=nodes, samples=samples)
+
+
+def _shifted(
+    nodes: Mapping[str, Mapping[str, int]],
+    pods: Mapping[str, Mapping[str, int]],
+    trips: Iterable[tuple[str, str, str]],
+) -> Mapping[str, Mapping[str, int]]:
+    changes: dict[str, Counter[str]] = {}
+    for pod, source, target in trips:
+        for resource, amount in pods.get(pod, {}).items():
+            changes.setdefault(source, Counter())[resource] -= amount
+            changes.setdefault(target, Counter())[resource] += amount
+    return {
+        name: {resource: max(amount + changes[name][resource], 0) for resource, amount in usage.items()}
+        if name in changes
+        else usage
+        for name, usage in nodes.items()
+    }

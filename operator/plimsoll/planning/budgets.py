@@ -1,0 +1,124 @@
+"""PodDisruptionBudgets, asked before the eviction API does, and counted within one plan.
+
+Rules of the eviction subresource: pods that ended, are pending or are being deleted need no budget; two
+budgets over one pod are an error; a pod that is not ready passes when the policy says so, or when the
+budget is healthy without it; otherwise one of ``disruptionsAllowed`` is taken.
+Source: Kubernetes v1.36, ``pkg/registry/core/pod/storage/eviction.go``.
+"""
+
+from collections.abc import Iterable
+
+from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.workload import PodDisruptionBudget
+from plimsoll.model.selectors import SelectorError, compile_selector
+
+DISRUPTED_PODS = 2000
+"""The eviction API refuses while it has granted so many evictions that nobody has seen yet."""
+
+
+class BudgetLedger:
+    """What the budgets still allow, move by move."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        self._by_namespace: dict[str, list[PodDisruptionBudget]] = {}
+        self._spent: dict[str, int] = {}
+        for budget in sorted(budgets, key=lambda each: each.key):
+            self._by_namespace.setdefault(budget.metadata.namespace, []).append(budget)
+
+    def over(self, pod: PodInfo) -> list[PodDisruptionBudget]:
+        """The budgets that cover the pod; one whose selector means nothing covers none."""
+        return [budget for budget in self._by_namespace.get(pod.namespace, ()) if _covers(budget, pod)]
+
+    def refusal(self, pod: PodInfo, given_back: str = "") -> Refusal | None:
+        """Why the eviction API would say no, None when it would not.
+
+        Args:
+            pod: To be evicted.
+            given_back: The budget of which a disruption was taken that is over before this one begins.
+        """
+        if _needs_none(pod):
+            return None
+        budgets = self.over(pod)
+        if len(budgets) > 1:
+            names = ", ".join(budget.key for budget in budgets)
+            return Refusal(
+                "SeveralBudgets",
+                f"more than one PodDisruptionBudget covers the pod, which none allows: {names}",
+            )
+        if not budgets or budgets[0].key == given_back or not self._takes(budgets[0], pod):
+            return None
+        budget = budgets[0]
+        status = budget.status
+        if status.observed_generation < budget.metadata.generation:
+            return Refusal(
+                "Budget", f"PodDisruptionBudget {budget.key} has changed and is still being processed"
+            )
+        if len(status.disrupted_pods) > DISRUPTED_PODS:
+            return Refusal("Budget", f"PodDisruptionBudget {budget.key} has too many evictions under way")
+        left = status.disruptions_allowed - self._spent.get(budget.key, 0)
+        if left <= 0:
+            spent = self._spent.get(budget.key, 0)
+            taken = f" ({spent} taken by this plan)" if spent else ""
+            return Refusal(
+                "Budget",
+                f"PodDisruptionBudget {budget.key} allows {status.disruptions_allowed} disruptions{taken}:"
+                f" {status.current_healthy} of {status.expected_pods} pods are healthy,"
+                f" {status.desired_healthy} must be",
+            )
+        return None
+
+    def shortage(self, pod: PodInfo) -> Refusal | None:
+        """Why the eviction API would say no even with one more healthy pod beside this one.
+
+        A surge lets the pod go when its replacement is ready. Each budget that covers both then counts one
+        healthy pod more than it does now, so all that are met today allow that disruption; none is taken.
+        """
+        for budget in self.over(pod):
+            status = budget.status
+            if status.observed_generation < budget.metadata.generation:
+                return Refusal(
+                    "Budget", f"PodDisruptionBudget {budget.key} has changed and is still being processed"
+                )
+            if status.current_healthy < status.desired_healthy:
+                return Refusal(
+                    "Budget",
+                    f"PodDisruptionBudget {budget.key} is not met: {status.current_healthy} of"
+                    f" {status.expected_pods} pods are healthy, {status.desired_healthy} must be",
+                )
+        return None
+
+    def copy(self) -> "BudgetLedger":
+        """The same, to be restored when moves are taken back."""
+        twin = BudgetLedger(())
+        twin._by_namespace, twin._spent = self._by_namespace, dict(self._spent)
+        return twin
+
+    def take(self, pod: PodInfo, given_back: str = "") -> str:
+        """Count an eviction; the key of the budget that covers the pod, "" when none does."""
+        budgets = self.over(pod)
+        if not budgets:
+            return ""
+        if budgets[0].key != given_back and not _needs_none(pod) and self._takes(budgets[0], pod):
+            self._spent[budgets[0].key] = self._spent.get(budgets[0].key, 0) + 1
+        return budgets[0].key
+
+    def _takes(self, budget: PodDisruptionBudget, pod: PodInfo) -> bool:
+        """Whether the pod's eviction counts against the budget."""
+        if pod.pod.is_ready:
+            return True
+        if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
+            return False
+        status = budget.status
+        return not (status.desired_healthy > 0 and status.current_healthy >= status.desired_healthy)
+
+
+def _needs_none(pod: PodInfo) -> bool:
+    return pod.pod.is_terminal or pod.pod.status.phase == "Pending" or pod.is_terminating
+
+
+def _covers(budget: PodDisruptionBudget, pod: PodInfo) -> bool:
+    try:
+        return compile_selector(budget.spec.selector).matches(pod.labels)
+    except SelectorError:
+        return False

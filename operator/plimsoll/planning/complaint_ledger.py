@@ -1,0 +1,236 @@
+"""Judges moves by what strategies complain of: a move must mend what it was proposed for, and break nothing.
+
+The strategies of the policy, and those of other live policies over the same pods, say what they complain of
+around a move before it and after it. A move is refused
+
+* as ``MendsNothing`` when the complaints of its own strategy do not fall;
+* as ``NewComplaint`` when any complaint of any strategy rises, or a new one appears.
+
+So the complaints around each move fall, and runs end. A strategy that does not say what it complains of
+(:class:`~plimsoll.framework.descheduling.complaints.Complaining`) is driven again instead: what it would propose is what
+it complains of. Strategies that a fresh pod contents (:class:`~plimsoll.framework.descheduling.strategy.Renewing`) have
+nothing to say of places.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from plimsoll.engine.plugin_calls import calling
+from plimsoll.framework import Cluster, PluginError, PodInfo
+from plimsoll.framework.descheduling.complaints import Complaining, Complaints, Vicinity
+from plimsoll.framework.descheduling.context import StrategyContext, UnplacedPods
+from plimsoll.framework.descheduling.strategy import (
+    REPLACEMENT,
+    Bundle,
+    Proposal,
+    Refusal,
+    ServesPending,
+    Strategy,
+    Verdict,
+    wants_restart,
+)
+from plimsoll.planning.aftermath import settled, shifted
+from plimsoll.planning.scope import PolicyScope
+from plimsoll.planning.strategy_run import run_strategy
+
+#: The machine reasons of the refusals made here.
+MENDS_NOTHING, NEW_COMPLAINT = "MendsNothing", "NewComplaint"
+
+#: Differences of amounts below this are rounding.
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """One pod's way from a node to another, or back to its own."""
+
+    pod: PodInfo
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Watcher:
+    """A strategy and the cluster as it sees it.
+
+    Attributes:
+        strategy: The strategy.
+        context: Its view of the plan's fork.
+        policy: Name of the policy that it belongs to, "" for the one that is planned for.
+    """
+
+    strategy: Strategy
+    context: StrategyContext
+    policy: str = ""
+
+    def is_about(self, near: Vicinity) -> bool:
+        """Whether one of the pods is in the scope of the strategy's policy; always for the own one."""
+        if not self.policy:
+            return True
+        scopes = [each for each in self.context.evictors if isinstance(each, PolicyScope)]
+        return any(all(scope.filter(pod, self.context) is None for scope in scopes) for pod in near.pods)
+
+    def __str__(self) -> str:
+        """For sentences."""
+        return f"{self.strategy.name} of policy {self.policy}" if self.policy else self.strategy.name
+
+
+class Conscience:
+    """Compares complaints before and after moves on the fork of a plan.
+
+    Args:
+        fork: The cluster with all moves made so far; left as it was found.
+        context: Of the policy that is planned for.
+        strategies: Of that policy.
+        others: Strategies of other live policies, by policy, with their views of the same fork.
+    """
+
+    def __init__(
+        self,
+        fork: Cluster,
+        context: StrategyContext,
+        strategies: Iterable[Strategy],
+        others: Iterable[Watcher] = (),
+    ) -> None:
+        self._fork = fork
+        self._context = context
+        own = [Watcher(each, context) for each in strategies]
+        self._watchers = [each for each in (*own, *others) if _has_a_say(each.strategy)]
+        self._own = {each.strategy.name: each for each in self._watchers if not each.policy}
+        self._silent: set[Watcher] = set()
+
+    def without_driving(self) -> None:
+        """Leave out strategies that would be driven again, for which there is no time before an eviction."""
+        self._watchers = [each for each in self._watchers if isinstance(each.strategy, Complaining)]
+
+    def decides(self, strategy: str) -> bool:
+        """Whether the strategy's complaints justify its moves, instead of the scheduler's score."""
+        watcher = self._own.get(strategy)
+        return watcher is not None and isinstance(watcher.strategy, Complaining)
+
+    def objection(self, strategy: str, trips: Sequence[Trip], *, mends: bool = True) -> Refusal | None:
+        """Why moves that are not made yet must not be made.
+
+        Args:
+            strategy: Who proposed them.
+            trips: The moves, which are made and undone here.
+            mends: Whether they must lower the strategy's complaints; those that only renew a pod, or serve
+                pending ones, need not.
+
+        Raises:
+            PluginError: The strategy that proposed them raised.
+        """
+        nodes = frozenset(name for trip in trips for name in (trip.source, trip.target))
+        before = self._heard(Vicinity(tuple(trip.pod for trip in trips), nodes), strategy)
+        after = self._after(trips, nodes, strategy)
+        return self._compared(strategy, before, after, mends=mends)
+
+    def _after(
+        self, trips: Sequence[Trip], nodes: frozenset[str], strategy: str
+    ) -> dict[Watcher, Complaints]:
+        contexts = {id(each.context): each.context for each in self._watchers}
+        measured = [(context, context.measurements) for context in contexts.values()]
+        made: list[tuple[PodInfo, Trip]] = []
+        try:
+            for trip in trips:
+                standing = self._fork.displace(trip.pod.uid)
+                assert standing is not None
+                made.append((standing, trip))
+            heirs = []
+            for trip in trips:
+                heir = settled(trip.pod, self._fork, trip.target, self._context.now)
+                self._fork.place(heir, trip.target)
+                heirs.append(heir)
+            for context, known in measured:
+                context.measurements = shifted(
+                    known, [(trip.pod.key, trip.source, trip.target) for trip in trips]
+                )
+            return self._heard(Vicinity(tuple(heirs), nodes), strategy)
+        finally:
+            for _, trip in made:
+                self._fork.displace(f"{REPLACEMENT}{trip.pod.uid}")
+            for standing, trip in made:
+                self._fork.place(standing, trip.source)
+            for context, known in measured:
+                context.measurements = known
+
+    def _heard(self, near: Vicinity, proposer: str) -> dict[Watcher, Complaints]:
+        found: dict[Watcher, Complaints] = {}
+        for watcher in self._watchers:
+            if watcher in self._silent or not watcher.is_about(near):
+                continue
+            try:
+                found[watcher] = _complaints(watcher, near)
+            except PluginError:
+                if not watcher.policy and watcher.strategy.name == proposer:
+                    raise
+                self._silent.add(watcher)  # it cannot judge this cluster; its own run says so
+        return found
+
+    def _compared(
+        self,
+        strategy: str,
+        before: dict[Watcher, Complaints],
+        after: dict[Watcher, Complaints],
+        *,
+        mends: bool,
+    ) -> Refusal | None:
+        for watcher, found in after.items():
+            known = before.get(watcher, {})
+            for sentence, amount in found.items():
+                if amount > known.get(sentence, 0.0) + TOLERANCE:
+                    more = "more than before" if sentence in known else "and does not complain of it now"
+                    return Refusal(NEW_COMPLAINT, f"{watcher} would complain that {sentence}, {more}")
+        own = self._own.get(strategy)
+        if not mends or own is None or not isinstance(own.strategy, Complaining):
+            return None
+        had, has = before.get(own, {}), after.get(own, {})
+        if sum(has.values()) < sum(had.values()) - TOLERANCE:
+            return None
+        if not had:
+            return Refusal(MENDS_NOTHING, f"{strategy} has nothing to complain of there")
+        worst = max(had, key=lambda sentence: (had[sentence], sentence))
+        return Refusal(MENDS_NOTHING, f"{strategy} would still complain that {worst}")
+
+
+def _has_a_say(strategy: Strategy) -> bool:
+    """Whether the strategy judges where pods are."""
+    if isinstance(strategy, Complaining):
+        return True
+    renews = wants_restart(strategy)
+    return not renews and not isinstance(strategy, ServesPending)
+
+
+def _complaints(watcher: Watcher, near: Vicinity) -> Complaints:
+    strategy, context = watcher.strategy, watcher.context
+    if isinstance(strategy, Complaining):
+        with calling(strategy.name, "complaints"):
+            return strategy.complaints(context, near)
+    return _proposed(strategy, context, near)
+
+
+def _proposed(strategy: Strategy, context: StrategyContext, near: Vicinity) -> Complaints:
+    """What a strategy would propose if everything were accepted, on a copy of the cluster."""
+    fork = context.cluster.fork()
+    view = replace(
+        context,
+        cluster=fork,
+        unplaced=UnplacedPods(context.unplaced),
+        protected=[],
+        classes=[],
+        remarks=[],
+        kept={},
+    )
+    concerned = {pod.key for pod in near.pods}
+    found: dict[str, float] = {}
+
+    def judge(proposal: Proposal) -> Verdict:
+        for each in proposal.candidates if isinstance(proposal, Bundle) else (proposal,):
+            if not each.pod.pod.is_terminal and each.pod.key in concerned:
+                found[f"pod {each.pod.key} had better run elsewhere"] = 1.0
+            fork.displace(each.pod.uid)
+            view.unplaced.discard(each.pod.uid)
+        return Verdict.ACCEPTED
+
+    run_strategy(strategy, view, judge)
+    return found

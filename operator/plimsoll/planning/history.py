@@ -1,0 +1,184 @@
+"""What past moves teach: who is left alone for a while, which budget is not asked again yet, when to rest.
+
+A move is fruitless when its replacement came back to the node it left or was not ready in time, or when the
+API server refused the eviction for another reason than a budget. Then
+
+* its owner and strategy are held back, for ten minutes after the first such move and twice as long after
+  each further one in a row, a day at most; after the fifth the strategy is suspended for that owner;
+* a policy whose last five moves were all fruitless rests for an hour, then tries one.
+
+A balancing strategy does not move a pod to a node that it moved one of the same owner away from within
+the hour: that would be a game of ping-pong. A PodDisruptionBudget that the API server said no for is not
+asked again for half a minute, twice as long after each further refusal within the hour, half an hour at
+most.
+
+Nothing is kept here: the records of past moves are the memory, so it outlives the process, and deleting
+records is how to make it forget.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+
+from plimsoll.framework.descheduling.strategy import Refusal
+
+#: Seconds that an owner and strategy are held back after the first fruitless move, and at most.
+HOLD_BACK_S, MAX_HOLD_BACK_S = 600.0, 86_400.0
+
+#: Fruitless moves in a row after which a strategy is suspended for an owner.
+SUSPENDED_AFTER = 5
+
+#: Seconds in which a balancing strategy does not bring an owner's pod to a node that one has left.
+PING_PONG_S = 3_600.0
+
+#: Seconds that a budget is not asked after its first refusal, and at most; older refusals are forgiven.
+BUDGET_S, MAX_BUDGET_S, BUDGET_MEMORY_S = 30.0, 1_800.0, 3_600.0
+
+#: Fruitless moves in a row after which a policy rests, and seconds that it does.
+REST_AFTER, REST_S = 5, 3_600.0
+
+
+class Fate(Enum):
+    """How a move ended."""
+
+    SETTLED = "settled"
+    RETURNED = "returned"  #: the replacement is on the node that was left
+    STRANDED = "stranded"  #: the replacement was not ready in time
+    REFUSED = "refused"  #: the API server did not allow it; nothing was evicted
+    BLOCKED = "blocked"  #: a PodDisruptionBudget said no; nothing was evicted
+
+
+@dataclass(frozen=True, slots=True)
+class PastMove:
+    """A move that has ended.
+
+    Attributes:
+        policy: Whose move it was.
+        strategy: Who proposed it.
+        owner: Uid of the workload.
+        name: Of the workload, for people.
+        source: Node that was left.
+        fate: How it ended.
+        ended: Seconds since the epoch.
+        budget: The PodDisruptionBudget that said no (``namespace/name``), or "".
+    """
+
+    policy: str
+    strategy: str
+    owner: str
+    name: str
+    source: str
+    fate: Fate
+    ended: float
+    budget: str = ""
+
+
+#: How a fruitless move ended, in words.
+_ENDS = {
+    Fate.RETURNED: "came back to node {source}",
+    Fate.STRANDED: "was not ready in time",
+    Fate.REFUSED: "was refused by the API server",
+}
+
+
+class Memory:
+    """The lessons of past moves at one moment.
+
+    Args:
+        past: Moves that have ended, in any order.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(self, past: Iterable[PastMove] = (), now: float = 0.0) -> None:
+        self._now = now
+        self._fruitless: dict[tuple[str, str], list[PastMove]] = {}  # in a row, by owner and strategy
+        self._in_a_row: dict[str, list[PastMove]] = {}  # by policy
+        self._left: dict[tuple[str, str, str], float] = {}  # when, by owner, strategy and node
+        self._refusals: defaultdict[str, list[float]] = defaultdict(list)  # by budget
+        for move in sorted(past, key=lambda each: each.ended):
+            self._learn(move)
+
+    def _learn(self, move: PastMove) -> None:
+        if move.fate is Fate.BLOCKED:
+            if move.budget and self._now - move.ended < BUDGET_MEMORY_S:
+                self._refusals[move.budget].append(move.ended)
+            return
+        key = (move.owner, move.strategy)
+        if move.fate is Fate.SETTLED:
+            self._fruitless.pop(key, None)
+            self._in_a_row.pop(move.policy, None)
+            self._left[*key, move.source] = move.ended
+        else:
+            self._fruitless.setdefault(key, []).append(move)
+            self._in_a_row.setdefault(move.policy, []).append(move)
+
+    def held_back(self, owner: str, strategy: str) -> Refusal | None:
+        """Why a strategy leaves the owner's pods alone for now, None when it does not."""
+        row = self._fruitless.get((owner, strategy))
+        if not row:
+            return None
+        last, times = row[-1], len(row)
+        story = (
+            f"{times} {'move' if times == 1 else 'moves'} of {last.name} in a row came to nothing, the last "
+            + _ENDS[last.fate].format(source=last.source)
+        )
+        if times >= SUSPENDED_AFTER:
+            return Refusal(
+                "Suspended",
+                f"{story}; the strategy leaves it alone until the records of these moves are gone",
+            )
+        until = last.ended + min(HOLD_BACK_S * 2.0 ** (times - 1), MAX_HOLD_BACK_S)
+        if self._now >= until:
+            return None
+        return Refusal("HeldBack", f"{story}; tried again after {_clock(until)}")
+
+    def ping_pong(self, owner: str, strategy: str, target: str) -> Refusal | None:
+        """Why a balancing strategy does not move a pod of the owner to this node, None when it may."""
+        left = self._left.get((owner, strategy, target))
+        if left is None or self._now - left >= PING_PONG_S:
+            return None
+        return Refusal(
+            "PingPong",
+            f"the strategy moved a pod of the same owner away from node {target} at {_clock(left)},"
+            " and does not bring one back within the hour",
+        )
+
+    def budget(self, key: str) -> Refusal | None:
+        """Why a PodDisruptionBudget is not asked yet, None when it is."""
+        refused = self._refusals.get(key)
+        if not refused:
+            return None
+        until = refused[-1] + min(BUDGET_S * 2.0 ** (len(refused) - 1), MAX_BUDGET_S)
+        if self._now >= until:
+            return None
+        times = "once" if len(refused) == 1 else f"{len(refused)} times"
+        return Refusal(
+            "BudgetBackoff",
+            f"PodDisruptionBudget {key} said no {times} within the hour; asked again after {_clock(until)}",
+        )
+
+    def rest(self, policy: str) -> tuple[str, bool]:
+        """Why a policy moves less: a sentence, "" when it need not, and whether one move may be tried."""
+        row = self._in_a_row.get(policy, [])
+        if len(row) < REST_AFTER:
+            return "", False
+        last = row[-1]
+        until = last.ended + REST_S
+        story = f"the last {len(row)} moves came to nothing, the latest one of {last.name}"
+        if self._now < until:
+            return f"{story}; no pod is moved until {_clock(until)}, then one is tried", False
+        return f"{story}; one move is tried", True
+
+    def suspended(self, policy: str) -> list[str]:
+        """Workloads that strategies of a policy leave alone altogether, each in a sentence."""
+        return [
+            f"{strategy} leaves {row[-1].name} alone: its last {len(row)} moves came to nothing"
+            for (_, strategy), row in sorted(self._fruitless.items())
+            if len(row) >= SUSPENDED_AFTER and row[-1].policy == policy
+        ]
+
+
+def _clock(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

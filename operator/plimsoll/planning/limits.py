@@ -1,0 +1,179 @@
+"""Ceilings on the evictions of one cycle, and what is left of them.
+
+Order of checks, as descheduler's: total, node, namespace. What upstream does not have: beside the total,
+evictions within a minute and budgets by time of day; at the end the workload.
+Source: descheduler v0.36, ``pkg/descheduler/evictions/evictions.go``.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from plimsoll.framework.descheduling.strategy import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """At most so many: a count, or a share of how many there are; neither is no ceiling.
+
+    A share is rounded down, but a share above 0 % allows at least one; 100 % is no ceiling.
+    """
+
+    count: int | None = None
+    percent: int | None = None
+
+    def of(self, population: int) -> int | None:
+        """How many it allows when there are that many; None for any number."""
+        if self.count is not None:
+            return self.count
+        if self.percent is None or self.percent >= 100:
+            return None
+        return max(self.percent * population // 100, 1) if self.percent else 0
+
+
+NO_CEILING = Ceiling()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Ceilings of one cycle.
+
+    Attributes:
+        total: Evictions in the cycle.
+        per_minute: Evictions within a minute, with those of earlier cycles.
+        budgets: Further ceilings on the cycle that hold at present, with a name and until when.
+        per_node: Evictions from one node.
+        per_namespace: Evictions from one namespace.
+        per_workload: Evictions of one owner, with those whose replacement is not ready yet.
+    """
+
+    total: Ceiling = NO_CEILING
+    per_minute: Ceiling = NO_CEILING
+    budgets: tuple[tuple[str, Ceiling], ...] = ()
+    per_node: Ceiling = NO_CEILING
+    per_namespace: Ceiling = NO_CEILING
+    per_workload: Ceiling = Ceiling(count=1)
+
+
+class LimitLevel(Enum):
+    """Which ceiling was met; the value is the refusal's machine reason."""
+
+    TOTAL = "TotalLimit"
+    MINUTE = "RateLimit"
+    BUDGET = "EvictionBudget"
+    NODE = "NodeLimit"
+    NAMESPACE = "NamespaceLimit"
+    WORKLOAD = "WorkloadLimit"
+
+    @property
+    def ends_cycle(self) -> bool:
+        """Whether nothing at all may be evicted any more."""
+        return self in (LimitLevel.TOTAL, LimitLevel.MINUTE, LimitLevel.BUDGET)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReached:
+    """A ceiling that lets no further eviction through."""
+
+    level: LimitLevel
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The pods of one owner; a pod without owner is its own workload.
+
+    Attributes:
+        uid: The owner's uid, or the pod's.
+        name: ``Kind namespace/name``, for people.
+    """
+
+    uid: str
+    name: str
+
+
+@dataclass(slots=True)
+class Tally:
+    """Evictions of one cycle so far, against the limits.
+
+    Attributes:
+        limits: The ceilings.
+        population: How many pods there are at a level, for shares: of all, a node, a namespace, an owner.
+        in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload uid.
+        recent: Evictions of earlier cycles within the last minute.
+    """
+
+    limits: Limits
+    population: Callable[[LimitLevel, str], int]
+    in_flight: Mapping[str, int] = field(default_factory=dict)
+    recent: int = 0
+    total: int = 0
+    by_node: Counter[str] = field(default_factory=Counter)
+    by_namespace: Counter[str] = field(default_factory=Counter)
+    by_workload: Counter[str] = field(default_factory=Counter)
+
+    def copy(self) -> "Tally":
+        """The same, to be restored when moves are taken back."""
+        return replace(
+            self,
+            by_node=Counter(self.by_node),
+            by_namespace=Counter(self.by_namespace),
+            by_workload=Counter(self.by_workload),
+        )
+
+    def reached(
+        self, node: str, namespace: str, workload: Workload, but: LimitLevel | None = None
+    ) -> LimitReached | None:
+        """The first ceiling that one more eviction would break, None when there is none.
+
+        Args:
+            node: That the pod would leave.
+            namespace: Of the pod.
+            workload: Of the pod.
+            but: A level that does not matter.
+        """
+        flying = self.in_flight.get(workload.uid, 0)
+        for level, ceiling, key, done, what in (
+            (LimitLevel.TOTAL, self.limits.total, "", self.total, "in this cycle"),
+            (
+                LimitLevel.MINUTE,
+                self.limits.per_minute,
+                "",
+                self.total + self.recent,
+                "within a minute" + (f", {self.recent} of earlier cycles" if self.recent else ""),
+            ),
+            *(
+                (LimitLevel.BUDGET, ceiling, "", self.total, f'by budget "{name}"')
+                for name, ceiling in self.limits.budgets
+            ),
+            (LimitLevel.NODE, self.limits.per_node, node, self.by_node[node], f"from node {node}"),
+            (
+                LimitLevel.NAMESPACE,
+                self.limits.per_namespace,
+                namespace,
+                self.by_namespace[namespace],
+                f"from namespace {namespace}",
+            ),
+            (
+                LimitLevel.WORKLOAD,
+                self.limits.per_workload,
+                f"{namespace}/{workload.uid}",
+                self.by_workload[workload.uid] + flying,
+                f"of {workload.name}" + (f", {flying} still in flight" if flying else ""),
+            ),
+        ):
+            if ceiling == NO_CEILING or level is but:
+                continue
+            most = ceiling.of(0 if ceiling.count is not None else self.population(level, key))
+            if most is not None and done + 1 > most:
+                word = "eviction" if most == 1 else "evictions"
+                return LimitReached(level, Refusal(level.value, f"at most {most} {word} {what}"))
+        return None
+
+    def count(self, node: str, namespace: str, workload: Workload) -> None:
+        """One more eviction."""
+        self.total += 1
+        self.by_node[node] += 1
+        self.by_namespace[namespace] += 1
+        self.by_workload[workload.uid] += 1

@@ -1,0 +1,1 @@
+"""Plans moves with an optimiser."""

@@ -1,0 +1,413 @@
+"""A cluster as :mod:`plimsoll.planning.optimal.problem` sees it, and solutions as moves.
+
+Resources and topology spread are arithmetic in the program; every other filter is asked once for each
+template, on a copy of the cluster without the pods that may move, so that what they block does not count.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.framework import Cluster, PluginError, PodInfo, PodTemplate, Snapshot
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.strategy import (
+    Bundle,
+    Candidates,
+    MendsSpread,
+    NamesSurplus,
+    Proposal,
+    Strategy,
+    Verdict,
+)
+from plimsoll.planning.moves import Circumstances, Move, Objective, Rebalancing, replacement_of
+from plimsoll.planning.optimal.problem import NOWHERE, Ints, Problem, Solution, Spread, Stock
+from plimsoll.planning.proven.plan_builder import Book
+from plimsoll.planning.strategy_run import run_strategy
+from plimsoll.toolkit.descheduling.eviction_cost import eviction_cost
+from plimsoll.toolkit.descheduling.spread_constraints import SpreadConstraint, spread_constraints_of
+
+#: Filters whose verdict the program works out itself.
+ARITHMETIC = frozenset({"NodeResourcesFit", "PodTopologySpread"})
+
+#: Pairs of templates and nodes beyond which only the emptiest nodes are targets.
+PAIRS = 100_000
+
+#: The resources whose use is evened out, in the order of the cluster's columns: cpu and memory.
+EVENED = (0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Why a pod had better run elsewhere, and who says so."""
+
+    strategy: str
+    reason: str
+    evenly: bool = False
+
+
+def wishes_of(
+    rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances, *, complaints: bool = False
+) -> dict[str, Wish]:
+    """What each strategy would move if it could, by pod uid: every proposal is accepted on paper.
+
+    Strategies that mend topology spread are left out: the program knows their constraints, and proposals
+    for one constraint at a time would be too many.
+
+    Args:
+        rebalancing: What the policy asks for.
+        cluster: The placed pods.
+        circumstances: What surrounds them.
+        complaints: Whether strategies that propose nothing, for want of places, are asked what is wrong.
+    """
+    wishes: dict[str, Wish] = {}
+    for strategy in rebalancing.strategies:
+        if isinstance(strategy, MendsSpread):
+            continue
+        try:
+            found = _wishes_of(strategy, Book(rebalancing, cluster, circumstances), circumstances)
+            if isinstance(strategy, NamesSurplus) and (found or complaints):
+                book = Book(rebalancing, cluster, circumstances)
+                found |= _wishes_of(strategy, book, circumstances, strategy.surplus)
+        except PluginError:
+            continue  # Proven has reported it
+        wishes = found | wishes
+    return wishes
+
+
+def _wishes_of(
+    strategy: Strategy,
+    book: Book,
+    circumstances: Circumstances,
+    source: Callable[[StrategyContext], Candidates] | None = None,
+) -> dict[str, Wish]:
+    """What one strategy would move, or what else it is asked for by ``source``."""
+    wishes: dict[str, Wish] = {}
+    evenly = bool(getattr(strategy, "spreads_evenly", False))
+
+    def judge(proposal: Proposal) -> Verdict:
+        if not isinstance(proposal, Bundle) and (strategy.name, proposal.node) in circumstances.too_early:
+            return Verdict.NODE_CLOSED
+        together = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
+        for each in together:
+            if not each.pod.pod.is_terminal:
+                wishes.setdefault(each.pod.uid, Wish(strategy.name, each.reason, evenly))
+                book.context.cluster.displace(each.pod.uid)
+        return Verdict.ACCEPTED
+
+    run_strategy(strategy, book.context, judge, source)
+    return wishes
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """A topology constraint with the pods that it is about, before nodes and templates have numbers."""
+
+    constraint: SpreadConstraint
+    templates: tuple[PodTemplate, ...]
+    sizes: Mapping[str, int]
+    domain_of: Mapping[str, str]
+
+    @property
+    def is_violated(self) -> bool:
+        sizes = self.sizes.values()
+        return bool(sizes) and max(sizes) - min(sizes) > self.constraint.max_skew
+
+    def to_program(self, nodes: Sequence[str], number: Mapping[PodTemplate, int]) -> Spread:
+        domains = {value: at for at, value in enumerate(self.sizes)}
+        return Spread(
+            max_skew=self.constraint.max_skew,
+            sizes=np.asarray(list(self.sizes.values()), dtype=np.int64),
+            domain_of=np.asarray(
+                [domains[self.domain_of[name]] if name in self.domain_of else -1 for name in nodes],
+                dtype=np.int64,
+            ),
+            templates=tuple(number[each] for each in self.templates if each in number),
+        )
+
+
+@dataclass(slots=True)
+class Setting:
+    """What the program's indices mean.
+
+    Attributes:
+        problem: The program.
+        nodes: Names, by index.
+        templates: By index.
+        pods: The movable pods of each stock: those that somebody wants elsewhere first, then the cheapest.
+        default_wish: For pods that nobody wants elsewhere and that move for the good of the whole.
+    """
+
+    problem: Problem
+    nodes: tuple[str, ...]
+    templates: tuple[PodTemplate, ...]
+    pods: tuple[tuple[PodInfo, ...], ...]
+    default_wish: Wish
+    _node: Mapping[str, int]
+    _source: Mapping[str, str]
+    _stock: Mapping[tuple[int, int], int]
+
+    @classmethod
+    def of(
+        cls,
+        rebalancing: Rebalancing,
+        book: Book,
+        wishes: Mapping[str, Wish],
+        seed: Sequence[Move],
+        left_alone: Container[str] = (),
+    ) -> Self:
+        """Look at a cluster; from nodes that are left alone only those go who are wanted elsewhere."""
+        spreads = _spreads(rebalancing, book)
+        concerned = None
+        if rebalancing.goal.objective is Objective.FEWEST_VIOLATIONS:
+            pods = book.context.cluster.pods
+            concerned = {move.pod.template for move in seed if move.target}
+            concerned |= {pods[uid].template for uid in wishes if uid in pods}
+            concerned |= {each for spread in spreads if spread.is_violated for each in spread.templates}
+        seeded = {move.pod.uid for move in seed}
+
+        def may_go(pod: PodInfo, node: str) -> bool:
+            if node in left_alone and pod.uid not in seeded and pod.uid not in wishes:
+                return False
+            return (concerned is None or pod.template in concerned) and (
+                pod.uid in seeded or book.may_be_sent(pod, node, _strategy(wishes.get(pod.uid)))
+            )
+
+        return cls._of(rebalancing, book, wishes, tuple(book.context.nodes), may_go, spreads=spreads)
+
+    @classmethod
+    def around(
+        cls, rebalancing: Rebalancing, book: Book, nodes: Sequence[str], waiting: Sequence[PodInfo]
+    ) -> Self:
+        """Look at some nodes and at pods that wait for room there; nobody moves for a pod of lower priority.
+
+        Only requests are arithmetic here: topology constraints are left to the proof.
+        """
+        highest = min(pod.priority for pod in waiting)
+
+        def may_go(pod: PodInfo, node: str) -> bool:
+            return pod.priority <= highest and pod.pod.node_name == node and book.may_be_sent(pod, node, "")
+
+        goal = replace(rebalancing.goal, objective=Objective.FEWEST_VIOLATIONS)
+        return cls._of(replace(rebalancing, goal=goal), book, {}, tuple(nodes), may_go, waiting=waiting)
+
+    @classmethod
+    def _of(
+        cls,
+        rebalancing: Rebalancing,
+        book: Book,
+        wishes: Mapping[str, Wish],
+        nodes: tuple[str, ...],
+        may_go: Callable[[PodInfo, str], bool],
+        *,
+        spreads: Sequence[_Spread] = (),
+        waiting: Iterable[PodInfo] = (),
+    ) -> Self:
+        cluster = book.context.cluster
+        index = {name: at for at, name in enumerate(nodes)}
+        stocks: dict[tuple[PodTemplate, str], list[PodInfo]] = defaultdict(list)
+        staying = np.zeros(len(nodes), dtype=np.bool_)
+        for name in nodes:
+            for pod in book.context.pods(name):
+                if may_go(pod, name):
+                    stocks[pod.template, name].append(pod)
+                elif not _is_daemon(pod) and not pod.is_terminating:
+                    staying[index[name]] = True
+        for pod in waiting:
+            stocks[pod.template, ""].append(pod)
+        templates = tuple(dict.fromkeys(template for template, _ in stocks))
+        number = {template: at for at, template in enumerate(templates)}
+        listed = []
+        for (template, name), pods in stocks.items():
+            pods.sort(key=lambda pod: (pod.uid not in wishes, eviction_cost(pod), pod.key))
+            unwanted = sum(pod.uid in wishes for pod in pods) if name else len(pods)
+            stock = Stock(number[template], index.get(name, NOWHERE), len(pods), unwanted)
+            listed.append((stock, tuple(pods)))
+        amounts = [cluster.requests_row(each.requests) for each in templates]
+        requests = np.zeros((len(templates), len(cluster.resources)))
+        for at, row in enumerate(amounts):
+            requests[at, : len(row)] = row
+        snapshot = Snapshot(cluster).at(np.asarray([cluster.rows[name] for name in nodes], dtype=np.intp))
+        problem = Problem(
+            requests=requests,
+            used=snapshot.requested.astype(np.float64),
+            allocatable=snapshot.allocatable.astype(np.float64),
+            most=_most(rebalancing, cluster, listed, (templates, nodes), wishes),
+            stocks=tuple(stock for stock, _ in listed),
+            spreads=tuple(spread.to_program(nodes, number) for spread in spreads),
+            objective=rebalancing.goal.objective,
+            move_price=rebalancing.goal.move_price,
+            staying=staying,
+            balanced=EVENED,
+        )
+        return cls(
+            problem=problem,
+            nodes=nodes,
+            templates=templates,
+            pods=tuple(pods for _, pods in listed),
+            default_wish=_default_wish(rebalancing),
+            _node=index,
+            _source={pod.uid: nodes[stock.node] for stock, pods in listed for pod in pods if not stock.waits},
+            _stock={(stock.template, stock.node): at for at, (stock, _) in enumerate(listed)},
+        )
+
+    @property
+    def nothing(self) -> tuple[Ints, Ints]:
+        """Nobody leaves, nothing arrives."""
+        return np.zeros(len(self.problem.stocks), dtype=np.int64), np.zeros_like(self.problem.most)
+
+    def source_of(self, pod: PodInfo) -> str:
+        """The node that a movable pod is on, "" for one that waits."""
+        return self._source.get(pod.uid, "")
+
+    def solution_of(self, moves: Iterable[Move]) -> tuple[Ints, Ints]:
+        """What leaves and arrives by these moves."""
+        leaving, arriving = self.nothing
+        number = {template: at for at, template in enumerate(self.templates)}
+        for move in moves:
+            template = number.get(move.pod.template)
+            if template is None or not move.target or move.target not in self._node:
+                continue
+            leaving[self._stock[template, self._node[move.source]]] += 1
+            arriving[template, self._node[move.target]] += 1
+        return leaving, arriving
+
+    def unfolded(
+        self, found: Solution
+    ) -> tuple[dict[PodTemplate, list[PodInfo]], dict[PodTemplate, Counter[str]]]:
+        """The pods that leave and the nodes where their replacements arrive, by template."""
+        leaving: dict[PodTemplate, list[PodInfo]] = {template: [] for template in self.templates}
+        for pods, stock, gone in zip(self.pods, self.problem.stocks, found.leaving, strict=True):
+            leaving[self.templates[stock.template]] += pods[: int(gone)]
+        arrivals: dict[PodTemplate, Counter[str]] = {template: Counter() for template in self.templates}
+        for template, node in zip(*np.nonzero(found.arriving), strict=True):
+            arrivals[self.templates[template]][self.nodes[node]] = int(found.arriving[template, node])
+        return leaving, arrivals
+
+    def forbid(
+        self, problem: Problem, impossible: Mapping[tuple[PodTemplate, str], int], found: Solution
+    ) -> Problem:
+        """The same program with fewer arrivals than a solution had, where some of them were no use."""
+        most = problem.most.copy()
+        number = {template: at for at, template in enumerate(self.templates)}
+        for (template, name), surplus in impossible.items():
+            at = number[template], self._node[name]
+            most[at] = max(int(found.arriving[at]) - surplus, 0)
+        return replace(problem, most=most)
+
+
+def _spreads(rebalancing: Rebalancing, book: Book) -> list[_Spread]:
+    """The topology constraints that some strategy mends."""
+    wanted = tuple(
+        dict.fromkeys(
+            kind
+            for each in rebalancing.strategies
+            if isinstance(each, MendsSpread)
+            for kind in each.mends_spread
+        )
+    )
+    context = book.context
+    found = []
+    for namespace in context.namespaces() if wanted else ():
+        siblings = [(template, pods) for template, pods in context.siblings(namespace) if pods]
+        constraints = dict.fromkeys(
+            each for _, pods in siblings for each in spread_constraints_of(pods[0], wanted)
+        )
+        for constraint in constraints:
+            key = constraint.topology_key
+            domain_of = {
+                name: node.labels[key]
+                for name, node in ((name, context.node(name)) for name in context.nodes)
+                if key in node.labels and constraint.admits(node)
+            }
+            sizes = dict.fromkeys(sorted(set(domain_of.values())), 0)
+            members = []
+            for template, pods in siblings:
+                if constraint.selector.matches(template.labels):
+                    members.append(template)
+                    for pod in pods:
+                        value = domain_of.get(context.node_of(pod))
+                        if value is not None and not pod.is_terminating:
+                            sizes[value] += 1
+            found.append(_Spread(constraint, tuple(members), sizes, domain_of))
+    return found
+
+
+def _most(
+    rebalancing: Rebalancing,
+    cluster: Cluster,
+    listed: Sequence[tuple[Stock, tuple[PodInfo, ...]]],
+    names: tuple[Sequence[PodTemplate], Sequence[str]],
+    wishes: Mapping[str, Wish],
+) -> Ints:
+    """Shape (T, N): pods of each template that may arrive on each node, by the filters that count nothing."""
+    templates, nodes = names
+    empty = cluster.fork()
+    movable: Counter[int] = Counter()
+    samples: dict[int, PodInfo] = {}
+    evenly: set[int] = set()
+    for stock, pods in listed:
+        movable[stock.template] += len(pods)
+        samples.setdefault(stock.template, pods[0])
+        if any(pod.uid in wishes and wishes[pod.uid].evenly for pod in pods):
+            evenly.add(stock.template)
+        for pod in pods:
+            if not stock.waits:
+                empty.displace(pod.uid)
+    schedulers: dict[str, Scheduler] = {}
+    most = np.zeros((len(templates), len(nodes)), dtype=np.int64)
+    shown = _emptiest(cluster, nodes, max(PAIRS // max(len(templates), 1), 1))
+    for number, sample in samples.items():
+        name = sample.pod.spec.scheduler_name
+        scheduler = schedulers.setdefault(name, Scheduler(rebalancing.profiles[name], empty))
+        verdict = scheduler.evaluate(replacement_of(sample, empty))
+        if verdict.pre_filter.is_rejected:
+            continue
+        allowed = set(verdict.feasible) | {
+            node for node, status in verdict.statuses.items() if status.plugin in ARITHMETIC
+        }
+        for at in shown:
+            if nodes[at] in allowed and rebalancing.is_target(cluster.nodes[cluster.rows[nodes[at]]]):
+                most[number, at] = movable[number]
+        if number in evenly:
+            standing = Counter(cluster.nodes[row].name for row in _rows_of(cluster, templates[number]))
+            share = -(-sum(standing.values()) // max(int((most[number] > 0).sum()), 1))
+            for at in np.flatnonzero(most[number]).tolist():
+                most[number, at] = min(most[number, at], max(share - standing[nodes[at]], 0))
+    return most
+
+
+def _rows_of(cluster: Cluster, template: PodTemplate) -> Iterable[int]:
+    return (row for pod, row in cluster.placed() if pod.template is template)
+
+
+def _emptiest(cluster: Cluster, nodes: Sequence[str], count: int) -> Sequence[int]:
+    """Indices of that many nodes, those with the most room in cpu and memory; all when there are no more."""
+    if count >= len(nodes):
+        return range(len(nodes))
+    rows = np.asarray([cluster.rows[name] for name in nodes], dtype=np.intp)
+    snapshot = Snapshot(cluster).at(rows)
+    shares = snapshot.requested[:, list(EVENED)] / np.maximum(snapshot.allocatable[:, list(EVENED)], 1)
+    order: Sequence[int] = np.argsort(shares.max(axis=1), kind="stable")[:count].tolist()
+    return order
+
+
+def _strategy(wish: Wish | None) -> str:
+    return wish.strategy if wish is not None else ""
+
+
+def _default_wish(rebalancing: Rebalancing) -> Wish:
+    objective = rebalancing.goal.objective
+    sentences = {
+        Objective.FEWEST_VIOLATIONS: "it makes room or evens out domains, so that fewer rules are violated",
+        Objective.SMALLEST_SPREAD: "nodes are then used to a more even degree",
+        Objective.FEWEST_NODES: "a node is then free of pods that could leave",
+    }
+    return Wish(objective.value, sentences[objective])
+
+
+def _is_daemon(pod: PodInfo) -> bool:
+    return any(owner.kind == "DaemonSet" for owner in pod.pod.metadata.owner_references)

@@ -1,0 +1,264 @@
+"""Room for pending pods by exact programs over a few nodes at a time (large neighbourhood search).
+
+A strategy that makes room looks at one node for one pod. What it leaves often fits when pods of several
+nodes change places, and a program over all nodes is too large, so:
+
+1. For a pod that waits, the nodes where only requests stand in its way are taken in order, those that lack
+   least first, some at a time; beside them nodes where pods from there could go.
+2. A program over these nodes, all pods that may leave them and all pods of that priority that wait
+   (:meth:`plimsoll.planning.optimal.encoding.Setting.around`) says who moves where and who gets a place. A
+   pod that gets none counts as a violation. Where no order of the moves is found, it is solved once more
+   for a few steps, each of which fits beside what no earlier one has taken away: there are no swaps then.
+3. The solution becomes bundles, one for each pending pod: the moves off its node, before each those that
+   make place for it on its target, until the pod fits. Later bundles stand on earlier ones. Each is judged
+   as any strategy's proposal: by limits, budgets and the scheduler's filters, all or nothing.
+
+Neighbourhoods follow each other until the time is up or none is left to look at. What the bound of one
+proves holds for its few nodes only, and is not reported.
+Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems" (CP
+1998), for the idea of a neighbourhood.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+import numpy as np
+
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.plugin_calls import calling
+from plimsoll.framework import PodInfo, PodTemplate
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.strategy import (
+    REPLACEMENT,
+    Beneficiary,
+    Bundle,
+    Candidate,
+    ServesPending,
+    Verdict,
+)
+from plimsoll.planning.moves import Rebalancing, replacement_of
+from plimsoll.planning.optimal.encoding import Setting
+from plimsoll.planning.optimal.milp import solve
+from plimsoll.planning.optimal.problem import Solution
+from plimsoll.planning.proven.plan_builder import Book
+
+#: Nodes of a neighbourhood on which room is sought, and as many at most to which pods may go from there.
+FOCUS = 16
+
+#: Seconds for one program at most; what looking at a neighbourhood counts for beside it, and for each node.
+MOST_S, LOOK_S, NODE_S = 3.0, 0.1, 0.0004
+
+#: Steps in which pods of a neighbourhood change places.
+PHASES = 3
+
+#: Moves that wait for each other in a row, at most; questions to the filters about one solution.
+DEPTH, QUESTIONS = 6, 500
+
+
+@dataclass(slots=True)
+class Search:
+    """Neighbourhoods, one after the other.
+
+    Attributes:
+        book: What has been decided so far, and where bundles are booked.
+        rebalancing: What the policy asks for.
+        strategy: Who serves pending pods.
+        seconds: Left.
+    """
+
+    book: Book
+    rebalancing: Rebalancing
+    strategy: ServesPending
+    seconds: float
+    _closed: bool = False  #: the cycle wants no more moves
+    _seen: set[tuple[int, frozenset[str], int]] = field(default_factory=set)
+
+    def run(self) -> None:
+        """Look at all neighbourhoods, as long as there is time.
+
+        Raises:
+            PluginError: The strategy raised; what was booked before stands.
+        """
+        for window in count():
+            seen = [self._look(sample, window) for sample in self._kinds()]
+            if self._is_over or not any(seen):
+                return
+
+    @property
+    def _is_over(self) -> bool:
+        return self._closed or self.seconds <= 0
+
+    def _kinds(self) -> list[PodInfo]:
+        """One pod of each template that waits."""
+        kinds: dict[tuple[PodTemplate, int], PodInfo] = {}
+        for pod in self.waiting():
+            kinds.setdefault((pod.template, pod.priority), pod)
+        return list(kinds.values())
+
+    def waiting(self) -> list[PodInfo]:
+        """Pods that fit nowhere as things are.
+
+        Raises:
+            PluginError: The strategy raised.
+        """
+        with calling(self.strategy.name, "waiting"):
+            return self.strategy.waiting(self.book.context)
+
+    def _look(self, sample: PodInfo, window: int) -> bool:
+        """Solve one neighbourhood of pods of a kind until nothing is gained; whether there was one."""
+        looked = False
+        while not self._is_over:
+            waiting = [pod for pod in self.waiting() if pod.priority == sample.priority]
+            kin = next((pod for pod in waiting if pod.template is sample.template), None)
+            focus = _focus(kin, window, self.book.context) if kin is not None else []
+            if not focus:
+                break
+            looked = True
+            # Siblings lack the same on the same nodes, and all of one priority are served together.
+            key = (sample.priority, frozenset(focus), len(self.book.moves))
+            if key in self._seen:
+                break
+            self._seen.add(key)
+            if not self._solve([*focus, *_sinks(focus, sample.priority, self.book)], waiting):
+                break
+        return looked
+
+    def _solve(self, nodes: Sequence[str], waiting: Sequence[PodInfo]) -> int:
+        """How many pods get a place."""
+        self.seconds -= LOOK_S + NODE_S * len(self.book.context.nodes)
+        setting = Setting.around(self.rebalancing, self.book, nodes, waiting)
+        for phases in (0, PHASES):
+            problem = replace(setting.problem, phases=phases)
+            found = solve(problem, max(min(self.seconds, MOST_S), LOOK_S))
+            self.seconds -= found.seconds
+            served = 0
+            for bundle in _Unfolding(setting, self.book, self.rebalancing, found).bundles():
+                if len(bundle.candidates) > self.strategy.most_moves:
+                    continue
+                verdict = self.book.judge(bundle, self.strategy.name)
+                served += verdict is Verdict.ACCEPTED
+                self._closed = self._closed or verdict is None
+            if served or (found.gap == 0 and not found.moves) or self._is_over:
+                return served
+        return 0
+
+
+def _focus(pod: PodInfo, window: int, context: StrategyContext) -> list[str]:
+    """Nodes where only requests stand in the way of a pod, those that lack least first: one window."""
+    what_if = context.prospects.what_if(pod)
+    if what_if is None:
+        return []
+    snapshot = context.snapshot
+    rows = what_if.helpful()
+    rows = rows[np.isin(rows, [context.cluster.rows[name] for name in context.nodes])]
+    rows = rows[what_if.by_sums(rows)]
+    wanted = snapshot.requests_row(pod.requests)
+    rows = rows[(snapshot.allocatable[rows] >= wanted)[:, wanted > 0].all(axis=1)]
+    lacking = np.maximum(snapshot.requested[rows] + wanted - snapshot.allocatable[rows], 0)
+    shares = lacking[:, wanted > 0] / wanted[wanted > 0]
+    order = np.lexsort((rows, shares.sum(axis=1)))[window * FOCUS : (window + 1) * FOCUS]
+    return [snapshot.node(row).name for row in rows[order].tolist()]
+
+
+def _sinks(focus: Sequence[str], highest: int, book: Book) -> list[str]:
+    """Nodes where pods of others could go, first those that are the only ones for many of them.
+
+    After them those where they could go if others went, by how many lack little there.
+    """
+    context = book.context
+    votes: defaultdict[str, float] = defaultdict(float)
+    samples = {
+        pod.template: pod
+        for name in focus
+        for pod in context.pods(name)
+        if pod.priority <= highest and book.may_be_sent(pod, name, "")
+    }
+    for pod in samples.values():
+        rows = context.prospects.feasible(pod)
+        if rows is not None and len(rows):
+            for row in rows.tolist():
+                votes[context.cluster.nodes[row].name] += 1 / len(rows)
+        for name in _focus(replacement_of(pod, context.cluster), 0, context):  # when others have left
+            votes[name] += 1 / (FOCUS * len(samples) * len(context.nodes))
+    considered = set(context.nodes) - set(focus)
+    ranked = sorted(votes, key=lambda name: (-votes[name], name))
+    return [name for name in ranked if name in considered][:FOCUS]
+
+
+class _Unfolding:
+    """A solution as bundles, one for each pending pod, each feasible after those before it."""
+
+    def __init__(self, setting: Setting, book: Book, rebalancing: Rebalancing, found: Solution) -> None:
+        self._setting = setting
+        self._fork = book.context.cluster.fork()
+        self._schedulers = {
+            name: Scheduler(profile, self._fork) for name, profile in rebalancing.profiles.items()
+        }
+        leaving, self._open = setting.unfolded(found)
+        self._leaving: defaultdict[str, list[PodInfo]] = defaultdict(list)
+        for pods in leaving.values():
+            for pod in pods:
+                self._leaving[setting.source_of(pod)].append(pod)
+        self._made: list[tuple[PodInfo, str, str]] = []
+        self._questions = QUESTIONS
+
+    def bundles(self) -> Iterator[Bundle]:
+        """The largest pods first are as good an order as any: each takes only the moves that it needs."""
+        for pod in self._leaving.pop("", []):
+            for node in [name for name, number in self._open[pod.template].items() if number]:
+                self._made.clear()
+                if not self._clear(node, pod, frozenset({node})):
+                    self._undo(0)
+                    continue
+                self._open[pod.template][node] -= 1
+                self._fork.place(pod, node)
+                if self._made:
+                    reason = f"makes room for pending pod {pod.key}"
+                    moves = tuple(Candidate(each, source, reason, to) for each, source, to in self._made)
+                    yield Bundle(moves, Beneficiary(pod, node))
+                break
+
+    def _clear(self, node: str, pod: PodInfo, closed: frozenset[str]) -> bool:
+        """Make moves off a node until a pod fits there; whether it does."""
+        for leaving in list(self._leaving[node]):
+            if self._fits(pod, node):
+                return True
+            if leaving in self._leaving[node]:  # none of the moves made on the way
+                self._send(leaving, node, closed)
+        return self._fits(pod, node)
+
+    def _send(self, pod: PodInfo, source: str, closed: frozenset[str]) -> bool:
+        """Make a move, after those that make place for it on its target."""
+        targets = [name for name, number in self._open[pod.template].items() if number and name not in closed]
+        fresh = replacement_of(pod, self._fork)
+        self._fork.displace(pod.uid)
+        mark = len(self._made)
+        for deep in (False, True)[: 1 + (len(closed) <= DEPTH)]:
+            for target in targets:
+                if self._clear(target, fresh, closed | {target}) if deep else self._fits(fresh, target):
+                    self._fork.place(replacement_of(pod, self._fork, target), target)
+                    self._leaving[source].remove(pod)
+                    self._open[pod.template][target] -= 1
+                    self._made.append((pod, source, target))
+                    return True
+                self._undo(mark)
+        self._fork.place(pod, source)
+        return False
+
+    def _undo(self, mark: int) -> None:
+        """Take back all moves made since."""
+        for pod, source, target in reversed(self._made[mark:]):
+            self._fork.displace(f"{REPLACEMENT}{pod.uid}")
+            self._fork.place(pod, source)
+            self._leaving[source].append(pod)
+            self._open[pod.template][target] += 1
+        del self._made[mark:]
+
+    def _fits(self, pod: PodInfo, node: str) -> bool:
+        if not self._questions:  # no order is found in time
+            return False
+        self._questions -= 1
+        rows = self._schedulers[pod.pod.spec.scheduler_name].filtered(pod).rows
+        return bool(np.isin(self._fork.rows[node], rows))

@@ -1,0 +1,250 @@
+"""The Optimal planner: the cheapest moves to the best placement, proved, and never worse than Proven's.
+
+1. Proven plans, without limits: its moves are the first solution.
+2. What strategies want elsewhere, which pods may move at all, where each template is feasible and which
+   topology constraints bind them becomes a program (:mod:`plimsoll.planning.optimal.encoding`).
+3. Its solution says how many pods of which template leave and arrive where. Single moves are found in an
+   order in which each is feasible when those before it are made, by the scheduler's own filters; among
+   the arrivals that are feasible for a pod the one with the highest score is taken.
+4. The strategies are asked what they would complain of when all moves are made, whether or not there is a
+   place to go by then: that is what a plan is worth.
+   Arrivals that they would want elsewhere again, and those that the filters refuse although the program
+   allowed them (rules it does not know, such as anti-affinity), are forbidden, and the program is solved
+   again, a few times.
+5. The best of all plans, Proven's and doing nothing among them, is carried out as far as the policy's
+   limits allow, and only as far as what is made now lowers the objective by more than its price: so it
+   falls from cycle to cycle, and cycles come to an end.
+6. Strategies that make room for pending pods propose then, and each of their bundles is proved as ever. For
+   the pods that they leave, neighbourhoods are searched (:mod:`plimsoll.planning.optimal.neighbourhoods`).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from plimsoll.framework import Cluster, PluginError, PodTemplate
+from plimsoll.framework.descheduling.context import Planner
+from plimsoll.framework.descheduling.strategy import REPLACEMENT, Candidate, ServesPending
+from plimsoll.planning.aftermath import aftermath
+from plimsoll.planning.moves import (
+    Circumstances,
+    EvictionPlan,
+    Move,
+    Optimisation,
+    Rebalancing,
+)
+from plimsoll.planning.optimal.encoding import Setting, wishes_of
+from plimsoll.planning.optimal.milp import solve
+from plimsoll.planning.optimal.neighbourhoods import Search
+from plimsoll.planning.optimal.problem import VIOLATION, Solution, value_of
+from plimsoll.planning.optimal.walk import walk_to
+from plimsoll.planning.proven.plan_builder import UNLIMITED, Book
+from plimsoll.planning.proven.planner import plan
+
+#: Solve again that often when the filters refuse what the program allowed.
+ROUNDS = 4
+
+#: By how much the moves of one cycle must lower the objective, their price included.
+LEAST_GAIN = 1e-6
+
+
+def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
+    """Plan one cycle; the cluster is only read."""
+    goal = rebalancing.goal
+    serving = [each for each in rebalancing.strategies if isinstance(each, ServesPending)]
+    strategies = tuple(each for each in rebalancing.strategies if each not in serving)
+    free = replace(rebalancing, strategies=strategies, limits=UNLIMITED, forecast=None)
+    proven = plan(replace(free, planner=Planner.PROVEN), cluster, circumstances)
+    ended = tuple(move for move in proven.moves if not move.target)
+    seeds = tuple(move for move in proven.moves if move.target)
+    circumstances = replace(circumstances, too_early=_too_early(rebalancing, proven, circumstances))
+    wishes = wishes_of(free, cluster, circumstances)
+    left_alone = {node for _, node in circumstances.too_early}
+    setting = Setting.of(free, Book(free, cluster, circumstances), wishes, seeds, left_alone)
+    judge = _Judge(free, cluster, circumstances, setting)
+    before, seeded = judge.value(()), judge.value(seeds)
+    plans = [(before, ()), (seeded, seeds)]
+    problem, bound, spent = setting.problem, float("-inf"), 0.0
+    for _ in range(ROUNDS):
+        left = goal.seconds - spent
+        if left <= 0 or not problem.stocks:
+            break
+        found = solve(problem, left, Solution(*setting.solution_of(seeds), seeded, bound))
+        spent += found.seconds
+        if bound == float("-inf"):
+            bound = found.bound  # of the program without what later rounds forbid: it holds for all of them
+        walk = walk_to(found, setting, Book(free, cluster, circumstances), wishes)
+        moves = tuple(walk.moves)
+        plans.append((judge.value(moves), moves))
+        forbidden = walk.impossible | judge.unwelcome(moves)
+        if not forbidden:
+            break
+        problem = setting.forbid(problem, forbidden, found)
+    plans.sort(key=lambda each: each[0])
+    best_value, best = plans[0]
+    made = _first_steps([moves for value, moves in plans if value < before], ended, judge, rebalancing)
+    rooms = _make_room(serving, made, rebalancing, goal.seconds - spent)
+    optimisation = Optimisation(
+        objective=goal.objective,
+        before=before,
+        value=best_value,
+        bound=_bound(bound + judge.stuck, best_value) if problem.stocks else before,
+        proven=seeded,
+        moves=len(best),
+        seconds=spent + rooms.seconds,
+        waiting=rooms.waiting,
+        served=len(
+            {each.pod.uid for move in made.moves if move.beneficiary for each in move.beneficiary.all}
+        ),
+    )
+    return EvictionPlan(
+        tuple(made.moves),
+        (*made.refused, *proven.refused),
+        (*proven.failures, *rooms.failures),
+        proven.classes,
+        proven.remarks,
+        optimisation,
+    )
+
+
+@dataclass(slots=True)
+class _Rooms:
+    """What came of making room for pending pods.
+
+    Attributes:
+        waiting: Pods that fitted nowhere before.
+        seconds: Spent on the search.
+        failures: Strategies that could not say who waits, or what to move.
+    """
+
+    waiting: int = 0
+    seconds: float = 0.0
+    failures: list[PluginError] = field(default_factory=list)
+
+
+def _make_room(
+    serving: Iterable[ServesPending], made: Book, rebalancing: Rebalancing, seconds: float
+) -> _Rooms:
+    """Book what makes room for pending pods: no objective has it, others profit than those that move."""
+    found, known = _Rooms(), set[str]()
+    for strategy in serving:
+        search = Search(made, rebalancing, strategy, seconds - found.seconds)
+        try:
+            known |= {pod.uid for pod in search.waiting()}
+            made.hear(strategy)
+            search.run()
+        except PluginError as exc:
+            found.failures.append(exc)
+        found.seconds = seconds - search.seconds
+    found.waiting = len(known)
+    return found
+
+
+def _too_early(
+    rebalancing: Rebalancing, proven: EvictionPlan, circumstances: Circumstances
+) -> frozenset[tuple[str, str]]:
+    """Strategies and nodes that they have not found over-used often enough to act."""
+    return frozenset(
+        (strategy, node)
+        for strategy, found in proven.classes
+        for node in found.overutilized
+        if circumstances.over_for.get((strategy, node), 0) + 1 < rebalancing.anomaly_rounds
+    )
+
+
+class _Judge:
+    """What plans are worth, by what the strategies complain of when all moves are made.
+
+    The program takes what they want now as given. A move may grant one wish and make another: a node that is
+    filled is over-used, one that is emptied has room for others. Complaints count also where a strategy
+    proposes nothing, because the last place to go has been filled.
+    """
+
+    def __init__(
+        self,
+        rebalancing: Rebalancing,
+        cluster: Cluster,
+        circumstances: Circumstances,
+        setting: Setting,
+    ) -> None:
+        self.cluster, self.circumstances = cluster, circumstances
+        self._rebalancing = rebalancing
+        self._setting = setting
+        self._known: dict[tuple[tuple[str, str], ...], tuple[frozenset[str], Counter[str]]] = {}
+
+    @property
+    def stuck(self) -> float:
+        """The part of the objective that no column of the program speaks of: who is not to be moved."""
+        stocks = self._setting.problem.stocks
+        return VIOLATION * (len(self._after(())[0]) - sum(stock.unwanted for stock in stocks))
+
+    def value(self, moves: Sequence[Move]) -> float:
+        """The objective when all moves are made, each priced."""
+        setting = self._setting
+        return value_of(setting.problem, *setting.solution_of(moves), len(self._after(moves)[0]))
+
+    def unwelcome(self, moves: Sequence[Move]) -> Counter[tuple[PodTemplate, str]]:
+        """Arrivals that a strategy would want elsewhere again, or that make it want others elsewhere.
+
+        Of those that make it want others elsewhere, the last ones: as many as there are complaints more.
+        """
+        wanted, by_node = self._after(moves)
+        present = self._after(())[1]
+        surplus = by_node - present
+        found: Counter[tuple[PodTemplate, str]] = Counter()
+        for again in (True, False):
+            for move in reversed(moves):
+                if (f"{REPLACEMENT}{move.pod.uid}" in wanted) is again and (
+                    again or surplus[move.target] > 0
+                ):
+                    found[move.pod.template, move.target] += 1
+                    surplus[move.target] -= 1
+        return found
+
+    def _after(self, moves: Sequence[Move]) -> tuple[frozenset[str], Counter[str]]:
+        """Uids of the pods that strategies complain of then, and how many they are on each node."""
+        key = tuple((move.pod.uid, move.target) for move in moves)
+        if key not in self._known:
+            fork, around = aftermath(self.cluster, self.circumstances, moves)
+            wishes = wishes_of(self._rebalancing, fork, around, complaints=True)
+            self._known[key] = frozenset(wishes), _by_node(wishes, fork)
+        return self._known[key]
+
+
+def _bound(bound: float, value: float) -> float:
+    """What the program proves of a plan; nothing when the plan passes it, because less is wanted then."""
+    return bound if 0 <= bound <= value + LEAST_GAIN else 0.0
+
+
+def _by_node(wishes: Iterable[str], cluster: Cluster) -> Counter[str]:
+    rows = (cluster.row_of_pod(uid) for uid in wishes)
+    return Counter(cluster.nodes[row].name for row in rows if row is not None)
+
+
+def _first_steps(
+    plans: Iterable[Sequence[Move]], ended: Sequence[Move], judge: _Judge, rebalancing: Rebalancing
+) -> Book:
+    """The moves of the first plan of which the limits allow some that are worth their price by themselves.
+
+    The next cycle may not find the rest of a plan, so what one cycle makes must stand alone: the objective
+    falls from cycle to cycle, by more than the price of the moves, and there is an end to them.
+    """
+    for moves in plans:
+        book = _limited((*ended, *moves), rebalancing, judge)
+        steps = [move for move in book.moves if move.target]
+        while steps:
+            if judge.value(steps) < judge.value(()) - LEAST_GAIN:
+                return book
+            del steps[len(steps) // 2 :]
+            book = _limited((*ended, *steps), rebalancing, judge)
+    return _limited(ended, rebalancing, judge)
+
+
+def _limited(moves: Sequence[Move], rebalancing: Rebalancing, judge: _Judge) -> Book:
+    """As many of the moves, in their order, as the policy's limits allow in one cycle; all are directed."""
+    book = Book(rebalancing, judge.cluster, judge.circumstances)
+    for move in moves:
+        candidate = Candidate(move.pod, move.source, move.reason, move.target)
+        if book.judge(candidate, move.strategy) is None:
+            break
+    return book

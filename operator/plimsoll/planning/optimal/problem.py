@@ -1,0 +1,210 @@
+"""A placement in plain values: what may leave and arrive, what must hold, and what a change is worth.
+
+Pods of one template are interchangeable, so nothing is said of single pods: ``leaving[s]`` of a stock (the
+movable pods of one template on one node, or those that wait for one) go, ``arriving[t, n]`` pods of template
+t come to node n, and for each template as many arrive as leave.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plimsoll.planning.moves import Objective
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: What one violation is worth, in moves: any number of moves is cheaper than leaving it.
+VIOLATION = 1000.0
+
+#: What a freed node is worth, in moves.
+NODE = 20.0
+
+#: In place of a node's index.
+NOWHERE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """The movable pods of one template on one node, or the pending ones, which have none.
+
+    Attributes:
+        template: Index of the template.
+        node: Index of the node; ``NOWHERE`` for pods that wait for one.
+        count: How many pods.
+        unwanted: How many of them somebody wants elsewhere; when any, none may arrive here.
+    """
+
+    template: int
+    node: int
+    count: int
+    unwanted: int = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether its pods have no node yet: giving them one is no move."""
+        return self.node == NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A topology spread constraint.
+
+    Attributes:
+        max_skew: By how much a domain may exceed the smallest.
+        sizes: Shape (D,): matching pods in each domain that counts.
+        domain_of: Shape (N,): each node's domain, -1 for none that counts.
+        templates: Indices of the templates whose pods match.
+    """
+
+    max_skew: int
+    sizes: Ints
+    domain_of: Ints
+    templates: tuple[int, ...]
+
+    def excess(self, sizes: Ints) -> int:
+        """Pods beyond what the smallest domain allows, in all domains."""
+        if not len(sizes):
+            return 0
+        return int(np.maximum(sizes - sizes.min() - self.max_skew, 0).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A placement and what may change in it; T templates, N nodes, R resources.
+
+    Attributes:
+        requests: Shape (T, R): of one pod.
+        used: Shape (N, R): at present.
+        allocatable: Shape (N, R).
+        most: Shape (T, N): pods of the template that may arrive; 0 where the node is not feasible.
+        stocks: What may leave.
+        spreads: Constraints to be kept or mended.
+        objective: What to bring about.
+        move_price: What a move costs, in units of the objective (a violation is worth 1,000 moves, a freed
+            node 20, a percentage point of a node's distance from the mean one).
+        staying: Shape (N,): whether pods stay on the node that keep it from being freed.
+        balanced: Indices of the resources whose use SmallestSpread evens out; none means all.
+        phases: In how many steps, all moves of one at once, it must be possible to get there: what arrives in
+            a step fits beside all that has not left in an earlier one. 0 asks for no order.
+    """
+
+    requests: Floats
+    used: Floats
+    allocatable: Floats
+    most: Ints
+    stocks: tuple[Stock, ...]
+    spreads: tuple[Spread, ...] = ()
+    objective: Objective = Objective.FEWEST_VIOLATIONS
+    move_price: float = 1.0
+    staying: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    balanced: tuple[int, ...] = ()
+    phases: int = 0
+
+    @property
+    def evened(self) -> list[int]:
+        """Indices of the resources whose use is evened out."""
+        return list(self.balanced) or list(range(self.used.shape[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Who leaves and what arrives where.
+
+    Attributes:
+        leaving: Shape (S,): pods of each stock.
+        arriving: Shape (T, N).
+        value: Of the objective, moves priced.
+        bound: No solution is better than this.
+        seconds: Spent on the search.
+    """
+
+    leaving: Ints
+    arriving: Ints
+    value: float
+    bound: float
+    seconds: float = 0.0
+
+    @property
+    def moves(self) -> int:
+        """How many pods leave."""
+        return int(self.leaving.sum())
+
+    @property
+    def gap(self) -> float:
+        """How far the value may be from the best, as a share of it; 0 is proven best."""
+        return max(self.value - self.bound, 0.0) / max(abs(self.value), 1e-9)
+
+
+def value_of(problem: Problem, leaving: Ints, arriving: Ints, unwanted: int | None = None) -> float:
+    """The objective of a solution, by arithmetic and not by the solver.
+
+    Args:
+        problem: What may change.
+        leaving: Shape (S,).
+        arriving: Shape (T, N).
+        unwanted: How many pods somebody wants elsewhere then; left out, those that somebody wants elsewhere
+            now and that stay.
+    """
+    used = problem.used + arriving.T @ problem.requests
+    wrong = moves = 0
+    for stock, gone in zip(problem.stocks, leaving.tolist(), strict=True):
+        wrong += max(stock.unwanted - gone, 0)
+        if not stock.waits:
+            used[stock.node] -= gone * problem.requests[stock.template]
+            moves += gone
+    wrong = wrong if unwanted is None else unwanted
+    for spread in problem.spreads:
+        wrong += spread.excess(_sizes_after(problem, spread, leaving, arriving))
+    value = VIOLATION * wrong + problem.move_price * moves
+    match problem.objective:
+        case Objective.SMALLEST_SPREAD:
+            value += float(distances(problem, used).mean(axis=1).sum()) * 100
+        case Objective.FEWEST_NODES:
+            value += NODE * float(occupied(problem, leaving, arriving).sum())
+        case _:
+            pass
+    return value
+
+
+def _sizes_after(problem: Problem, spread: Spread, leaving: Ints, arriving: Ints) -> Ints:
+    sizes = spread.sizes.copy()
+    counted = spread.domain_of >= 0
+    for template in spread.templates:
+        np.add.at(sizes, spread.domain_of[counted], arriving[template, counted])
+    for stock, gone in zip(problem.stocks, leaving, strict=True):
+        if stock.template in spread.templates and not stock.waits and spread.domain_of[stock.node] >= 0:
+            sizes[spread.domain_of[stock.node]] -= gone
+    return sizes
+
+
+def used_shares(problem: Problem, used: Floats) -> Floats:
+    """Shape (N, R): the share of each node that is used."""
+    return used / np.maximum(problem.allocatable, 1e-9)
+
+
+def mean_shares(problem: Problem) -> Floats:
+    """Shape (R,): the share that all nodes together use; no move changes it."""
+    total: Floats = problem.used.sum(axis=0) / np.maximum(problem.allocatable.sum(axis=0), 1e-9)
+    return total
+
+
+def distances(problem: Problem, used: Floats) -> Floats:
+    """Shape (N, E): each node's distance from the mean, in each evened resource."""
+    away: Floats = np.abs(used_shares(problem, used) - mean_shares(problem))[:, problem.evened]
+    return away
+
+
+def occupied(problem: Problem, leaving: Ints, arriving: Ints) -> NDArray[np.bool_]:
+    """Shape (N,): whether pods are on the node that could leave, or that stay for good."""
+    pods = arriving.sum(axis=0)
+    for stock, gone in zip(problem.stocks, leaving, strict=True):
+        if not stock.waits:
+            pods[stock.node] += stock.count - gone
+    return np.asarray((pods > 0) | stays(problem), dtype=np.bool_)
+
+
+def stays(problem: Problem) -> NDArray[np.bool_]:
+    """Shape (N,): whether the node cannot be freed."""
+    return problem.staying if len(problem.staying) else np.zeros(len(problem.used), dtype=np.bool_)

@@ -1,0 +1,97 @@
+"""Mends topology spread by a mixed-integer program where moves one at a time no longer help.
+
+A move that is judged by itself must lower the excess of its constraints and add to that of none. Several
+constraints over the same pods can leave a placement in which no single move does so, although a few moves
+together would. Then the program of the Optimal planner is solved for these pods alone, within a few seconds,
+and its moves are proposed as one bundle.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from plimsoll.framework.descheduling.context import Planner
+from plimsoll.framework.descheduling.strategy import Bundle, Candidate, MendsSpread, Verdict
+from plimsoll.planning.limits import LimitLevel
+from plimsoll.planning.moves import Circumstances, Goal, Move, Objective, Rebalancing
+from plimsoll.planning.optimal.encoding import Setting
+from plimsoll.planning.optimal.milp import solve
+from plimsoll.planning.optimal.problem import Solution, value_of
+from plimsoll.planning.optimal.walk import walk_to
+from plimsoll.planning.proven.plan_builder import UNLIMITED, Book
+
+#: Seconds of one search at most, and how often it is repeated without arrivals that the filters refuse.
+MOST_S, ROUNDS = 5.0, 4
+
+#: The reasons of refusals that a later run may not meet any more.
+_LIMITS = frozenset(level.value for level in LimitLevel)
+
+
+def mend_exactly(
+    book: Book, strategy: MendsSpread, rebalancing: Rebalancing, circumstances: Circumstances
+) -> str:
+    """Plan moves that help only together, if the strategy's single moves are exhausted; book them.
+
+    Args:
+        book: Of the plan, after the strategy has proposed its single moves.
+        strategy: Whose constraints are mended.
+        rebalancing: Of the policy.
+        circumstances: Of the plan.
+
+    Returns:
+        How the spread was planned, in a sentence for the policy's status; "" when there was nothing to mend.
+    """
+    single = sum(move.strategy == strategy.name for move in book.moves)
+    if single:
+        return f"topology spread: {_moves(single)} planned one at a time"
+    refused = [each.refusal.reason for each in book.refused if each.strategy == strategy.name]
+    if not refused or not _LIMITS.isdisjoint(refused):
+        return ""
+    moves, proven = _searched(book, strategy, rebalancing, circumstances)
+    while moves:
+        before = len(book.refused)
+        together = tuple(Candidate(move.pod, move.source, move.reason, move.target) for move in moves)
+        if book.judge(Bundle(together, one_by_one=True), strategy.name) is Verdict.ACCEPTED:
+            return (
+                f"topology spread: no single move helps any more; {_moves(len(moves))} planned together by a"
+                f" mixed-integer program, {'proven to be the fewest' if proven else 'the best found in time'}"
+            )
+        del book.refused[before:]
+        moves = moves[: len(moves) // 2]
+    return "topology spread: no move helps, neither alone nor by a mixed-integer program with others"
+
+
+def _searched(
+    book: Book, strategy: MendsSpread, rebalancing: Rebalancing, circumstances: Circumstances
+) -> tuple[Sequence[Move], bool]:
+    """The moves of the best solution that the scheduler's filters accept, and whether it is proven best."""
+    seconds = min(rebalancing.goal.seconds, MOST_S)
+    free = replace(
+        rebalancing,
+        strategies=(strategy,),
+        limits=UNLIMITED,
+        forecast=None,
+        planner=Planner.OPTIMAL,
+        goal=Goal(Objective.FEWEST_VIOLATIONS, seconds),
+    )
+    cluster = book.context.cluster
+    setting = Setting.of(free, Book(free, cluster, circumstances), {}, ())
+    problem = setting.problem
+    if not problem.stocks:
+        return (), True
+    before = value_of(problem, *setting.nothing)
+    for _ in range(ROUNDS):
+        found = solve(problem, seconds, Solution(*setting.nothing, before, -np.inf))
+        seconds -= found.seconds
+        walk = walk_to(found, setting, Book(free, cluster, circumstances), {})
+        if not walk.impossible:
+            return walk.moves, found.gap < 1e-6
+        if seconds <= 0:
+            break
+        problem = setting.forbid(problem, walk.impossible, found)
+    return walk.moves, False
+
+
+def _moves(count: int) -> str:
+    return "1 move" if count == 1 else f"{count} moves"

@@ -1,0 +1,59 @@
+"""Finds single moves that lead to a program's solution, in an order in which each of them is feasible."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from plimsoll.framework import PodInfo, PodTemplate
+from plimsoll.framework.descheduling.strategy import Candidate, Verdict
+from plimsoll.planning.moves import Move
+from plimsoll.planning.optimal.encoding import Setting, Wish
+from plimsoll.planning.optimal.problem import Solution
+from plimsoll.planning.proven.plan_builder import Book
+
+
+@dataclass(slots=True)
+class Walk:
+    """Moves that lead to a solution, in order, and arrivals that no order makes possible."""
+
+    moves: list[Move]
+    impossible: Counter[tuple[PodTemplate, str]]
+
+
+def walk_to(found: Solution, setting: Setting, book: Book, wishes: Mapping[str, Wish]) -> Walk:
+    """Find single moves, each feasible when those before it are made."""
+    leaving, arrivals = setting.unfolded(found)
+    impossible: Counter[tuple[PodTemplate, str]] = Counter()
+    progress = True
+    while progress:
+        progress = False
+        for template, pods in leaving.items():
+            for pod in list(pods):
+                if _step(pod, arrivals[template], setting, book, wishes):
+                    pods.remove(pod)
+                    progress = True
+    for template, open_targets in arrivals.items():
+        for target, count in open_targets.items():
+            if count:
+                impossible[template, target] += count
+    return Walk(book.moves, impossible)
+
+
+def _step(
+    pod: PodInfo, open_targets: Counter[str], setting: Setting, book: Book, wishes: Mapping[str, Wish]
+) -> bool:
+    """Send a pod to the best target that takes it now; whether there is one."""
+    source = setting.source_of(pod)
+    ranking = book.ranked(pod, source)
+    if ranking is None:
+        return False
+    totals = dict(zip(ranking.nodes, ranking.totals.tolist(), strict=True))
+    possible = [name for name, count in open_targets.items() if count and name != source and name in totals]
+    if not possible:
+        return False
+    target = max(possible, key=lambda name: (totals[name], name))
+    wish = wishes.get(pod.uid) or setting.default_wish
+    if book.judge(Candidate(pod, source, wish.reason, target), wish.strategy) is not Verdict.ACCEPTED:
+        return False
+    open_targets[target] -= 1
+    return True

@@ -1,0 +1,37 @@
+"""The planners by name: who makes the plan of a policy, and who asks again right before an eviction."""
+
+from dataclasses import replace
+
+from plimsoll.framework import Cluster
+from plimsoll.framework.descheduling.context import Planner
+from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.planning.imbalance import imbalance
+from plimsoll.planning.moves import Circumstances, EvictionPlan, Move, Rebalancing
+from plimsoll.planning.optimal.planner import optimal_plan
+from plimsoll.planning.proven import planner as proven
+from plimsoll.planning.scope import never_evict
+from plimsoll.planning.upstream.planner import still_stands, upstream_plan
+
+
+def make_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
+    """Plan one cycle by the planner that the policy names; the cluster is only read."""
+    found = imbalance(cluster, rebalancing.nodes, circumstances.measurements)
+    return replace(_planned(rebalancing, cluster, circumstances), imbalance=found)
+
+
+def _planned(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
+    if rebalancing.planner is Planner.UPSTREAM:
+        return upstream_plan(rebalancing, cluster, circumstances)
+    if rebalancing.planner is Planner.OPTIMAL:
+        return optimal_plan(rebalancing, cluster, circumstances)
+    return proven.plan(rebalancing, cluster, circumstances)
+
+
+def ask_again(
+    move: Move, rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances
+) -> Move | Refusal:
+    """Whether a planned move is still right, in the cluster as it is now."""
+    if rebalancing.planner is Planner.UPSTREAM:
+        standing = cluster.pods.get(move.pod.uid, move.pod)
+        return never_evict(standing, cluster.objects) or still_stands(move, cluster)
+    return proven.revalidate(move, rebalancing, cluster, circumstances)

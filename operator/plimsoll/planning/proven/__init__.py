@@ -1,0 +1,1 @@
+"""Plans moves that are proven on a fork of the cluster."""

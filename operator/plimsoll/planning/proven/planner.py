@@ -1,0 +1,101 @@
+"""The Proven planner: which pods to move where, each move proved on a cluster that holds the others.
+
+Candidates come from the strategies in order; each passes, or is refused with a reason, at
+
+1. the policy's evictors (again, strategies ask them too) and a pod is moved once in a plan;
+2. the limits: total, node, namespace, workload;
+3. the PodDisruptionBudget that covers it, counting the moves planned so far;
+4. the memory: moves of its owner that came to nothing, a budget that has just said no;
+5. the proof: on a fork of the cluster with the pod gone and all moves planned so far made, its
+   replacement is put before the scheduler that will place it. The highest score must belong to other
+   nodes than its own, or it would only come back.
+
+The move is then booked in the fork, so that two pods never count on one place, and the strategies see the
+cluster as it will be. Same input, same plan. ``revalidate`` asks the same questions of the present
+cluster, right before the eviction.
+"""
+
+from dataclasses import replace
+
+from plimsoll.framework import Cluster, PluginError
+from plimsoll.framework.descheduling.complaints import Destinations
+from plimsoll.framework.descheduling.context import NodeClasses, Planner
+from plimsoll.framework.descheduling.strategy import Candidate, MendsSpread, Refusal, StrategyKind, Verdict
+from plimsoll.planning.limits import NO_CEILING, Limits
+from plimsoll.planning.moves import (
+    Circumstances,
+    EvictionPlan,
+    Move,
+    Rebalancing,
+)
+from plimsoll.planning.optimal.spread_repair import mend_exactly
+from plimsoll.planning.proven.plan_builder import Book
+
+
+def plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
+    """Plan one cycle; the cluster is only read."""
+    book = Book(rebalancing, cluster, circumstances)
+    failures: list[PluginError] = []
+    classes: list[tuple[str, NodeClasses]] = []
+    remarks: list[tuple[str, str]] = []
+    for kind in StrategyKind:
+        for strategy in rebalancing.strategies:
+            if strategy.kind is not kind:
+                continue
+            name = strategy.name
+            try:
+                book.hear(strategy)
+                if book.has_conscience and isinstance(strategy, MendsSpread):
+                    said = mend_exactly(book, strategy, rebalancing, circumstances)
+                    book.context.remarks += [said] if said else []
+            except PluginError as exc:
+                failures.append(exc)
+            book.collect_protected(name)
+            classes += [(name, found) for found in book.context.classes]
+            book.context.classes.clear()
+            remarks += [(name, said) for said in book.context.remarks]
+            book.context.remarks.clear()
+    return EvictionPlan(
+        tuple(book.moves), tuple(book.refused), tuple(failures), tuple(classes), tuple(remarks)
+    )
+
+
+def revalidate(
+    move: Move,
+    rebalancing: Rebalancing,
+    cluster: Cluster,
+    circumstances: Circumstances,
+) -> Move | Refusal:
+    """Ask again, of the cluster as it is now, whether a move is right; right before its eviction.
+
+    Args:
+        move: As planned.
+        rebalancing: As planned with; its limits are not asked again, the plan kept them.
+        cluster: As it is now.
+        circumstances: Of now; ``in_flight`` must not count this move.
+
+    Returns:
+        The move with the pod and the target of now, or why it must be dropped.
+    """
+    standing = cluster.pods.get(move.pod.uid)
+    row = cluster.row_of_pod(move.pod.uid)
+    free = replace(rebalancing, limits=Limits(per_workload=NO_CEILING), minimum_gain=None)
+    book = Book(free, cluster, replace(circumstances, moved=frozenset()))
+    book.conscience.without_driving()
+    # What stands and falls with others was judged with them.
+    book.has_conscience = book.has_conscience and not move.bundle
+    if move.target:
+        if standing is None or row is None or cluster.nodes[row].name != move.source:
+            return Refusal("Gone", f"pod {move.pod.key} is not on node {move.source} any more")
+    elif move.pod.uid not in book.context.unplaced:
+        return Refusal("Gone", f"pod {move.pod.key} is gone already")
+    pod = standing or move.pod
+    decides = move.planner is not Planner.OPTIMAL and not move.bundle and book.decides(move.strategy)
+    if move.is_directed and not decides:
+        again = Candidate(pod, move.source, move.reason, move.target)
+    elif move.target and decides and not move.is_forecast:
+        again = Candidate(pod, move.source, move.reason, destinations=Destinations(move.target.__eq__))
+    else:
+        again = Candidate(pod, move.source, move.reason)
+    verdict = book.judge(again, move.strategy)
+    return book.moves[0] if verdict is Verdict.ACCEPTED else book.refused[0].refusal

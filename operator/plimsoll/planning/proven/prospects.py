@@ -1,0 +1,147 @@
+"""The scheduler's view of places for strategies, on the fork of a plan."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.decision import Ranking
+from plimsoll.engine.extenders.extender import interested
+from plimsoll.framework import (
+    MAX_SCORE,
+    BoolArray,
+    Cluster,
+    PluginError,
+    PodInfo,
+    PodTemplate,
+    RowArray,
+    WhatIf,
+)
+from plimsoll.framework.descheduling.prospects import Outlook
+from plimsoll.framework.descheduling.strategy import REPLACEMENT, is_replacement
+from plimsoll.planning.moves import Rebalancing, replacement_of
+
+
+class ForkAttempt:
+    """Moves made on trial in a fork."""
+
+    def __init__(self, fork: Cluster) -> None:
+        self._fork = fork
+        self._made: list[tuple[PodInfo, str]] = []
+
+    def move(self, pod: PodInfo, target: str) -> None:
+        """The pod goes, its replacement is on the target."""
+        row = self._fork.row_of_pod(pod.uid)
+        assert row is not None
+        self._made.append((pod, self._fork.nodes[row].name))
+        self._fork.displace(pod.uid)
+        self._fork.place(replacement_of(pod, self._fork, target), target)
+
+    def place(self, pod: PodInfo, node: str) -> None:
+        """The pending pod is on the node."""
+        self._made.append((pod, ""))
+        self._fork.place(pod, node)
+
+    def undo(self) -> None:
+        """Everybody is back."""
+        for pod, source in reversed(self._made):
+            if not source:
+                self._fork.displace(pod.uid)
+                continue
+            self._fork.displace(f"{REPLACEMENT}{pod.uid}")
+            self._fork.place(pod, source)
+        self._made.clear()
+
+
+class ForkProspects:
+    """What strategies may ask about places.
+
+    Args:
+        fork: The cluster with all moves made.
+        rebalancing: Whose profiles place replacements, and which nodes may be targets.
+        ranked: Where a pod could go if it left a node; None when nobody can say.
+        scheduler_of: The scheduler of a scheduler name that a policy serves, None for others.
+    """
+
+    def __init__(
+        self,
+        fork: Cluster,
+        rebalancing: Rebalancing,
+        ranked: Callable[[PodInfo, str], Ranking | None],
+        scheduler_of: Callable[[str], Scheduler | None],
+    ) -> None:
+        self._fork = fork
+        self._rebalancing = rebalancing
+        self._profiles = rebalancing.profiles
+        self._ranked = ranked
+        self._scheduler_of = scheduler_of
+        self._known: dict[PodTemplate, tuple[int, RowArray | None]] = {}
+        self._targets: tuple[int, BoolArray] | None = None
+
+    def outlook(self, pod: PodInfo) -> Outlook | None:
+        """Where its replacement could go; None when an extender or another scheduler decides."""
+        profile = self._profiles.get(pod.pod.spec.scheduler_name)
+        row = self._fork.row_of_pod(pod.uid)
+        if profile is None or row is None or any(each.places for each in interested(profile.extenders, pod)):
+            return None
+        ranking = self._ranked(pod, self._fork.nodes[row].name)
+        if ranking is None:
+            return None
+        totals = dict(zip(ranking.nodes, ranking.totals.tolist(), strict=True))
+        return Outlook(totals, MAX_SCORE * sum(profile.weights.values()))
+
+    @contextmanager
+    def attempt(self) -> Iterator[ForkAttempt]:
+        """Moves on trial."""
+        attempt = ForkAttempt(self._fork)
+        try:
+            yield attempt
+        finally:
+            attempt.undo()
+
+    def feasible(self, pod: PodInfo) -> RowArray | None:
+        """Rows of the nodes that would take a pod like this one, kept until something changes."""
+        if is_replacement(pod):
+            return None
+        tick, rows = self._known.get(pod.template, (-1, None))
+        if tick != self._fork.tick:
+            rows = self._feasible(pod)
+            self._known[pod.template] = self._fork.tick, rows
+        return rows
+
+    def what_if(self, pod: PodInfo) -> WhatIf | None:
+        """What the filters would say of a pending pod if others left."""
+        scheduler = self._scheduler(pod)
+        if scheduler is None:
+            return None
+        try:
+            return scheduler.what_if(pod)
+        except PluginError:
+            return None
+
+    def _feasible(self, pod: PodInfo) -> RowArray | None:
+        scheduler = self._scheduler(pod)
+        if scheduler is None:
+            return None
+        try:
+            rows = scheduler.filtered(replacement_of(pod, self._fork)).rows
+        except PluginError:
+            return None
+        found: RowArray = rows[self._is_target()[rows]]
+        return found
+
+    def _scheduler(self, pod: PodInfo) -> Scheduler | None:
+        scheduler = self._scheduler_of(pod.pod.spec.scheduler_name)
+        if scheduler is None or any(each.places for each in interested(scheduler.profile.extenders, pod)):
+            return None
+        return scheduler
+
+    def _is_target(self) -> BoolArray:
+        mark = self._fork.node_tick
+        if self._targets is None or self._targets[0] != mark:
+            targets = np.array(
+                [self._rebalancing.is_target(node) for node in self._fork.nodes], dtype=np.bool_
+            )
+            self._targets = mark, targets
+        return self._targets[1]

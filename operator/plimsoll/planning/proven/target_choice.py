@@ -1,0 +1,225 @@
+"""Chooses the node that a move is planned to, from what the scheduler says of the pod's replacement."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from plimsoll.engine.decision import Ranking
+from plimsoll.framework.descheduling.complaints import Destinations
+from plimsoll.framework.descheduling.strategy import Candidate, Refusal
+
+IsTarget = Callable[[str], bool]
+"""Whether replacements may be expected on the node of this name."""
+
+Objection = Callable[[str], Refusal | None]
+"""What speaks against a move to the node of this name."""
+
+#: Nodes that are tried for one pod, the best first; strategies object to most others for the same reason.
+TRIES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Where a replacement is planned to go.
+
+    Attributes:
+        target: Name of the node.
+        is_directed: Whether the replacement has to be sent there, since the scheduler's score alone may
+            choose another node.
+    """
+
+    target: str
+    is_directed: bool
+
+
+def expected(
+    candidate: Candidate, ranking: Ranking, is_target: IsTarget, objection: Objection, *, is_forecast: bool
+) -> Choice | Refusal:
+    """The node that the scheduler chooses by itself, which must not be the pod's own.
+
+    Args:
+        candidate: The pod.
+        ranking: Of its replacement.
+        is_target: Of the policy.
+        objection: Of limits, past moves and strategies.
+        is_forecast: Whether another scheduler decides: then each of several equal nodes must do.
+    """
+    source, best = candidate.node, ranking.best
+    refusal = _without_choice(source, ranking)
+    if refusal is not None:
+        return refusal
+    if source in best:
+        return Refusal(
+            "WouldReturn",
+            f"the scheduler may put it on node {source} again: no other node has a better score"
+            f" than its {int(ranking.totals.max())}",
+        )
+    other = next((name for name in best if not is_target(name)), "")
+    if other:
+        return Refusal(
+            "NotATarget", f"the scheduler may put it on node {other}, which the policy names no target"
+        )
+    serves = candidate.destinations
+    useless = next((name for name in best if serves is not None and not serves.admits(name)), "")
+    if useless:
+        return Refusal(
+            "NoDestination",
+            f"the scheduler may put it on node {useless}, which does not serve the strategy's purpose",
+        )
+    first: Refusal | None = None
+    for name in best[:TRIES]:
+        refusal = objection(name)
+        if refusal is None and not is_forecast:
+            return Choice(name, is_directed=False)
+        first = first or refusal
+    return first or Choice(best[0], is_directed=False)
+
+
+def best_admitted(
+    candidate: Candidate, ranking: Ranking, is_target: IsTarget, objection: Objection, *, may_return: bool
+) -> Choice | Refusal:
+    """The best node that serves the strategy's purpose; the replacement is sent there.
+
+    Best by the strategy's own order where it has one, and then by the scheduler's score.
+
+    Args:
+        candidate: The pod.
+        ranking: Of its replacement.
+        is_target: Of the policy.
+        objection: Of limits, past moves and strategies.
+        may_return: Whether the pod's own node will do.
+    """
+    source, serves = candidate.node, candidate.destinations
+    refusal = _without_choice(source, ranking, may_return=may_return)
+    if refusal is not None:
+        return refusal
+    tried = fitting = allowed = 0
+    first: Refusal | None = None
+    for row, total in _in_order(ranking, serves):
+        name = ranking.cluster.nodes[row].name
+        if name == source and not may_return:
+            continue
+        fitting += 1
+        if not is_target(name):
+            continue
+        allowed += 1
+        if serves is not None and not serves.admits(name):
+            continue
+        tried += 1
+        refusal = objection(name)
+        if refusal is None:
+            highest = int(ranking.totals.max())
+            rivals = serves is not None and bool(np.count_nonzero(ranking.totals == highest) > 1)
+            returns: bool = name != source and ranking.total_of(source) == highest
+            return Choice(name, is_directed=total < highest or returns or rivals)
+        first = first or refusal
+        if tried == TRIES:
+            break
+    if first is not None:
+        return first
+    if not allowed:
+        return Refusal("NotATarget", f"it fits {_nodes(fitting)} besides its own, and the policy admits none")
+    return Refusal(
+        "NoDestination", f"it fits {_nodes(allowed)} besides its own, and none serves the strategy's purpose"
+    )
+
+
+def not_sent(candidate: Candidate, ranking: Ranking, is_target: IsTarget) -> Refusal | None:
+    """Why the replacement cannot be sent to the target that the strategy chose."""
+    target = candidate.target
+    if target == candidate.node:
+        return Refusal("NoOtherNode", f"the pod already runs on target node {target}")
+    if ranking.total_of(target) is None:
+        why = f": {ranking.diagnosis}" if ranking.diagnosis else ""
+        return Refusal("NotFeasible", f"node {target} is not feasible for it any more{why}")
+    if not is_target(target):
+        return Refusal("NotATarget", f"node {target} is excluded by the policy's target selector")
+    return None
+
+
+def short_of_gain(
+    ranking: Ranking, source: str, target: str, least: int | None, *, compares: bool
+) -> Refusal | None:
+    """Why a move gains too little by the scheduler's score.
+
+    Args:
+        ranking: Of the replacement.
+        source: The node that the pod runs on.
+        target: Where it would go.
+        least: Points that the target must at least be better by; None asks for none.
+        compares: Whether a move off a node that is not feasible any more is refused for want of comparison.
+    """
+    if least is None:
+        return None
+    own, total = ranking.total_of(source), ranking.total_of(target)
+    if own is None or total is None:
+        if not compares:
+            return None
+        return Refusal("NoComparison", f"node {source}, its own, is not feasible and has no score")
+    if total - own >= least:
+        return None
+    return Refusal(
+        "SmallGain", f"node {target} scores {total - own} points more than its own, {least} are required"
+    )
+
+
+def narrowed(ranking: Ranking, beside: Ranking, source: str, is_target: IsTarget) -> Ranking:
+    """The pod's own node, and the targets that take the replacement while the pod still runs.
+
+    Args:
+        ranking: Of the cluster without the pod, as it will be. Its scores count: beside itself, a pod
+            finds every other node better than it is.
+        beside: Of the cluster with the pod, as it is until the replacement is ready.
+        source: The node that the pod runs on.
+        is_target: Of the policy.
+    """
+    kept = [
+        at
+        for at, name in enumerate(ranking.nodes)
+        if name == source or (beside.total_of(name) is not None and is_target(name))
+    ]
+    return Ranking(
+        ranking.cluster,
+        ranking.rows[kept],
+        ranking.totals[kept],
+        None if kept else ranking.diagnosis or beside.diagnosis,
+    )
+
+
+def both(ranking: Ranking, meanwhile: Ranking) -> Ranking:
+    """The nodes that take a replacement at any time; where none does, those that take it in the end.
+
+    Args:
+        ranking: Of the cluster without the pod.
+        meanwhile: Of the cluster with the pod, as it is until that has ended.
+    """
+    kept = np.flatnonzero(np.isin(ranking.rows, meanwhile.rows))
+    if not len(kept):
+        return ranking
+    return Ranking(ranking.cluster, ranking.rows[kept], ranking.totals[kept])
+
+
+def _in_order(ranking: Ranking, serves: Destinations | None) -> Iterable[tuple[int, int]]:
+    """Rows with their totals, the best first, by the strategy's order if it has one."""
+    order = np.argsort(-ranking.totals, kind="stable")
+    rows, totals = ranking.rows[order].tolist(), ranking.totals[order].tolist()
+    if serves is None or serves.preference is None:
+        return zip(rows, totals, strict=True)
+    names = [ranking.cluster.nodes[row].name for row in rows]
+    preferred = [serves.preference(name) if serves.admits(name) else float("-inf") for name in names]
+    best = sorted(range(len(rows)), key=lambda at: -preferred[at])
+    return [(rows[at], totals[at]) for at in best]
+
+
+def _without_choice(source: str, ranking: Ranking, *, may_return: bool = False) -> Refusal | None:
+    """Why there is no other node at all."""
+    if not len(ranking):
+        return Refusal("NoFeasibleNode", str(ranking.diagnosis))
+    if not may_return and len(ranking) == 1 and ranking.total_of(source) is not None:
+        return Refusal("NoOtherNode", f"node {source}, its own, is the only feasible one")
+    return None
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"

@@ -1,0 +1,92 @@
+"""A policy's scope as the first of its evictors: what it does not look at, nobody evicts."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from plimsoll.framework.args import NoArgs
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.strategy import Evictor, Refusal
+from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.selectors import EVERYTHING, Selector
+
+#: The annotation of a pod or of its namespace that forbids evictions while its value is "false".
+EVICT = "plimsoll.dev/evict"
+
+
+def never_evict(pod: PodInfo, objects: ClusterObjects) -> Refusal | None:
+    """The annotation of ours that forbids the pod's eviction, whatever the policy and its planner."""
+    if pod.pod.metadata.annotations.get(EVICT) == "false":
+        return Refusal("NeverEvict", f"the pod's annotation {EVICT}: false forbids its eviction")
+    namespace = objects.namespaces.get(pod.namespace)
+    if namespace is not None and namespace.metadata.annotations.get(EVICT) == "false":
+        return Refusal(
+            "NeverEvict", f"annotation {EVICT}: false of namespace {pod.namespace} forbids its evictions"
+        )
+    return None
+
+
+@dataclass(frozen=True)
+class PolicyScope(Evictor):
+    """Pods that a policy looks at.
+
+    Attributes:
+        include: Only these namespaces; none means all.
+        exclude: Not these namespaces.
+        namespace_selector: Labels of the namespaces.
+        pod_selector: Labels of the pods.
+        priority_threshold: Pods of this priority and above are out; None for no threshold.
+        unknown_class: Name of the threshold's PriorityClass if there is no such class, so that every pod is
+            out; "" otherwise.
+        schedulers: Only pods that one of these places, by name; None for any.
+    """
+
+    name: ClassVar = "PolicyScope"
+    args_model: ClassVar = NoArgs
+
+    include: frozenset[str] = frozenset()
+    exclude: frozenset[str] = frozenset()
+    namespace_selector: Selector = EVERYTHING
+    pod_selector: Selector = EVERYTHING
+    priority_threshold: int | None = None
+    unknown_class: str = ""
+    schedulers: frozenset[str] | None = None
+
+    def filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
+        """The first part of the scope that the pod is out of, or the annotation that forbids its eviction."""
+        return self.excludes(pod, context.objects) or never_evict(pod, context.objects)
+
+    def excludes(self, pod: PodInfo, objects: ClusterObjects) -> Refusal | None:
+        """The first part of the scope that the pod is out of; the same for all pods of one template."""
+        if (self.include and pod.namespace not in self.include) or pod.namespace in self.exclude:
+            return Refusal("OutOfScope", f"namespace {pod.namespace} is out of the policy's scope")
+        if not self.namespace_selector.is_empty:
+            namespace = objects.namespaces.get(pod.namespace)
+            if namespace is None or not self.namespace_selector.matches(namespace.labels):
+                return Refusal(
+                    "OutOfScope", f"the labels of namespace {pod.namespace} are out of the policy's scope"
+                )
+        if not self.pod_selector.matches(pod.labels):
+            return Refusal("OutOfScope", "the pod's labels are out of the policy's scope")
+        if self.unknown_class:
+            return Refusal(
+                "OutOfScope",
+                f"the policy's threshold names PriorityClass {self.unknown_class}, which does not exist",
+            )
+        if self.priority_threshold is not None and pod.priority >= self.priority_threshold:
+            return Refusal(
+                "OutOfScope",
+                f"the pod's priority {pod.priority} reaches the policy's threshold {self.priority_threshold}",
+            )
+        scheduler = pod.pod.spec.scheduler_name
+        if self.schedulers is not None and scheduler not in self.schedulers:
+            return Refusal(
+                "OtherScheduler",
+                f'scheduler "{scheduler}" places the pod: no policy serves it, and spec.scope.otherSchedulers'
+                " does not name it",
+            )
+        return None
+
+    def pre_eviction_filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:  # noqa: ARG002 - the port's shape
+        """Nothing more."""
+        return None

@@ -1,0 +1,165 @@
+"""Which pods can be surged: replaced by a rollout of their owner, the new pod ready before the old one goes.
+
+A rollout replaces all pods of a Deployment, at the pace that its author wrote down. It is the move of one
+pod, without a moment in which none is ready, exactly if the Deployment wants one pod, may have one more
+and none fewer, and is at rest. Everything else stays protected, with the condition that is missing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from plimsoll.framework import Cluster, ClusterObjects, PodInfo
+from plimsoll.framework.descheduling.context import is_serving
+from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.model.kinds.deployment import SURGED, Deployment, deployment_name_of, node_of
+from plimsoll.planning.limits import Workload
+
+#: The reason by which pods stay that a surge cannot move.
+NO_SURGE = "NoSurge"
+
+#: Access modes with which two pods on different nodes can use a volume at the same time.
+SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
+
+
+@dataclass(frozen=True, slots=True)
+class Surge:
+    """A rollout that moves one pod.
+
+    Attributes:
+        deployment: Name of the Deployment, in the pod's namespace.
+        uid: Its uid.
+        template: Digest of the pod template that the rollout leaves as it is, but for its mark.
+        before: What the template's mark says until then; None when it has none.
+    """
+
+    deployment: str
+    uid: str
+    template: str
+    before: str | None = None
+
+    def workload(self, namespace: str) -> Workload:
+        """Whose pod is moved: ReplicaSets come and go with the rollouts."""
+        return Workload(self.uid, f"Deployment {namespace}/{self.deployment}")
+
+
+@dataclass(frozen=True, slots=True)
+class Deployments:
+    """The Deployments as they were when the run began.
+
+    Attributes:
+        by_uid: Those that exist.
+        problem: Why they are not known, in a sentence; empty when they are.
+    """
+
+    by_uid: Mapping[str, Deployment] = field(default_factory=dict)
+    problem: str = ""
+
+
+class Surging:
+    """Says whether and how a pod can be surged.
+
+    Args:
+        deployments: As they are.
+        objects: Where ReplicaSets and claims are looked up.
+        schedulers: The names of those that are ours.
+    """
+
+    def __init__(self, deployments: Deployments, objects: ClusterObjects, schedulers: frozenset[str]) -> None:
+        self._deployments = deployments
+        self._objects = objects
+        self._schedulers = schedulers
+
+    def lift(self, pod: PodInfo, refusal: Refusal) -> Refusal | None:
+        """See :class:`plimsoll.framework.descheduling.surging.Surges`."""
+        found = self.of(pod)
+        if isinstance(found, Surge):
+            return None
+        return Refusal(NO_SURGE, f"{refusal.message}, and no surge can move it: {found}")
+
+    def of(self, pod: PodInfo) -> Surge | str:
+        """The surge that would move the pod, or the condition that is missing."""
+        named = pod.pod.spec.scheduler_name
+        if named not in self._schedulers:
+            return f'scheduler "{named}" places its replacement, which no policy serves'
+        if not is_serving(pod):
+            return "it is not ready"
+        if self._deployments.problem:
+            return self._deployments.problem
+        deployment = self._deployment_of(pod)
+        if isinstance(deployment, str):
+            return deployment
+        missing = obstacle(deployment) or self._tied(pod)
+        if missing:
+            return missing
+        return Surge(
+            deployment.metadata.name,
+            deployment.metadata.uid,
+            deployment.template_digest(),
+            deployment.surged,
+        )
+
+    def _deployment_of(self, pod: PodInfo) -> Deployment | str:
+        owner = pod.pod.metadata.controller
+        if owner is None:
+            return "it has no controller"
+        if owner.kind != "ReplicaSet":
+            return f"its owner is a {owner.kind}, only the pod of a Deployment can be surged"
+        above = self._objects.above(pod.pod)
+        if above is None or above.kind != "Deployment":
+            return f"ReplicaSet {owner.name} belongs to no Deployment"
+        deployment = self._deployments.by_uid.get(above.uid)
+        if deployment is None or deployment.metadata.namespace != pod.namespace:
+            return f"Deployment {above.name} is gone, or came after the run began"
+        return deployment
+
+    def _tied(self, pod: PodInfo) -> str:
+        """What keeps two pods from running at the same time on different nodes, "" for nothing."""
+        for volume in pod.pod.spec.volumes:
+            if volume.persistent_volume_claim is None:
+                continue
+            name = volume.persistent_volume_claim.claim_name
+            claim = self._objects.claims.get(f"{pod.namespace}/{name}")
+            if claim is None or not SHARED.intersection(claim.spec.access_modes):
+                return f"PersistentVolumeClaim {name} cannot be used on two nodes at the same time"
+        return ""
+
+
+def obstacle(deployment: Deployment) -> str:
+    """The first condition for a surge that a Deployment does not meet, "" when it meets all."""
+    name, spec = deployment.metadata.name, deployment.spec
+    if deployment.metadata.deletion_timestamp is not None:
+        return f"Deployment {name} is being deleted"
+    if spec.replicas != 1:
+        return f"Deployment {name} wants {spec.replicas} replicas, and a rollout replaces them all"
+    if spec.paused:
+        return f"Deployment {name} is paused"
+    if spec.strategy.type != "RollingUpdate":
+        return f"Deployment {name} has strategy {spec.strategy.type}, which ends the old pod first"
+    surge, missing = deployment.bounds()
+    if missing > 0:
+        return f"Deployment {name} may be without its pod in a rollout (maxUnavailable {missing}, not 0)"
+    if surge < 1:
+        return f"Deployment {name} may have no second pod in a rollout (maxSurge {surge})"
+    if not deployment.is_settled:
+        return f"a rollout of Deployment {name} is under way"
+    return ""
+
+
+def left_row(pod: PodInfo, cluster: Cluster) -> int | None:
+    """The row of the node that a surge moves this pod's predecessor off, as long as that one is there.
+
+    The mark in the pod's annotations says it, so it holds in every process, whatever that remembers.
+    """
+    mark = pod.pod.metadata.annotations.get(SURGED)
+    row = cluster.rows.get(node_of(mark)) if mark else None
+    if row is None:
+        return None
+    name = deployment_name_of(pod.pod)
+    stands = any(
+        each.namespace == pod.namespace
+        and each.uid != pod.uid
+        and each.pod.metadata.annotations.get(SURGED) != mark
+        and deployment_name_of(each.pod) == name
+        for each in cluster.pods_on(row)
+    )
+    return row if name and stands else None

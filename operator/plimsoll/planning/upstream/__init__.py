@@ -1,0 +1,1 @@
+"""Plans evictions as descheduler does."""

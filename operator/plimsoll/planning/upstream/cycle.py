@@ -1,0 +1,283 @@
+"""The Upstream planner: one descheduling cycle with descheduler's own decisions, in its own order.
+
+All Deschedule strategies of all profiles run before any Balance strategy; limits are common to all of
+them and count accepted evictions only; the first candidates win. Each eviction is answered before the next
+one is decided. An accepted eviction changes what the rest of the cycle sees: the pod is gone, or
+terminating. Everything else stays as it was when the cycle began (docs/adr/0022).
+
+Edges: with fewer than two nodes nothing runs; a strategy that fails ends itself only.
+Source: descheduler v0.36, ``pkg/descheduler/descheduler.go`` and ``evictions/evictions.go``.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+
+import msgspec
+
+from plimsoll.framework import Cluster, PluginError, PodInfo
+from plimsoll.framework.descheduling.context import (
+    NodeClasses,
+    Planner,
+    StrategyContext,
+    UnplacedPods,
+    considered_nodes,
+)
+from plimsoll.framework.descheduling.strategy import (
+    Candidate,
+    Evictor,
+    Proposal,
+    Refusal,
+    Strategy,
+    StrategyKind,
+    Verdict,
+)
+from plimsoll.model.selectors import EVERYTHING, Selector
+from plimsoll.planning.limits import NO_CEILING, LimitLevel, Limits, Tally
+from plimsoll.planning.moves import Circumstances, Refused, workload_of
+from plimsoll.planning.populations import Populations
+from plimsoll.planning.strategy_run import proposals
+
+
+class EvictionResult(Enum):
+    """What became of an eviction, and so what the rest of the cycle sees of the pod."""
+
+    GONE = "gone"  #: accepted, and the pod does not exist any more; every eviction of a dry run
+    TERMINATING = "terminating"  #: accepted, and the pod is there until its grace period ends
+    REQUESTED = "requested"  #: accepted, and the pod stays as it is until its responders act
+    REFUSED = "refused"  #: the pod stays: a budget, another error, no such pod
+    CLOSED = "closed"  #: the pod stays, and no other one may be evicted in this cycle
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionAnswer:
+    """The answer to an eviction.
+
+    Attributes:
+        result: What became of it.
+        refusal: Why the pod stays, for people; None when it does not.
+        is_repeat: Whether the pod had been evicted or asked before, so that nothing was sent for it now.
+    """
+
+    result: EvictionResult
+    refusal: Refusal | None = None
+    is_repeat: bool = False
+
+
+DRY_RUN = EvictionAnswer(EvictionResult.GONE)
+"""The answer to every eviction of a dry run; budgets and errors are unknown there."""
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyProfile:
+    """A named set of strategies with the evictors that they ask.
+
+    Attributes:
+        name: Its name, which need not be unique.
+        evictors: Who protects pods, in the order asked.
+        strategies: Deschedule and Balance ones, each kind in its order.
+    """
+
+    name: str
+    evictors: tuple[Evictor, ...]
+    strategies: tuple[Strategy, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamPolicy:
+    """A descheduler policy, in plain values.
+
+    Attributes:
+        profiles: In order.
+        nodes: Nodes whose pods are looked at.
+        limits: Ceilings of one cycle; descheduler's own policies have none for workloads.
+    """
+
+    profiles: tuple[StrategyProfile, ...]
+    nodes: Selector = EVERYTHING
+    limits: Limits = field(default_factory=lambda: Limits(per_workload=NO_CEILING))
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamEviction:
+    """An accepted eviction."""
+
+    pod: PodInfo
+    node: str
+    profile: str
+    strategy: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyFailure:
+    """A strategy that ended with an error."""
+
+    profile: str
+    kind: StrategyKind
+    error: PluginError
+
+
+@dataclass(slots=True)
+class UpstreamOutcome:
+    """What one cycle did.
+
+    Attributes:
+        evictions: In the order made.
+        classes: What utilisation strategies found, one entry for each run, with the strategy's name.
+        remarks: What strategies say of the run as a whole, with their names.
+        failures: Strategies that ended with an error.
+        refused: Pods that evictors protect, that limits keep, or whose eviction was refused.
+    """
+
+    evictions: list[UpstreamEviction] = field(default_factory=list)
+    classes: list[tuple[str, NodeClasses]] = field(default_factory=list)
+    remarks: list[tuple[str, str]] = field(default_factory=list)
+    failures: list[StrategyFailure] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+
+
+def dry_run(policy: UpstreamPolicy, cluster: Cluster, circumstances: Circumstances) -> UpstreamOutcome:
+    """Run one cycle in which every eviction is accepted; the cluster is only read."""
+    cycle = UpstreamCycle(policy, cluster, circumstances)
+    evictions = cycle.evictions()
+    eviction = next(evictions, None)
+    while eviction is not None:
+        try:
+            eviction = evictions.send(DRY_RUN)
+        except StopIteration:
+            break
+    return cycle.outcome
+
+
+class UpstreamCycle:
+    """One cycle, decided eviction by eviction on a fork; the cluster is only read.
+
+    Args:
+        policy: What to do.
+        cluster: The placed pods.
+        circumstances: What surrounds them; neither the memory nor ``over_for`` counts here.
+
+    Attributes:
+        outcome: What the cycle has done so far.
+    """
+
+    def __init__(self, policy: UpstreamPolicy, cluster: Cluster, circumstances: Circumstances) -> None:
+        self.outcome = UpstreamOutcome()
+        self._policy = policy
+        self._cluster = cluster
+        self._circumstances = circumstances
+        self._unplaced = UnplacedPods(circumstances.unplaced)
+        self._requested: set[str] = set()
+        self._closed: Refusal | None = None
+
+    @cached_property
+    def _fork(self) -> Cluster:
+        return self._cluster.fork()
+
+    def evictions(self) -> Generator[UpstreamEviction, EvictionAnswer, None]:
+        """Yield the evictions in order; each is sent its answer."""
+        policy, fork, now = self._policy, self._fork, self._circumstances.now
+        nodes = considered_nodes(fork, policy.nodes)
+        if len(nodes) < 2:
+            return
+        evictors = [each for profile in policy.profiles for each in profile.evictors]
+        populations = Populations(fork, evictors, policy.nodes)
+        around = self._circumstances
+        tally = Tally(policy.limits, populations, around.in_flight, around.recent)
+        for kind in StrategyKind:
+            for profile in policy.profiles:
+                context = StrategyContext(
+                    cluster=fork,
+                    nodes=nodes,
+                    now=now,
+                    evictors=profile.evictors,
+                    planner=Planner.UPSTREAM,
+                    unplaced=self._unplaced,
+                    measurements=self._circumstances.measurements,
+                )
+                for strategy in profile.strategies:
+                    if strategy.kind is kind:
+                        yield from self._run(strategy, profile.name, context, tally)
+
+    def _run(
+        self, strategy: Strategy, profile: str, context: StrategyContext, tally: Tally
+    ) -> Generator[UpstreamEviction, EvictionAnswer, None]:
+        """Run one strategy, and collect what it says."""
+        asking = proposals(strategy, context)
+        try:
+            proposal = next(asking, None)
+            while proposal is not None:
+                verdict = yield from self._verdict(proposal, strategy.name, profile, tally)
+                proposal = asking.send(verdict)
+        except StopIteration:
+            pass
+        except PluginError as exc:
+            self.outcome.failures.append(StrategyFailure(profile, strategy.kind, exc))
+        self.outcome.classes += [(strategy.name, found) for found in context.classes]
+        context.classes.clear()
+        self.outcome.remarks += [(strategy.name, said) for said in context.remarks]
+        context.remarks.clear()
+        self.outcome.refused += [
+            Refused(each.pod, strategy.name, each.wanted, each.refusal) for each in context.protected
+        ]
+        context.protected.clear()
+
+    def _verdict(
+        self, proposal: Proposal, strategy: str, profile: str, tally: Tally
+    ) -> Generator[UpstreamEviction, EvictionAnswer, Verdict | None]:
+        """Judge a proposal; None when the strategy has to end."""
+        if not isinstance(proposal, Candidate):
+            return Verdict.REFUSED  # descheduler knows of no pods that stand and fall together
+        pod, node = proposal.pod, proposal.node
+        if not pod.uid:
+            return Verdict.REFUSED
+        if pod.uid in self._requested:
+            return Verdict.ACCEPTED  # descheduler neither asks nor counts a second time
+        workload = workload_of(pod)
+        reached = tally.reached(node, pod.namespace, workload)
+        if reached is not None:
+            self._refuse(proposal, strategy, reached.refusal)
+            if reached.level.ends_cycle:
+                return None
+            return Verdict.NODE_CLOSED if reached.level is LimitLevel.NODE else Verdict.REFUSED
+        if self._closed is not None:
+            self._refuse(proposal, strategy, self._closed)
+            return None
+        if pod.uid not in self._fork.pods and pod.uid not in self._unplaced:
+            return Verdict.REFUSED  # not found: it has left in this cycle
+        eviction = UpstreamEviction(pod, node, profile, strategy, proposal.reason)
+        answer = yield eviction
+        if answer.refusal is not None:
+            self._refuse(proposal, strategy, answer.refusal)
+        if answer.result is EvictionResult.CLOSED:
+            self._closed = answer.refusal or Refusal("Closed", "nothing more is evicted in this run")
+            return None
+        if answer.result is EvictionResult.REFUSED:
+            return Verdict.REFUSED
+        self._apply(pod, answer.result)
+        tally.count(node, pod.namespace, workload)
+        self.outcome.evictions.append(eviction)
+        return Verdict.ACCEPTED
+
+    def _refuse(self, candidate: Candidate, strategy: str, refusal: Refusal) -> None:
+        self.outcome.refused.append(Refused(candidate.pod, strategy, candidate.reason, refusal))
+
+    def _apply(self, pod: PodInfo, result: EvictionResult) -> None:
+        """Show on the fork what became of the pod."""
+        fork, unplaced = self._fork, self._unplaced
+        standing = fork.pods.get(pod.uid)
+        if result is EvictionResult.REQUESTED:
+            self._requested.add(pod.uid)
+        elif result is EvictionResult.GONE:
+            fork.displace(pod.uid)
+            unplaced.discard(pod.uid)
+        elif standing is None or not standing.is_terminating:
+            now = self._circumstances.now
+            metadata = msgspec.structs.replace(pod.pod.metadata, deletion_timestamp=now)
+            ending = fork.templates.info(msgspec.structs.replace(pod.pod, metadata=metadata))
+            if standing is None:
+                unplaced.set(ending)
+            else:
+                fork.place(ending, pod.pod.node_name)

@@ -1,0 +1,182 @@
+"""The Upstream planner for a policy: descheduler's decisions, told as moves of ours.
+
+What descheduler would evict is evicted, in its order and without a proof, under the policy's own limits. A
+run is decided while it is carried out: the answer to each eviction comes before the next decision. A plan
+is a run in which every eviction is accepted, as descheduler's dry run has it.
+
+The target of each move is a forecast: where our scheduler's code would put the replacement once the moves
+before it are made; "" where it finds no place, which does not stop descheduler either.
+"""
+
+from functools import cached_property
+
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.profile import Profile
+from plimsoll.framework import Cluster, PluginError
+from plimsoll.framework.descheduling.context import Planner
+from plimsoll.framework.descheduling.strategy import Refusal, wants_restart
+from plimsoll.planning.moves import (
+    Circumstances,
+    EvictionPlan,
+    Move,
+    Rebalancing,
+    replacement_of,
+    workload_of,
+)
+from plimsoll.planning.upstream.cycle import (
+    DRY_RUN,
+    EvictionAnswer,
+    EvictionResult,
+    StrategyProfile,
+    UpstreamCycle,
+    UpstreamEviction,
+    UpstreamOutcome,
+    UpstreamPolicy,
+)
+
+
+class UpstreamRun:
+    """One run, move by move; the cluster is only read.
+
+    Args:
+        policy: What to do.
+        forecast: Names the targets.
+        cluster: The placed pods.
+        circumstances: What surrounds them.
+    """
+
+    def __init__(
+        self, policy: UpstreamPolicy, forecast: "Forecast", cluster: Cluster, circumstances: Circumstances
+    ) -> None:
+        self._cycle = UpstreamCycle(policy, cluster, circumstances)
+        self._evictions = self._cycle.evictions()
+        self._forecast = forecast
+        self._asked: Move | None = None
+        self._made: list[Move] = []
+
+    @property
+    def outcome(self) -> UpstreamOutcome:
+        """What the run has done so far, in descheduler's terms."""
+        return self._cycle.outcome
+
+    @property
+    def plan(self) -> EvictionPlan:
+        """What the run has done so far: the moves that were accepted, and why there are not more."""
+        outcome = self._cycle.outcome
+        return EvictionPlan(
+            tuple(self._made),
+            tuple(outcome.refused),
+            tuple(failure.error for failure in outcome.failures),
+            tuple(outcome.classes),
+            tuple(outcome.remarks),
+        )
+
+    def begin(self) -> Move | None:
+        """The first move, None when there is none."""
+        return self._told(next(self._evictions, None))
+
+    def answer(self, answer: EvictionAnswer) -> Move | None:
+        """Take the answer to the latest move; the next one, None when there is none."""
+        is_accepted = answer.result not in (EvictionResult.REFUSED, EvictionResult.CLOSED)
+        if self._asked is not None and is_accepted and not answer.is_repeat:
+            self._forecast.made(self._asked)
+            self._made.append(self._asked)
+        try:
+            return self._told(self._evictions.send(answer))
+        except StopIteration:
+            return None
+
+    def rehearse(self) -> EvictionPlan:
+        """Run to the end as descheduler's dry run does: every eviction is accepted, and the pod gone."""
+        move = self.begin()
+        while move is not None:
+            move = self.answer(DRY_RUN)
+        return self.plan
+
+    def _told(self, eviction: UpstreamEviction | None) -> Move | None:
+        self._asked = None if eviction is None else self._forecast.move(eviction)
+        return self._asked
+
+
+class Forecast:
+    """The place that each replacement may find, with all moves before it made.
+
+    Args:
+        rebalancing: Who places replacements.
+        cluster: The placed pods; it is only read.
+    """
+
+    def __init__(self, rebalancing: Rebalancing, cluster: Cluster) -> None:
+        self._rebalancing = rebalancing
+        self._cluster = cluster
+        self._renewing = {each.name for each in rebalancing.strategies if wants_restart(each)}
+        self._schedulers: dict[int, Scheduler] = {}
+
+    @cached_property
+    def _fork(self) -> Cluster:
+        return self._cluster.fork()
+
+    def move(self, eviction: UpstreamEviction) -> Move:
+        """An eviction as a move."""
+        pod = eviction.pod
+        return Move(
+            pod=pod,
+            strategy=eviction.strategy,
+            reason=eviction.reason,
+            source=eviction.node,
+            target=self._target(eviction),
+            gain=None,
+            ties=0,
+            is_forecast=True,
+            workload=workload_of(pod),
+            planner=Planner.UPSTREAM,
+            renews=eviction.strategy in self._renewing,
+        )
+
+    def made(self, move: Move) -> None:
+        """The pod goes, and its replacement takes the room."""
+        self._fork.displace(move.pod.uid)
+        if move.target:
+            self._fork.place(replacement_of(move.pod, self._fork, move.target), move.target)
+
+    def _target(self, eviction: UpstreamEviction) -> str:
+        pod, fork = eviction.pod, self._fork
+        profile = self._rebalancing.profiles.get(pod.pod.spec.scheduler_name) or self._rebalancing.forecast
+        if profile is None or pod.pod.is_terminal:
+            return ""
+        row = fork.row_of_pod(pod.uid)
+        node = "" if row is None else fork.nodes[row].name
+        standing = fork.displace(pod.uid)
+        try:
+            best = self._scheduler(profile).rank(replacement_of(pod, fork)).best
+        except PluginError:
+            return ""
+        finally:
+            if standing is not None:
+                fork.place(standing, node)
+        return best[0] if best else ""
+
+    def _scheduler(self, profile: Profile) -> Scheduler:
+        return self._schedulers.setdefault(id(profile), Scheduler(profile, self._fork))
+
+
+def upstream_run(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> UpstreamRun:
+    """Begin a run of a policy: one profile, with the policy's own limits."""
+    profile = StrategyProfile("policy", tuple(rebalancing.evictors), tuple(rebalancing.strategies))
+    policy = UpstreamPolicy((profile,), rebalancing.nodes, rebalancing.limits)
+    return UpstreamRun(policy, Forecast(rebalancing, cluster), cluster, circumstances)
+
+
+def upstream_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
+    """Plan one cycle as descheduler's dry run does; the cluster is only read."""
+    return upstream_run(rebalancing, cluster, circumstances).rehearse()
+
+
+def still_stands(move: Move, cluster: Cluster) -> Move | Refusal:
+    """All that descheduler would ask right before an eviction: whether the pod is still there."""
+    standing, row = cluster.pods.get(move.pod.uid), cluster.row_of_pod(move.pod.uid)
+    if move.pod.pod.is_terminal:
+        return move
+    if standing is None or row is None or cluster.nodes[row].name != move.source:
+        return Refusal("Gone", f"pod {move.pod.key} is not on node {move.source} any more")
+    return move

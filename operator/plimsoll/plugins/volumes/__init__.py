@@ -1,1 +1,0 @@
-"""What plugins about volumes compute."""

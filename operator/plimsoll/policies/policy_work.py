@@ -1,0 +1,42 @@
+"""What a policy does: which scheduler name it has, whether it predicts, and which parts lack rights."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from plimsoll.access.rights import Access, Part
+from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+
+
+def stopped_parts(policy: SchedulingPolicy, access: Access) -> dict[Part, str]:
+    """The parts of a policy that the operator's rights do not let work, and why."""
+    found = {part: access.obstacle(policy, part) for part in Part}
+    return {part: sentence for part, sentence in found.items() if sentence}
+
+
+def work_of(policy: SchedulingPolicy, stopped: Mapping[Part, str]) -> str:
+    """What an accepted policy does, in a sentence; what it may not do first."""
+    parts = list(stopped.values())
+    if policy.spec.scheduling is not None and Part.SCHEDULING not in stopped:
+        parts.append(f"pods with schedulerName {policy.spec.scheduling.scheduler_name} are placed")
+    if policy.spec.rebalancing is not None and Part.REBALANCING not in stopped:
+        names = ", ".join(strategy.name for strategy in policy.spec.rebalancing.strategies) or "no strategy"
+        parts.append(f"rebalancing in mode {policy.spec.rebalancing.mode} with {names}")
+    return "; ".join(parts) or "the spec asks for nothing"
+
+
+def may_predict(policy: SchedulingPolicy | None) -> bool:
+    """Whether a policy may have predictions; of one that was never accepted nothing is known."""
+    if policy is None:
+        return True
+    spec = policy.spec.rebalancing
+    return spec is not None and spec.mode is Mode.DRY_RUN
+
+
+def scheduler_name_of(policy: SchedulingPolicy | None, document: Mapping[str, Any]) -> str:
+    """The scheduler name of a policy, "" for none; of one that was never accepted by its document."""
+    if policy is not None:
+        return "" if policy.spec.scheduling is None else policy.spec.scheduling.scheduler_name
+    spec = document.get("spec")
+    raw = spec.get("scheduling") if isinstance(spec, Mapping) else None
+    return str(raw.get("schedulerName", "")) if isinstance(raw, Mapping) else ""

@@ -1,0 +1,49 @@
+"""Policies that were deleted while nobody looked: compared with the API server now and then.
+
+kopf takes a broken watch up again by listing, and tells what is there; what has gone meanwhile it does not
+tell. A policy that does not exist must not go on deciding.
+"""
+
+from collections.abc import Awaitable, Mapping
+from typing import Any, Protocol
+
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Clock, PolicySource
+
+#: Seconds between two comparisons.
+EVERY_S = 60.0
+
+
+class KnownPolicies(Protocol):
+    """The policies in force."""
+
+    def uids(self) -> Mapping[str, str]:
+        """Uid by name."""
+
+    def set(self, document: Mapping[str, Any]) -> Awaitable[None]:
+        """A policy was added or changed."""
+
+    def remove(self, name: str) -> Awaitable[None]:
+        """A policy is gone."""
+
+
+async def reconcile(policies: KnownPolicies, source: PolicySource, clock: Clock, observer: Observer) -> None:
+    """Compare until cancelled."""
+    while True:
+        await clock.sleep(EVERY_S)
+        before = dict(policies.uids())
+        answer, documents = await source.list()
+        if not answer.is_done:
+            problem = f"policies cannot be compared: {answer.message}"
+            observer.watch_failed("schedulingpolicies", problem, answer.status)
+            continue
+        observer.watch_recovered("schedulingpolicies")
+        listed = {str(each["metadata"]["name"]): each for each in documents}
+        for name, uid in before.items():
+            if policies.uids().get(name) != uid:
+                continue  # something was told meanwhile, and is newer than this list
+            if name not in listed:
+                await policies.remove(name)
+            elif str(listed[name]["metadata"].get("uid", "")) != uid:
+                await policies.remove(name)
+                await policies.set(listed[name])

@@ -1,0 +1,1 @@
+"""What the acting halves need of the world, one module a subject."""

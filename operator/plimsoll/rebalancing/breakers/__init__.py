@@ -1,0 +1,1 @@
+"""What stops rebalancing: the stop button and the displacement breaker."""

@@ -1,0 +1,150 @@
+"""Nodes that are being emptied are closed to new pods first, by a taint, and opened again when that is over.
+
+A node stays closed while pods that left it are on their way, and for a quarter of an hour after the last
+one has settled elsewhere: long enough for an autoscaler to take the empty node away. It is opened at once
+when a move of the bundle comes to nothing. Records and the node itself say which it is, so that a new
+process opens what an earlier one has left closed.
+"""
+
+from collections.abc import Collection, Sequence
+
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.cluster.cache import Cache
+from plimsoll.framework import Node, PodInfo
+from plimsoll.framework.closing import CONSOLIDATING, is_closed
+from plimsoll.framework.descheduling.registry import StrategyRegistry
+from plimsoll.planning.moves import Move
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Answer, Clock, NodeCloser, Verdict
+from plimsoll.rebalancing.records.history import ended_at
+from plimsoll.rebalancing.records.store import Record, RecordKeeper
+
+#: Seconds that an emptied node stays closed.
+KEPT_S = 900.0
+
+#: Before everything, in seconds since the epoch.
+NEVER = float("-inf")
+
+#: Seconds that the watch gets to tell of the taint before anything is evicted, and between two looks.
+SEEN_S, LOOK_S = 10.0, 0.05
+
+
+class ClosedNodes:
+    """Closes nodes before they are emptied, and opens them again.
+
+    Args:
+        cache: The nodes as they are.
+        keeper: The records.
+        closer: Sets and removes the taint.
+        strategies: Those with ``empties_nodes`` have their nodes closed.
+        clock: Time.
+        observer: Told of failures.
+    """
+
+    def __init__(
+        self,
+        *,
+        cache: Cache,
+        keeper: RecordKeeper,
+        closer: NodeCloser,
+        strategies: StrategyRegistry,
+        clock: Clock,
+        observer: Observer,
+    ) -> None:
+        self._cache = cache
+        self._keeper = keeper
+        self._closer = closer
+        self._strategies = frozenset(
+            name for name in strategies if getattr(strategies[name], "empties_nodes", False)
+        )
+        self._clock = clock
+        self._observer = observer
+        self._working: set[str] = set()  #: nodes whose bundle is being carried out at this moment
+
+    def concerns(self, move: Move) -> bool:
+        """Whether the move empties its node together with others."""
+        return bool(move.bundle) and move.strategy in self._strategies
+
+    async def close(self, node: str) -> bool:
+        """Close a node before its pods go; whether the scheduler sees it closed."""
+        self._working.add(node)
+        answer = await self._closer.close(node)
+        if answer.is_done:
+            until = self._clock.monotonic() + SEEN_S
+            while not self._is_closed(node) and self._clock.monotonic() < until:
+                await self._clock.sleep(LOOK_S)
+            if self._is_closed(node):
+                return True
+            answer = Answer(Verdict.UNKNOWN, f"the watch did not tell of it within {SEEN_S:.0f} s")
+        self._observer.failed(f"closing node {node}", answer.message)
+        await self.reopen(node)
+        return False
+
+    def done(self, nodes: Collection[str]) -> None:
+        """Their bundles have been carried out, as far as they were: from now on the records speak."""
+        self._working.difference_update(nodes)
+
+    async def reopen(self, node: str) -> None:
+        """Let pods come again."""
+        answer = await self._closer.reopen(node)
+        if not answer.is_done and answer.verdict is not Verdict.GONE:
+            self._observer.failed(f"opening node {node}", answer.message)  # the next look tries again
+
+    async def look_after(self) -> None:
+        """Open the nodes that need not be closed any more, whoever closed them."""
+        for node in self._cache.cluster.nodes:
+            if is_closed(node) and node.name not in self._working and not self._is_wanted(node):
+                await self.reopen(node.name)
+
+    def _is_closed(self, name: str) -> bool:
+        row = self._cache.cluster.rows.get(name)
+        return row is not None and is_closed(self._cache.cluster.nodes[row])
+
+    def _is_wanted(self, node: Node) -> bool:
+        """Whether the node is to stay closed."""
+        since = next(
+            (
+                taint.time_added.timestamp()
+                for taint in node.spec.taints
+                if taint.key == CONSOLIDATING and taint.time_added is not None
+            ),
+            0.0,
+        )
+        records = self._records(node.name, since)
+        if not records or any(record.is_finished and record.phase is not Phase.SETTLED for record in records):
+            return False
+        if any(not record.is_finished for record in records):
+            return True
+        row = self._cache.cluster.rows[node.name]
+        if any(map(_may_leave, self._cache.cluster.pods_on(row))):
+            return False  # an earlier process ended in the middle of it
+        return self._clock.now() - max(map(ended_at, records)) < KEPT_S
+
+    def _records(self, node: str, since: float) -> Sequence[Record]:
+        """The records of moves that emptied the node since it was closed."""
+        return [
+            record
+            for record in self._keeper.known.values()
+            if record.spec.from_node == node
+            and record.spec.strategy in self._strategies
+            and _began(record) >= since
+        ]
+
+
+def _began(record: Record) -> float:
+    """When its move was begun, in seconds since the epoch by the clock that the taint has, too.
+
+    A proposal is begun when its eviction is sent, if ever; before that, and in a dry run, it never was.
+    """
+    transitions = record.status.transitions
+    if record.spec.mode is not Mode.ENFORCE:
+        sent = (each.time.timestamp() for each in transitions if each.phase is Phase.EVICTING)
+        return next(sent, NEVER)
+    return transitions[0].time.timestamp() if transitions else record.created
+
+
+def _may_leave(pod: PodInfo) -> bool:
+    return not pod.is_terminating and not any(
+        owner.kind in ("DaemonSet", "Node") for owner in pod.pod.metadata.owner_references
+    )

@@ -1,0 +1,191 @@
+"""A policy's rebalancing as the plain values that the planner takes; refused with the exact field."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+import msgspec
+
+from plimsoll.api.schema.durations import duration_s
+from plimsoll.api.schema.selectors import LabelSelector as LabelSelectorSpec
+from plimsoll.api.v1alpha1.limits import EvictionBudget
+from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
+from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec, StrategySpec
+from plimsoll.api.v1alpha1.schedules import Schedule
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.engine.profile import Profile
+from plimsoll.framework import ConfigurationError
+from plimsoll.framework.descheduling.context import Planner
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework.descheduling.strategy import Strategy
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.model.selector_text import parse_selector
+from plimsoll.model.selectors import EVERYTHING, LabelSelector, Selector, SelectorError, compile_selector
+from plimsoll.planning.limits import Ceiling, Limits
+from plimsoll.planning.moves import Goal, Objective, Rebalancing
+from plimsoll.planning.scope import PolicyScope
+from plimsoll.rebalancing import schedule
+from plimsoll.rebalancing.usage import source_of
+
+WHERE = "spec.rebalancing"
+EVICTOR = "DefaultEvictor"
+
+
+def rebalancing_of(
+    policy: SchedulingPolicy,
+    *,
+    strategies: StrategyRegistry,
+    evictors: EvictorRegistry,
+    profiles: Mapping[str, Profile],
+    objects: ClusterObjects,
+    forecast: Profile | None = None,
+    now: datetime,
+) -> Rebalancing:
+    """What the planner is asked.
+
+    Args:
+        policy: With a rebalancing part.
+        strategies: That exist.
+        evictors: That exist.
+        profiles: By scheduler name: who places replacements.
+        objects: Where priority classes are looked up.
+        forecast: Stands in for schedulers that are not ours.
+        now: Decides which budgets are open; with a time zone.
+
+    Raises:
+        ConfigurationError: An unknown strategy or bad arguments; names the field.
+    """
+    spec = policy.spec.rebalancing or RebalancingSpec()
+    _check_sources(spec)
+    evictor_args = spec.evictor.model_dump(mode="json", by_alias=True, exclude_none=True)
+    evictor = evictors.build(EVICTOR, evictor_args, f"{WHERE}.evictor")
+    planner = Planner(spec.planner)
+    return Rebalancing(
+        strategies=[
+            _strategy(each, position, strategies, planner) for position, each in enumerate(spec.strategies)
+        ],
+        evictors=(scope_of(policy, objects, profiles), evictor),
+        profiles=profiles,
+        forecast=forecast,
+        limits=Limits(
+            total=_ceiling(spec.limits.total),
+            per_minute=_ceiling(spec.limits.per_minute),
+            budgets=tuple(
+                (budget.name, _ceiling(budget.evictions)) for budget in open_budgets(spec.limits.budgets, now)
+            ),
+            per_node=_ceiling(spec.limits.per_node),
+            per_namespace=_ceiling(spec.limits.per_namespace),
+            per_workload=_ceiling(spec.limits.per_workload),
+        ),
+        nodes=_selector(policy.spec.scope.node_selector, "spec.scope.nodeSelector"),
+        targets=_targets(spec.evictor.node_selector),
+        planner=planner,
+        anomaly_rounds=spec.anomaly_rounds,
+        surge=spec.surge and planner is not Planner.UPSTREAM,
+        minimum_gain=None if spec.minimum_gain_percent is None else spec.minimum_gain_percent / 100,
+        goal=Goal(
+            Objective(spec.optimizer.objective),
+            float(spec.optimizer.time_limit_seconds),
+            spec.optimizer.move_price,
+        ),
+    )
+
+
+def _check_sources(spec: RebalancingSpec) -> None:
+    provided = {each.source for each in spec.metrics_providers}
+    for position, strategy in enumerate(spec.strategies):
+        source, _ = source_of(strategy.args)
+        if source in (KUBERNETES_METRICS, PROMETHEUS) and source not in provided:
+            raise ConfigurationError(
+                f"{WHERE}.strategies[{position}].args.metricsUtilization.source",
+                f"{source} is not among {WHERE}.metricsProviders; add it there",
+            )
+
+
+def open_budgets(budgets: Iterable[EvictionBudget], now: datetime) -> list[EvictionBudget]:
+    """The budgets that hold at a moment (with a time zone).
+
+    Raises:
+        ConfigurationError: A schedule never fires, or its time zone is unknown; names the field.
+    """
+    found = []
+    for position, budget in enumerate(budgets):
+        try:
+            if _holds(budget, now):
+                found.append(budget)
+        except ValueError as exc:
+            raise ConfigurationError(f"{WHERE}.limits.budgets[{position}].schedule", str(exc)) from exc
+    return found
+
+
+def _holds(budget: EvictionBudget, now: datetime) -> bool:
+    if budget.schedule is None or budget.duration is None:
+        return True
+    opening = Schedule(cron=budget.schedule, time_zone=budget.time_zone)
+    schedule.check(opening)
+    return schedule.is_open(opening, duration_s(budget.duration), now)
+
+
+def scope_of(policy: SchedulingPolicy, objects: ClusterObjects, served: Iterable[str]) -> PolicyScope:
+    """The policy's scope as an evictor; a priority class that does not exist protects every pod of it.
+
+    Args:
+        policy: Whose scope it is.
+        objects: Where priority classes are looked up.
+        served: Names of the schedulers that are ours.
+    """
+    scope = policy.spec.scope
+    threshold = scope.priority_threshold
+    priority, unknown = None, ""
+    if threshold is not None:
+        named = objects.priority_classes.get(threshold.name) if threshold.name else None
+        priority = named.value if named else threshold.value
+        unknown = "" if named else threshold.name or ""
+    return PolicyScope(
+        include=frozenset(scope.namespaces.include),
+        exclude=frozenset(scope.namespaces.exclude),
+        namespace_selector=_selector(scope.namespaces.label_selector, "spec.scope.namespaces.labelSelector"),
+        pod_selector=_selector(scope.pod_selector, "spec.scope.podSelector"),
+        priority_threshold=priority,
+        unknown_class=unknown,
+        schedulers=frozenset(served) | frozenset(scope.other_schedulers),
+    )
+
+
+def _strategy(given: StrategySpec, position: int, strategies: StrategyRegistry, planner: Planner) -> Strategy:
+    where = f"{WHERE}.strategies[{position}]"
+    if given.name not in strategies:
+        known = ", ".join(sorted(strategies))
+        raise ConfigurationError(
+            f"{where}.name", f'there is no strategy "{given.name}"; the strategies are {known}'
+        )
+    able = getattr(strategies[given.name], "planners", None)
+    if able is not None and planner not in able:
+        raise ConfigurationError(
+            f"{where}.name",
+            f"{given.name} cannot be driven by planner {planner}, only by {', '.join(sorted(able))}",
+        )
+    return strategies.build(given.name, given.args, f"{where}.args")
+
+
+def _ceiling(amount: int | str) -> Ceiling:
+    return (
+        Ceiling(count=amount) if isinstance(amount, int) else Ceiling(percent=int(amount.removesuffix("%")))
+    )
+
+
+def _targets(text: str | None) -> Selector:
+    try:
+        return parse_selector(text or "")
+    except SelectorError as exc:
+        raise ConfigurationError(f"{WHERE}.evictor.nodeSelector", str(exc)) from exc
+
+
+def _selector(given: LabelSelectorSpec | None, path: str) -> Selector:
+    if given is None:
+        return EVERYTHING
+    try:
+        document = given.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return compile_selector(convert(LabelSelector, document))
+    except (SelectorError, msgspec.MsgspecError) as exc:
+        raise ConfigurationError(path, str(exc)) from exc

@@ -1,0 +1,522 @@
+"""policy → strategies → plan → re-validate → record → evict → verify.
+
+One run at a time, whichever policy it is of: a plan knows all moves that are under way. The plan is made
+on a fork, beside the event loop; every move is asked again of the present cluster right before its
+eviction, and no eviction is sent without a record that says so.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from plimsoll.access.rights import LOOK_AT_DEPLOYMENTS, NO_RIGHTS, SURGE, Access, Part
+from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.pod_groups import Groups
+from plimsoll.engine.cycle import Nominations
+from plimsoll.engine.profile import Profile
+from plimsoll.framework import ConfigurationError, Pod
+from plimsoll.framework.descheduling.context import Planner
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.model.kinds.watch_event import ClusterEvent
+from plimsoll.planning.moves import EvictionPlan, Rebalancing
+from plimsoll.planning.planners import make_plan
+from plimsoll.planning.upstream.planner import upstream_run
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import (
+    Clock,
+    Computer,
+    EvictionRequester,
+    Evictor,
+    Meter,
+    NodeCloser,
+    PolicyStatusWriter,
+    Recorder,
+    Rollouts,
+)
+from plimsoll.rebalancing import schedule
+from plimsoll.rebalancing.breakers import stop_button
+from plimsoll.rebalancing.breakers.displacement import Displacements
+from plimsoll.rebalancing.breakers.stop_button import StopButton, Troubles, barred, rested, undisturbed
+from plimsoll.rebalancing.closed_nodes import ClosedNodes
+from plimsoll.rebalancing.config import WHERE, rebalancing_of
+from plimsoll.rebalancing.eviction_requests.probe import Offer
+from plimsoll.rebalancing.eviction_requests.requesting import Requests
+from plimsoll.rebalancing.holding import Holds
+from plimsoll.rebalancing.moves.aftercare import Aftercare
+from plimsoll.rebalancing.moves.approving import Approvals
+from plimsoll.rebalancing.moves.enforcing import Enforcement
+from plimsoll.rebalancing.moves.heeding import Heeding
+from plimsoll.rebalancing.moves.moving import Mover
+from plimsoll.rebalancing.moves.recovering import recover
+from plimsoll.rebalancing.moves.sending import MoveSender
+from plimsoll.rebalancing.moves.verifying import Outcome, Verification
+from plimsoll.rebalancing.plan_runner import Planning
+from plimsoll.rebalancing.predictions import Predictions
+from plimsoll.rebalancing.records.history import memory_of, touched_nodes
+from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.run_result import RunResult
+from plimsoll.rebalancing.run_statistics import RunStatistics
+from plimsoll.rebalancing.run_status import RunReports, RunTotals
+from plimsoll.rebalancing.scope_review import Scopes
+from plimsoll.rebalancing.surges.surging import Surges
+from plimsoll.rebalancing.totals import totals_of
+from plimsoll.rebalancing.triggering import triggers_of
+from plimsoll.rebalancing.upstream_run import UpstreamEnforcement
+from plimsoll.rebalancing.usage import Collector, wants_metrics_api
+from plimsoll.timing.task_sets import PolicyLocks
+
+#: From a change that triggers a run to the run: changes come in groups, and are seen by then.
+TRIGGERED = timedelta(seconds=5)
+
+
+class Rebalancers:
+    """The rebalancing of all policies.
+
+    Attributes:
+        keeper: The records.
+        approvals: What people say of proposals.
+        forecast: The default profile, for pods of schedulers that are not ours.
+        statistics: Of the runs, for metrics.
+        upstream: Carries out runs of planner Upstream that evict.
+        adopt: Takes over records that earlier processes left and that are no moves, such as of victims.
+        recovered: Set when records of earlier processes have been taken over, and their targets are held.
+    """
+
+    def __init__(
+        self,
+        *,
+        cache: Cache,
+        nominations: Nominations,
+        strategies: StrategyRegistry,
+        evictors: EvictorRegistry,
+        forecast: Profile,
+        keeper: RecordKeeper,
+        evictor: Evictor,
+        requester: EvictionRequester,
+        closer: NodeCloser,
+        rollouts: Rollouts,
+        recorder: Recorder,
+        statuses: PolicyStatusWriter,
+        meter: Meter,
+        clock: Clock,
+        computer: Computer,
+        observer: Observer,
+        groups: Groups,
+        access: Access,
+        namespace: str = "",
+    ) -> None:
+        self.forecast = forecast
+        self.approvals = Approvals(keeper)
+        self._predictions = Predictions(keeper, clock, observer)
+        self._collector = Collector(meter, clock)
+        self.adopt: Callable[[Record], bool] = lambda _: False
+        self.recovered = asyncio.Event()
+        self.keeper = keeper
+        self._cache = cache
+        self._strategies = strategies
+        self._evictors = evictors
+        self._clock = clock
+        self._access = access
+        self._planning = Planning(computer, clock)
+        self._observer = observer
+        self._timetable = schedule.Timetable()
+        self._policies: dict[str, SchedulingPolicy] = {}
+        self._scopes = Scopes(self._policies, self._planning, clock)
+        self._over: dict[str, dict[tuple[str, str], int]] = {}  #: runs in a row, by policy
+        self._locks = PolicyLocks()
+        self._running = False
+        self.statistics = RunStatistics(
+            self._policies, self._timetable.next_run, keeper.unfinished, clock, observer
+        )
+        self._reports = RunReports(
+            policies=self._policies,
+            statuses=statuses,
+            recorder=recorder,
+            next_run=self._timetable.next_run,
+            totals=lambda name: totals_of(keeper.of_policy(name)),
+            clock=clock,
+            observer=observer,
+        )
+        self._stop = StopButton(cache.cluster.objects, namespace)
+        self._holds = Holds(cache, nominations)
+        self._displacements = Displacements(
+            cache.cluster, self._displaceable, lambda name: name in self.profiles, clock
+        )
+        self._troubles = Troubles(
+            policies=self._policies,
+            stop=self._stop,
+            displacements=self._displacements,
+            planning=self._planning,
+            clock=clock,
+            observer=observer,
+        )
+        self._verification = Verification(self._ended, self._holds.hand_over)
+        outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
+        self._sender = MoveSender(
+            cache=cache,
+            keeper=keeper,
+            verification=self._verification,
+            holds=self._holds,
+            evictor=evictor,
+            recorder=recorder,
+            clock=clock,
+            passed_on=outcomes.put_nowait,
+        )
+        self._surges = Surges(
+            cache=cache,
+            keeper=keeper,
+            holds=self._holds,
+            rollouts=rollouts,
+            recorder=recorder,
+            clock=clock,
+            ended=self._ended,
+        )
+        self._timetable.on_skipped = self._skipped
+        self._offer = Offer(self._policies, requester, clock, observer)
+        self._requests = Requests(
+            policies=self._policies,
+            sender=self._sender,
+            requester=requester,
+            offer=self._offer,
+            approvals=self.approvals,
+            stop=self._stop,
+            keeper=keeper,
+            cache=cache,
+            clock=clock,
+            observer=observer,
+        )
+        self._mover = Mover(
+            cache=cache,
+            keeper=keeper,
+            verification=self._verification,
+            holds=self._holds,
+            sender=self._requests,
+            surges=self._surges,
+            clock=clock,
+            nominations=nominations,
+            others=self._others,
+            groups=groups,
+        )
+        closed = ClosedNodes(
+            cache=cache, keeper=keeper, closer=closer, strategies=strategies, clock=clock, observer=observer
+        )
+        self._enforcement = Enforcement(
+            policies=self._policies,
+            asked_for=self._asked_for,
+            keeper=keeper,
+            mover=self._mover,
+            verification=self._verification,
+            holds=self._holds,
+            closed=closed,
+            displacements=self._displacements,
+            reports=self._reports,
+            locks=self._locks,
+            clock=clock,
+            observer=observer,
+        )
+        self.upstream = UpstreamEnforcement(
+            policies=self._policies,
+            asked_for=self._asked_for,
+            keeper=keeper,
+            mover=self._mover,
+            displacements=self._displacements,
+            objects=cache.cluster.objects,
+            planning=self._planning,
+            clock=clock,
+        )
+        self._heeding = Heeding(
+            policies=self._policies,
+            approvals=self.approvals,
+            keeper=keeper,
+            mover=self._mover,
+            enforcement=self._enforcement,
+            closed=closed,
+            stop=self._stop,
+            displacements=self._displacements,
+            access=access,
+            reports=self._reports,
+            locks=self._locks,
+            clock=clock,
+            observer=observer,
+        )
+        self._aftercare = Aftercare(
+            policies=self._policies,
+            keeper=keeper,
+            verification=self._verification,
+            surges=self._surges,
+            rooms=self._mover.rooms,
+            closed=closed,
+            outcomes=outcomes,
+            reports=self._reports,
+            clock=clock,
+            observer=observer,
+        )
+
+    @property
+    def on_trouble(self) -> Callable[[], Awaitable[None]]:
+        """Called when what ``troubles`` says has changed."""
+        return self._troubles.on_change
+
+    @on_trouble.setter
+    def on_trouble(self, told: Callable[[], Awaitable[None]]) -> None:
+        self._troubles.on_change = self._offer.on_change = told
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        """By scheduler name: who places replacements; set when policies change."""
+        return self._holds.profiles
+
+    @profiles.setter
+    def profiles(self, profiles: Mapping[str, Profile]) -> None:
+        self._holds.profiles = profiles
+
+    # -- policies ------------------------------------------------------------------------------------
+
+    def check(self, policy: SchedulingPolicy) -> None:
+        """Make sure that the policy's rebalancing can be carried out.
+
+        Raises:
+            ConfigurationError: It cannot; names the field.
+        """
+        self._configured(policy)
+        spec = policy.spec.rebalancing or RebalancingSpec()
+        try:
+            schedule.check(spec.schedule)
+        except ValueError as exc:
+            raise ConfigurationError(f"{WHERE}.schedule", str(exc)) from exc
+
+    def configure(self, policies: Sequence[SchedulingPolicy]) -> None:
+        """Run these policies' rebalancing, and no other's; unchanged ones keep their timetable."""
+        wanted = {policy.metadata.name: policy for policy in policies}
+        self._collector.is_wanted = any(
+            wants_metrics_api(policy.spec.rebalancing or RebalancingSpec()) for policy in policies
+        )
+        for name in [name for name in self._policies if name not in wanted]:
+            del self._policies[name]
+            self._reports.forget(name)
+            self.statistics.forget(name)
+            self._troubles.forget(name)
+            self._displacements.forget(name)
+            self._scopes.forget(name)
+            self._over.pop(name, None)
+            self._timetable.remove(name)
+        for name, policy in wanted.items():
+            known = self._policies.get(name)
+            if known is not None and known.spec != policy.spec:
+                self._displacements.forget(name)
+                self._scopes.forget(name)
+            self._policies[name] = policy
+            if self._running and (known is None or known.spec != policy.spec):
+                self._schedule(name, policy)
+
+    def retain_predictions(self, policies: Collection[str]) -> None:
+        """These policies may have predictions; those of others are deleted soon."""
+        self._predictions.retain(policies)
+
+    def _schedule(self, name: str, policy: SchedulingPolicy) -> None:
+        spec = policy.spec.rebalancing or RebalancingSpec()
+        self._timetable.set(name, spec.schedule, lambda: self._contained(name))
+
+    def _configured(self, policy: SchedulingPolicy) -> Rebalancing:
+        asked = rebalancing_of(
+            policy,
+            strategies=self._strategies,
+            evictors=self._evictors,
+            profiles=self.profiles,
+            objects=self._cache.cluster.objects,
+            forecast=self.forecast,
+            now=datetime.fromtimestamp(self._clock.now(), UTC),
+        )
+        asked = undisturbed(asked, self._displacements, policy.metadata.name)
+        if self._access.obstacle(policy, Part.REBALANCING):
+            asked = barred(asked, NO_RIGHTS)
+        return self._stop.heeded(self._offer.heeded(policy, asked))
+
+    def _others(self, name: str) -> dict[str, Rebalancing]:
+        """What the other policies want that carry moves out, by name."""
+        return {
+            other: self._configured(policy)
+            for other, policy in self._policies.items()
+            if other != name
+            and not self._planning.is_slow(other)  # its strategies would hold up this policy, too
+            and policy.spec.rebalancing is not None
+            and policy.spec.rebalancing.mode is not Mode.DRY_RUN
+        }
+
+    def _asked_for(self, policy: SchedulingPolicy) -> Rebalancing | None:
+        """The policy's rebalancing; None when another spec has taken its place, or none has."""
+        return self._configured(policy) if self._policies.get(policy.metadata.name) is policy else None
+
+    # -- what the watch tells ------------------------------------------------------------------------
+
+    def observe(self, event: ClusterEvent) -> None:
+        """Something happened: replacements appear, pods that hold no place come and go."""
+        self._mover.observe(event)
+        fired = triggers_of(event)
+        if fired and self._running:
+            for name, policy in self._policies.items():
+                spec = policy.spec.rebalancing
+                if spec is not None and not fired.isdisjoint(spec.schedule.triggers):
+                    self._timetable.hasten(name, TRIGGERED)
+        self._verification.observe(event)
+        self._surges.following.observe(event)
+
+    def _displaceable(self) -> list[Pod]:
+        return self._mover.waiting()
+
+    def _ended(self, outcome: Outcome) -> None:
+        self._sender.learnt(outcome)
+
+    # -- the life of this part -----------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Complete what earlier processes began, then run by the timetable until cancelled."""
+        await recover(
+            self.keeper,
+            self._verification,
+            self._cache,
+            self._clock,
+            adopt=self.adopt,
+            surge=self._surges.recover,
+            resume=self._requests.resume,
+            hold=self._holds.restore,
+        )
+        self.recovered.set()
+        await self._offer.refresh()
+        self._running = True
+        self._timetable.start()
+        for name, policy in self._policies.items():
+            self._schedule(name, policy)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._aftercare.run())
+                group.create_task(self._predictions.run())
+                group.create_task(self._reports.write_all())
+                group.create_task(self._heeding.run())
+                group.create_task(self._enforcement.run())
+                group.create_task(self._requests.run())
+                group.create_task(self._troubles.watch())
+                group.create_task(self._collector.run())
+        finally:
+            self._timetable.stop()
+
+    # -- one run -------------------------------------------------------------------------------------
+
+    async def _contained(self, name: str) -> None:
+        """A run that breaks harms its own policy only, and is told in its status."""
+        began, wall = self._clock.monotonic(), self._clock.now()
+        policy, problem = self._policies.get(name), ""
+        self.statistics.fell_due(name)
+        self._troubles.run_begun(name)
+        try:
+            async with self._locks.of(name):
+                began = self._clock.monotonic()
+                result = await self.rebalance(name)
+        except asyncio.CancelledError:
+            raise
+        except TimeoutError as exc:
+            result, problem = RunResult.TIMED_OUT, str(exc) or "an answer was not there in time"
+        except Exception as exc:  # noqa: BLE001 - whatever a strategy or the server did, the next run comes
+            result, problem = RunResult.CRASHED, repr(exc)
+            self._observer.failed(f"rebalancing {name}", problem)
+        self.statistics.finished(name, result)
+        self._observer.run_finished(name, result.value, self._clock.monotonic() - began)
+        if policy is not None:
+            await self._reports.ended(policy, wall, result, problem)
+            await self._troubles.run_ended(name, result, problem)
+
+    def _skipped(self, name: str) -> None:
+        """A run was due while the one before it was under way."""
+        self._troubles.run_skipped(name)
+        self._observer.run_finished(name, RunResult.SKIPPED.value, 0.0)
+
+    async def rebalance(self, name: str) -> RunResult:
+        """Plan and carry out one run of a policy; how it ended."""
+        policy = self._policies.get(name)
+        if policy is None or policy.spec.rebalancing is None:
+            return RunResult.SKIPPED
+        if self._planning.obstacle(policy):
+            return RunResult.SKIPPED
+        spec = policy.spec.rebalancing
+        await self._offer.refresh(at_once=True)
+        started = self._clock.now()
+        cycle = f"{name}/{started:.6f}"
+        touched = touched_nodes(self.keeper.known.values(), started)
+        self._mover.learn(name, await self._collector.measure(spec, touched))
+        memory = memory_of(self.keeper.known.values(), started, self._access.granted)
+        self._displacements.look(name)
+        rebalancing = rested(self._configured(policy), memory, name)
+        deployments = await self._surges.deployments() if rebalancing.surge else None
+        is_upstream = rebalancing.planner is Planner.UPSTREAM  # descheduler does not see nominations
+        fork = self._cache.cluster.fork() if is_upstream else self._holds.claimed()
+        over_for = self._over.get(name, {})
+        around = self._mover.circumstances(name, memory, deployments=deployments)
+        recent = around.recent + self._enforcement.left(name)
+        circumstances = replace(around, over_for=over_for, recent=recent)
+        totals = RunTotals(policy, started, EvictionPlan((), ()), cycle)
+        is_live = is_upstream and spec.mode is Mode.ENFORCE
+        try:
+            if is_live:
+                self._reports.begin(totals)
+                run = upstream_run(rebalancing, fork, circumstances)
+                with self.statistics.strategies(name):
+                    await self.upstream.carry_out(totals, run, memory, stop_button.PLANNING_S)
+            else:
+                with self.statistics.strategies(name):
+                    totals.plan = await self._planning.make(
+                        policy, lambda: make_plan(rebalancing, fork, circumstances), stop_button.PLANNING_S
+                    )
+        except TimeoutError:
+            await self._troubles.look_back(name, memory)
+            raise
+        made = totals.plan
+        self._over[name] = {
+            (strategy, node): over_for.get((strategy, node), 0) + 1
+            for strategy, found in made.classes
+            for node in found.overutilized
+        }
+        self.statistics.planned(name, rebalancing, made)
+        self._observer.run_ended(name, made.considered, len(made.moves), made.refused_by_reason())
+        for failure in made.failures:
+            self._observer.plugin_failed(failure.plugin, failure.point, failure.problem)
+        self._reports.begin(totals)
+        await self.keeper.tidy(name, spec.records)
+        if spec.mode is Mode.DRY_RUN:
+            await self._predictions.write(made, name, spec.records, cycle)
+        elif spec.mode is Mode.APPROVE:
+            # A plan that may hold no move says nothing against the proposals: they and their answers keep.
+            resting, may_try = memory.rest(name)
+            is_held = self._stop.is_pressed or self._displacements.sentence(name) or (resting and not may_try)
+            if not is_held:
+                begun = self._enforcement.under_way()
+                for _ in range(await self.approvals.propose(made.moves, name, spec.records, cycle, begun)):
+                    self._observer.record_dropped(name, "breaker")
+        elif not is_live:
+            await self._enforcement.carry_out(totals, memory)
+        await self._reports.end(totals, self._clock.now())
+        if await self._scopes.look(policy, rebalancing, fork):
+            await self._troubles.on_change()
+        told = not all(map(self._access.allows, (*LOOK_AT_DEPLOYMENTS, SURGE)))
+        forbidden = self._surges.trouble if rebalancing.surge and not told else ""
+        await self._troubles.look_back(name, memory, made.failures, forbidden)
+        return RunResult.FAILED if made.failures else RunResult.SUCCEEDED
+
+    def run_now(self, name: str) -> None:
+        """Somebody asks for a run out of turn."""
+        if self._running:
+            self._timetable.hasten(name, timedelta())
+
+    def troubles(self, name: str) -> Mapping[str, str]:
+        """What keeps a policy from moving pods, in sentences by reason."""
+        return {
+            **self._offer.troubles(name),
+            **self._troubles.of(name),
+            **self._scopes.troubles(name),
+        }
+
+    def advice(self, name: str) -> Mapping[str, tuple[str, str]]:
+        """Further conditions of a policy that hold: reason and sentence by type."""
+        return self._scopes.advice(name)

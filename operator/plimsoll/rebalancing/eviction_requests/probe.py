@@ -1,0 +1,149 @@
+"""Whether evictions by request can be had: asked again and again, so that an upgraded server is soon used.
+
+A policy that wants its pods to leave by EvictionRequest evicts nothing while they cannot be had: taking the
+other way would break what it promises to those who respond for the pods.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.planning.moves import Rebalancing
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Answer, Clock, EvictionRequester, Verdict
+from plimsoll.rebalancing.breakers.stop_button import barred
+
+#: Seconds after which the server is asked again.
+ASK_S = 30.0
+
+#: Seconds for which nothing is asked for after no controller took a request up.
+UNATTENDED_S = 600.0
+
+#: Reasons of conditions and records.
+NOT_OFFERED, UNATTENDED = "EvictionRequestsNotOffered", "EvictionRequestsUnattended"
+
+#: What is told as the budget that allows no eviction.
+BUDGET = "lifecycle.k8s.io"
+
+_WHERE = "spec.rebalancing.evictBy is EvictionRequest"
+_WHAT_TO_DO = "no pod is evicted until it does, or until evictBy is Eviction"
+
+
+class Offer:
+    """What the server offers.
+
+    Args:
+        policies: Those that rebalance, by name, at any moment.
+        requester: Asks the server.
+        clock: Time.
+        observer: Told when nobody could be told.
+
+    Attributes:
+        on_change: Called when what is told has changed.
+    """
+
+    def __init__(
+        self,
+        policies: Mapping[str, SchedulingPolicy],
+        requester: EvictionRequester,
+        clock: Clock,
+        observer: Observer,
+    ) -> None:
+        self.on_change: Callable[[], Awaitable[None]] = _nobody
+        self._policies = policies
+        self._requester = requester
+        self._clock = clock
+        self._observer = observer
+        self._asked: float | None = None
+        self._why_not = f"{_WHERE}: the server has not been asked yet whether it offers {BUDGET}/v1alpha1"
+        self._left_alone_until = float("-inf")
+        self._left_alone = ""
+        self._told = ""
+
+    @property
+    def is_served(self) -> bool:
+        """Whether the API can be spoken to."""
+        return not self._why_not
+
+    @property
+    def problem(self) -> str:
+        """Why nothing can be asked for, "" when it can."""
+        if self._why_not:
+            return self._why_not
+        return self._left_alone if self._clock.monotonic() < self._left_alone_until else ""
+
+    @property
+    def reason(self) -> str:
+        """The same in one word."""
+        return NOT_OFFERED if self._why_not else UNATTENDED
+
+    def concerns(self, policy: SchedulingPolicy) -> bool:
+        """Whether a policy's pods leave by request."""
+        spec = policy.spec.rebalancing
+        return spec is not None and spec.evict_by is EvictBy.EVICTION_REQUEST
+
+    def heeded(self, policy: SchedulingPolicy, rebalancing: Rebalancing) -> Rebalancing:
+        """The same, without any eviction while the policy's way cannot be had; predictions go on."""
+        spec = policy.spec.rebalancing
+        if spec is None or spec.mode is Mode.DRY_RUN or not self.concerns(policy) or not self.problem:
+            return rebalancing
+        return barred(rebalancing, BUDGET)
+
+    def troubles(self, name: str) -> Mapping[str, str]:
+        """What is told of a policy, in sentences by reason."""
+        policy = self._policies.get(name)
+        if policy is None or self._asked is None or not self.concerns(policy) or not self.problem:
+            return {}
+        return {self.reason: self.problem}
+
+    def withdrawn(self, message: str) -> None:
+        """The server serves the API no more."""
+        self._asked = self._clock.monotonic()
+        self._judge(Answer(Verdict.GONE, message))
+
+    def unattended(self, message: str) -> None:
+        """Nobody acts on requests; nothing is asked for during a while."""
+        self._left_alone_until = self._clock.monotonic() + UNATTENDED_S
+        self._left_alone = f"{_WHERE}: {message}; tried again within {UNATTENDED_S / 60:.0f} minutes"
+
+    async def refresh(self, *, at_once: bool = False) -> None:
+        """Ask the server if a policy wants it and it was not asked lately; tell what has changed."""
+        wanted = any(self.concerns(policy) for policy in self._policies.values())
+        now = self._clock.monotonic()
+        is_due = at_once or self._asked is None or now - self._asked >= ASK_S
+        if wanted and is_due:
+            self._asked = now
+            answer = await self._requester.offered()
+            if answer.is_done:
+                answer, _ = await self._requester.list()
+            self._judge(answer)
+        told = self.problem if wanted else ""
+        if told != self._told:
+            self._told = told
+            try:
+                await self.on_change()
+            except Exception as exc:  # noqa: BLE001 - a status that cannot be written stops nothing else
+                self._observer.failed("telling whether evictions by request can be had", repr(exc))
+
+    def _judge(self, answer: Answer) -> None:
+        match answer.verdict:
+            case Verdict.DONE:
+                self._why_not = ""
+            case Verdict.GONE:
+                self._why_not = (
+                    f"{_WHERE}, but the server does not offer {BUDGET}/v1alpha1 (alpha in Kubernetes 1.37,"
+                    f" feature gate EvictionRequestAPI); {_WHAT_TO_DO}"
+                )
+            case Verdict.REFUSED:
+                self._why_not = (
+                    f"{_WHERE}, but the operator may not use {BUDGET}/v1alpha1: {answer.message}; apply"
+                    " deploy/components/eviction-requests, or set evictionRequests of the chart"
+                )
+            case _:
+                if not self._why_not:
+                    return  # it was there a moment ago
+                self._why_not = f"{_WHERE}, but whether the server offers it is not known: {answer.message}"
+
+
+async def _nobody() -> None:
+    """Nobody wants to know."""

@@ -1,0 +1,87 @@
+"""How far an EvictionRequest has come, as phase, reason and sentence of our record. Pure.
+
+The protocol (KEP-4563): a controller makes an Eviction of the request; those who respond for the pod have
+their turns, the last of them asks the Eviction API, budgets included. It ends when the pod has left, when
+nobody wants it to leave any more, or when no responder is left.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.ports.ports import EvictionRequest
+
+#: Reasons of records: asked for, not taken up by any controller, not done in time, ended by somebody else.
+REQUESTED, NOT_TAKEN_UP, TIMED_OUT, ENDED = (
+    "Requested",
+    "RequestNotTakenUp",
+    "RequestTimeout",
+    "RequestWithdrawn",
+)
+
+#: Seconds in which a controller is to take a request up.
+TAKEN_UP_S = 120.0
+
+#: The controller's word for a request that nobody has any more.
+_NO_REQUESTERS = "CanceledDueToNoRequesters"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a record is to say; phase Evicting while the pod is waited for."""
+
+    phase: Phase
+    reason: str
+    message: str
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the pod is still waited for."""
+        return self.phase is Phase.EVICTING
+
+
+def standing(
+    request: EvictionRequest | None, name: str, *, since: float, now: float, timeout_s: float
+) -> Standing:
+    """How a request stands whose pod is still there.
+
+    Args:
+        request: As listed, None when there is none of that name.
+        name: Of the request.
+        since: When it was made, in seconds since the epoch.
+        now: Likewise.
+        timeout_s: For how long its pod may stay.
+    """
+    told = f"EvictionRequest {name}"
+    if request is None:
+        return Standing(Phase.CANCELLED, ENDED, f"somebody deleted {told}, which withdraws it")
+    if request.failure == _NO_REQUESTERS or (request.is_withdrawn and not request.failure):
+        return Standing(Phase.CANCELLED, ENDED, f"somebody withdrew {told}")
+    if request.failure:
+        return Standing(Phase.FAILED, request.failure, f"{told} came to nothing: {request.message}")
+    if not request.is_observed and now - since >= TAKEN_UP_S:
+        return Standing(
+            Phase.FAILED,
+            NOT_TAKEN_UP,
+            f"no controller took up {told} within {TAKEN_UP_S:.0f} s: the server offers lifecycle.k8s.io, but"
+            " the evictionrequest-controller of kube-controller-manager does not seem to run",
+        )
+    progress = _progress(request)
+    if now - since >= timeout_s:
+        return Standing(
+            Phase.FAILED, TIMED_OUT, f"the pod did not leave within {timeout_s:.0f} s; {told}: {progress}"
+        )
+    return Standing(Phase.EVICTING, REQUESTED, f"{told}: {progress}")
+
+
+def _progress(request: EvictionRequest) -> str:
+    """Who is at work, what they tell, and when they expect to be done."""
+    if not request.is_observed:
+        return "waits to be taken up"
+    if not request.responder:
+        return "nobody has answered yet"
+    told = f"{request.responder} is at work"
+    if request.expected is not None:
+        moment = datetime.fromtimestamp(request.expected, UTC)
+        told += f", expects to be done at {moment:%Y-%m-%dT%H:%M:%SZ}"
+    return f"{told}: {request.said}" if request.said else told

@@ -1,0 +1,87 @@
+"""Dry runs: a record for each move that the latest run predicts, and none for what it no longer does.
+
+Predictions go with their policy, and with its mode.
+"""
+
+import asyncio
+from collections.abc import Collection
+
+from plimsoll.api.v1alpha1.limits import RecordRetention
+from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.planning.moves import EvictionPlan
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Clock
+from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.timing.task_sets import first_of
+
+#: Seconds after the start in which a policy that is not known yet is not taken for deleted.
+STARTING_S = 30.0
+
+#: Seconds between two attempts to delete predictions that are outdated.
+AGAIN_S = 60.0
+
+
+class Predictions:
+    """Writes predictions, and deletes those of policies that predict no longer.
+
+    Args:
+        keeper: The records.
+        clock: Time.
+        observer: Told of predictions that are dropped, or for which there is no room.
+    """
+
+    def __init__(self, keeper: RecordKeeper, clock: Clock, observer: Observer) -> None:
+        self._keeper = keeper
+        self._clock = clock
+        self._observer = observer
+        self._predicting: frozenset[str] = frozenset()
+        self._ended: set[str] = set()
+        self._news = asyncio.Event()
+
+    def retain(self, policies: Collection[str]) -> None:
+        """These policies may have predictions; those of others are deleted soon."""
+        self._ended = (self._ended | self._predicting) - set(policies)
+        self._predicting = frozenset(policies)
+        if self._ended:
+            self._news.set()
+
+    async def run(self) -> None:
+        """Delete until cancelled."""
+        began = self._clock.monotonic()
+        while True:
+            self._news.clear()
+            all_known = self._clock.monotonic() - began >= STARTING_S
+            try:
+                for record in self._outdated(all_known=all_known):
+                    await self._keeper.drop(record, "outdated")
+            except Exception as exc:  # noqa: BLE001 - whatever one record holds, the next look comes
+                self._observer.failed("deleting predictions", repr(exc))
+            seconds = AGAIN_S if all_known else STARTING_S
+            await first_of(self._clock.sleep(seconds), self._news.wait())
+
+    def _outdated(self, *, all_known: bool) -> list[Record]:
+        return [
+            record
+            for record in self._keeper.known.values()
+            if record.spec.mode is Mode.DRY_RUN
+            and record.spec.policy not in self._predicting
+            and (all_known or record.spec.policy in self._ended)
+        ]
+
+    async def write(self, made: EvictionPlan, policy: str, retention: RecordRetention, cycle: str) -> None:
+        """Write down what a run predicts; the same prediction is one record, however often it is made.
+
+        Where a strategy failed, nobody knows what it would still predict, and nothing is taken back.
+        """
+        keeper = self._keeper
+        moves = {keeper.key_of(move, policy, Mode.DRY_RUN, cycle): move for move in made.moves}
+        for record in keeper.of_policy(policy):
+            if record.spec.mode is Mode.DRY_RUN and record.key not in moves and not made.failures:
+                await keeper.drop(record, "outdated")
+        for key, move in moves.items():
+            if key in keeper.known:
+                continue
+            if keeper.has_room(policy, retention):
+                await keeper.open(move, policy, Mode.DRY_RUN, cycle)
+            else:
+                self._observer.record_dropped(policy, "breaker")

@@ -1,0 +1,139 @@
+"""Records of past moves → what they teach (:mod:`plimsoll.planning.history`).
+
+Records of preemption's victims name the policy whose profile decided, but they are no moves of its
+rebalancing: they use up none of its limits, and neither begin nor end a rest.
+"""
+
+from collections.abc import Iterable
+
+from plimsoll.api.v1alpha1.eviction import Purpose
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.planning.history import Fate, Memory, PastMove
+from plimsoll.rebalancing.moves.victims import STRATEGY
+from plimsoll.rebalancing.records.store import Record
+
+#: Reasons of a Failed record whose pod was evicted in vain; another reason means that nothing was evicted.
+STRANDED = ("NoReplacement", "ReplacementNotRunning", "ReplacementNotReady")
+
+#: The reasons of a Failed record whose eviction or surge the API server refused, such as for want of a right.
+REFUSED = ("EvictionRefused", "SurgeRefused")
+
+#: The reason of a Blocked record that a PodDisruptionBudget stopped; the policy's own budgets have another.
+DISRUPTION_BUDGET = "PodDisruptionBudget"
+
+#: Last phases of moves whose pod was asked to leave and certainly stays; a Failed one may have been evicted.
+STAYED = (Phase.BLOCKED, Phase.CANCELLED)
+
+
+#: Seconds for which the replacement of a moved pod stays where it is.
+SETTLING_S = 3600.0
+
+
+def memory_of(records: Iterable[Record], now: float, granted: float = 0.0) -> Memory:
+    """What the finished records teach.
+
+    Args:
+        records: All of them.
+        now: Seconds since the epoch.
+        granted: When the operator got rights that it had missed; earlier refusals teach nothing.
+    """
+    past = (move for move in map(past_move, records) if move is not None)
+    return Memory((move for move in past if move.fate is not Fate.REFUSED or move.ended >= granted), now)
+
+
+def past_move(record: Record) -> PastMove | None:
+    """A record as a past move; None when it teaches nothing."""
+    owner, fate = record.spec.owner, _fate(record)
+    if fate is None or owner is None or record.spec.mode is Mode.DRY_RUN or is_victim(record):
+        return None
+    namespace, surge = record.spec.pod.namespace, record.spec.surge
+    return PastMove(
+        policy=record.spec.policy,
+        strategy=record.spec.strategy,
+        owner=owner.uid if surge is None else surge.uid,
+        name=f"{owner.kind} {namespace}/{owner.name}"
+        if surge is None
+        else f"Deployment {namespace}/{surge.deployment}",
+        source=record.spec.from_node,
+        fate=fate,
+        ended=ended_at(record),
+        budget=f"{namespace}/{record.status.blocked_by}" if record.status.blocked_by else "",
+    )
+
+
+def is_victim(record: Record) -> bool:
+    """Whether the record is of a pod that was preempted through the Eviction API."""
+    return record.spec.strategy == STRATEGY
+
+
+def ended_at(record: Record) -> float:
+    """When the record's latest phase was reached, in seconds since the epoch."""
+    transitions = record.status.transitions
+    return transitions[-1].time.timestamp() if transitions else record.created
+
+
+def sent_since(records: Iterable[Record], policy: str, moment: float) -> int:
+    """How many evictions and surges of a policy were sent after a moment, but for those that were refused.
+
+    Args:
+        records: All of them.
+        policy: Whose evictions are counted.
+        moment: Seconds since the epoch.
+    """
+    return sum(
+        1
+        for record in records
+        if record.spec.policy == policy
+        and record.phase not in STAYED
+        and not is_victim(record)
+        and any(
+            each.phase in (Phase.EVICTING, Phase.SURGING) and each.time.timestamp() > moment
+            for each in record.status.transitions
+        )
+    )
+
+
+def recently_moved(records: Iterable[Record], now: float) -> frozenset[str]:
+    """Uids of pods that replace one that was moved within the last hour; restarts do not count."""
+    return frozenset(
+        record.status.replacement.uid
+        for record in records
+        if record.phase is Phase.SETTLED
+        and record.status.replacement is not None
+        and record.spec.purpose is Purpose.MOVE
+        and now - ended_at(record) < SETTLING_S
+    )
+
+
+def touched_nodes(records: Iterable[Record], now: float) -> dict[str, float]:
+    """When a pod was last moved off or to a node, by node; ``now`` while a move is under way."""
+    found: dict[str, float] = {}
+    for record in records:
+        landed = record.status.replacement
+        if record.phase in (Phase.EVICTING, Phase.EVICTED, Phase.SURGING):
+            moment = now
+        elif landed is not None:
+            moment = ended_at(record)
+        else:
+            continue
+        for node in (record.spec.from_node, record.spec.target_node, landed.node if landed else None):
+            if node is not None:
+                found[node] = max(found.get(node, 0.0), moment)
+    return found
+
+
+def _fate(record: Record) -> Fate | None:
+    match record.phase:
+        case Phase.SETTLED:
+            return Fate.SETTLED
+        case Phase.RETURNED:
+            return Fate.RETURNED
+        case Phase.FAILED if record.status.reason in STRANDED:
+            return Fate.STRANDED
+        case Phase.FAILED if record.status.reason in REFUSED:
+            return Fate.REFUSED
+        case Phase.BLOCKED if record.status.reason == DISRUPTION_BUDGET:
+            return Fate.BLOCKED
+        case _:
+            return None

@@ -1,0 +1,193 @@
+"""Runs of planner Upstream that evict: the API server answers each eviction before the next one is decided.
+
+A run goes by the cluster as it was at its beginning, and by what became of its own evictions. A pod whose
+eviction was accepted is seen as the watch shows it after the answer. While the watch is behind, it is seen as
+the API server must have it: terminating, or gone where nothing has to be waited for. A refused eviction uses
+no limit, and the next candidate is tried (docs/adr/0022).
+
+As for every planner, an eviction is on record before it is sent, the pod is asked for in the present cluster,
+and budgets that have opened since the run began hold.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.planning.budgets import BudgetLedger
+from plimsoll.planning.history import Memory
+from plimsoll.planning.limits import LimitLevel
+from plimsoll.planning.moves import Move, Rebalancing
+from plimsoll.planning.upstream.cycle import EvictionAnswer, EvictionResult
+from plimsoll.planning.upstream.planner import UpstreamRun
+from plimsoll.ports.ports import Clock
+from plimsoll.rebalancing.breakers.displacement import Displacements
+from plimsoll.rebalancing.moves.moving import POLICY_CHANGED, Mover
+from plimsoll.rebalancing.plan_runner import Planning
+from plimsoll.rebalancing.records.history import DISRUPTION_BUDGET
+from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.run_status import RunTotals
+
+#: Refused evictions in a row after which a run ends; descheduler tries every candidate.
+REFUSALS_IN_A_ROW = 100
+
+#: Reasons of records after which a run evicts nothing more.
+_FINAL = (POLICY_CHANGED[0], LimitLevel.BUDGET.value)
+
+
+class UpstreamEnforcement:
+    """Carries out runs of planner Upstream.
+
+    Args:
+        policies: Those that rebalance, by name, at any moment.
+        asked_for: What a policy asks for now; None when another spec has taken its place, or none has.
+        keeper: The records.
+        mover: Makes each move.
+        displacements: Told before each move.
+        objects: The PodDisruptionBudgets.
+        planning: Decides off the event loop.
+        clock: Time.
+    """
+
+    def __init__(
+        self,
+        *,
+        policies: Mapping[str, SchedulingPolicy],
+        asked_for: Callable[[SchedulingPolicy], Rebalancing | None],
+        keeper: RecordKeeper,
+        mover: Mover,
+        displacements: Displacements,
+        objects: ClusterObjects,
+        planning: Planning,
+        clock: Clock,
+    ) -> None:
+        self._policies = policies
+        self._asked_for = asked_for
+        self._keeper = keeper
+        self._mover = mover
+        self._displacements = displacements
+        self._objects = objects
+        self._planning = planning
+        self._clock = clock
+
+    async def carry_out(self, totals: RunTotals, run: UpstreamRun, memory: Memory, within_s: float) -> None:
+        """Decide and evict until the run has no more candidates; the totals get its evictions and its plan.
+
+        Args:
+            totals: Of the run.
+            run: Not begun.
+            memory: What past moves teach.
+            within_s: Seconds that all decisions of the run may take together.
+
+        Raises:
+            TimeoutError: A decision did not end in time; what was evicted before stands.
+        """
+        evictions = _Evictions(totals, within_s)
+        try:
+            move = await self._decided(run.begin, evictions)
+            while move is not None:
+                totals.plan = run.plan  # for a status that is written meanwhile
+                answer = await self._evict(move, evictions, memory)
+                move = await self._decided(partial(run.answer, answer), evictions)
+        finally:
+            totals.plan = run.plan
+
+    async def _decided(self, step: Callable[[], Move | None], evictions: "_Evictions") -> Move | None:
+        """Take one step of the run beside the event loop; the time that it takes is no longer left."""
+        began = self._clock.monotonic()
+        move = await self._planning.make(evictions.totals.policy, step, evictions.left_s)
+        evictions.left_s -= self._clock.monotonic() - began
+        return move
+
+    async def _evict(self, move: Move, evictions: "_Evictions", memory: Memory) -> EvictionAnswer:
+        """Evict a pod, or say why it stays."""
+        totals, policy = evictions.totals, evictions.totals.policy
+        name, uid = policy.metadata.name, move.pod.uid
+        if self._policies.get(name) is not policy:
+            return EvictionAnswer(EvictionResult.CLOSED, Refusal(*POLICY_CHANGED))
+        if uid in evictions.accepted:
+            result = self._result(move)
+            found = EvictionResult.REFUSED if result is EvictionResult.GONE else result
+            return EvictionAnswer(found, is_repeat=True)
+        if uid in evictions.refused:
+            return EvictionAnswer(EvictionResult.REFUSED, evictions.refused[uid])
+        if self._mover.is_asked(uid):
+            return EvictionAnswer(EvictionResult.REQUESTED, is_repeat=True)
+        if evictions.refused_in_a_row >= REFUSALS_IN_A_ROW:
+            story = f"{REFUSALS_IN_A_ROW} evictions in a row were refused; the next run goes on"
+            return EvictionAnswer(EvictionResult.CLOSED, Refusal("TooManyRefusals", story))
+        known = self._known_refusal(move, evictions)
+        if known is not None:
+            return EvictionAnswer(EvictionResult.REFUSED, known)
+        record = await self._keeper.open(move, name, Mode.ENFORCE, totals.cycle)
+        self._displacements.before_move(name)
+        if record is not None and await self._mover.make(
+            record, move, lambda: self._asked_for(policy), memory, totals.evicted
+        ):
+            totals.evicted += 1
+            evictions.accepted.add(uid)
+            evictions.refused_in_a_row = 0
+            return EvictionAnswer(self._result(move))
+        evictions.refused_in_a_row += 1
+        if record is None:
+            refusal = Refusal("NotRecorded", "the record could not be written, so nothing was sent")
+        else:
+            refusal = self._told(self._keeper.known.get(record.key, record), evictions)
+        evictions.refused[uid] = refusal
+        is_final = refusal.reason in _FINAL
+        return EvictionAnswer(EvictionResult.CLOSED if is_final else EvictionResult.REFUSED, refusal)
+
+    def _result(self, move: Move) -> EvictionResult:
+        """What became of a pod whose eviction was accepted."""
+        present = self._mover.find(move.pod.uid)
+        if present is None:
+            return EvictionResult.GONE
+        if present.is_terminating:
+            return EvictionResult.TERMINATING
+        if self._mover.is_asked(move.pod.uid):
+            return EvictionResult.REQUESTED
+        pod = present.pod
+        leaves_now = pod.is_terminal or not pod.node_name or pod.spec.termination_grace_period_seconds == 0
+        return EvictionResult.GONE if leaves_now else EvictionResult.TERMINATING
+
+    def _told(self, record: Record, evictions: "_Evictions") -> Refusal:
+        """Why a move was not made, as its record tells."""
+        status = record.status
+        reason = status.reason or "NotEvicted"
+        if record.phase is Phase.BLOCKED and reason == DISRUPTION_BUDGET and status.blocked_by:
+            evictions.budgets.add(f"{record.namespace}/{status.blocked_by}")
+        return Refusal(reason, status.message or reason)
+
+    def _known_refusal(self, move: Move, evictions: "_Evictions") -> Refusal | None:
+        """Why a PodDisruptionBudget that has refused in this run would refuse again, None when it may not."""
+        if not evictions.budgets:
+            return None
+        ledger = BudgetLedger(self._objects.budgets.values())
+        covering = {budget.key for budget in ledger.over(move.pod)}
+        refusal = ledger.refusal(move.pod) if covering & evictions.budgets else None
+        return None if refusal is None else Refusal(DISRUPTION_BUDGET, refusal.message)
+
+
+@dataclass(slots=True)
+class _Evictions:
+    """What a run has evicted so far.
+
+    Attributes:
+        totals: Of the run.
+        left_s: Seconds that its further decisions may take.
+        accepted: Uids of pods whose eviction was accepted.
+        refused: Why pods stay whose eviction was refused, by uid; they are not asked for again in the run.
+        budgets: Keys of PodDisruptionBudgets that have refused.
+        refused_in_a_row: Refusals since the last eviction that was accepted.
+    """
+
+    totals: RunTotals
+    left_s: float
+    accepted: set[str] = field(default_factory=set)
+    refused: dict[str, Refusal] = field(default_factory=dict)
+    budgets: set[str] = field(default_factory=set)
+    refused_in_a_row: int = 0

@@ -1,0 +1,156 @@
+"""Actual usage for strategies that ask for it: collected, smoothed, and forgotten when it grows old.
+
+The metrics API is read every fifteen seconds while some policy wants it, and smoothed over time as
+descheduler does: half of a reading's weight is gone after 33 seconds (0.9 every 5 s). A node whose latest
+reading is older than five minutes counts as not measured, which harms decisions about that node only.
+Prometheus is asked once in each run.
+
+A node that a pod has been moved off or to is not measured either until a reading is newer than the move, so
+that no move is repeated for a load that is gone; smoothing then starts from that reading. Over what time a
+Prometheus query averages is not known: its values of such a node are not used for five minutes.
+
+Source: descheduler v0.36, ``pkg/descheduler/metricscollector``. Differs: it keeps stale readings for ever.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
+from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
+from plimsoll.framework.descheduling.context import Measurements, Sample
+from plimsoll.ports.ports import Answer, Clock, Meter, Reading, Verdict
+
+#: Seconds between two readings, seconds after which one is too old, and in which half its weight is gone.
+PERIOD_S, STALE_S, HALF_LIFE_S = 15.0, 300.0, 33.0
+
+
+class Collector:
+    """Keeps what nodes and pods use.
+
+    Attributes:
+        is_wanted: Whether some policy asks for the metrics API; set when policies change.
+    """
+
+    def __init__(self, meter: Meter, clock: Clock) -> None:
+        self.is_wanted = False
+        self._meter = meter
+        self._clock = clock
+        self._nodes: dict[str, Reading] = {}
+        self._latest: dict[str, Reading] = {}
+        self._renewed: dict[str, float] = {}  #: the move since which a node is smoothed, by node
+        self._read_at: float | None = None
+        self._problem = ""
+
+    async def run(self) -> None:
+        """Read again and again, until cancelled."""
+        while True:
+            if self.is_wanted:
+                await self._collect()
+            await self._clock.sleep(PERIOD_S)
+
+    async def measure(
+        self, spec: RebalancingSpec, touched: Mapping[str, float] | None = None
+    ) -> Measurements:
+        """What the strategies of a policy need to know now.
+
+        Args:
+            spec: Of the policy.
+            touched: When a pod was last moved off or to a node, by node, in seconds since the epoch.
+        """
+        touched = touched or {}
+        asked = (source_of(each.args) for each in spec.strategies)
+        sources = {source: query for source, query in asked if source}
+        nodes = pods = samples = None
+        problem = ""
+        if KUBERNETES_METRICS in sources:
+            await self._collect()
+            answer, readings = await self._meter.pods()
+            now = self._clock.now()
+            problem = self._problem or _sentence(answer)
+            if not self._problem:
+                self._renew(readings_after=touched)
+                nodes = {
+                    name: dict(each.usage)
+                    for name, each in self._nodes.items()
+                    if _is_fresh(each, now) and each.taken > touched.get(name, 0.0)
+                }
+            if answer.is_done:
+                pods = {each.name: dict(each.usage) for each in readings if _is_fresh(each, now)}
+        if PROMETHEUS in sources:
+            url = next(
+                (each.prometheus.url for each in spec.metrics_providers if each.prometheus is not None), ""
+            )
+            answer, found = await self._meter.query(url, sources[PROMETHEUS])
+            problem = problem or _sentence(answer)
+            samples = _settled(found, touched, self._clock.now()) if answer.is_done else None
+        return Measurements(nodes=nodes, pods=pods, samples=samples, problem=problem)
+
+    async def _collect(self) -> None:
+        now = self._clock.now()
+        if self._read_at is not None and now - self._read_at < PERIOD_S / 2:
+            return
+        answer, readings = await self._meter.nodes()
+        self._problem = _sentence(answer)
+        if answer.is_done:
+            elapsed = 0.0 if self._read_at is None else now - self._read_at
+            self._nodes = {each.name: self._smoothed(each, elapsed) for each in readings}
+            self._latest = {each.name: each for each in readings}
+            self._read_at = now
+
+    def _renew(self, readings_after: Mapping[str, float]) -> None:
+        """Start smoothing afresh where the first reading since a move has come."""
+        for name, moment in readings_after.items():
+            latest = self._latest.get(name)
+            if latest is not None and latest.taken > moment > self._renewed.get(name, 0.0):
+                self._nodes[name] = latest
+                self._renewed[name] = moment
+        self._renewed = {name: at for name, at in self._renewed.items() if name in readings_after}
+
+    def _smoothed(self, reading: Reading, elapsed: float) -> Reading:
+        before = self._nodes.get(reading.name)
+        if before is None or before.taken >= reading.taken:
+            return before or reading  # the first one, or one that was read already
+        weight = 0.5 ** (elapsed / HALF_LIFE_S)
+        usage = {
+            name: round(weight * before.usage.get(name, amount) + (1 - weight) * amount)
+            for name, amount in reading.usage.items()
+        }
+        return Reading(reading.name, usage, reading.taken)
+
+
+def wants_metrics_api(spec: RebalancingSpec) -> bool:
+    """Whether some strategy of a policy goes by the metrics API."""
+    return any(source_of(each.args)[0] == KUBERNETES_METRICS for each in spec.strategies)
+
+
+def source_of(args: Mapping[str, object]) -> tuple[str, str]:
+    """Where a strategy's arguments say that usage comes from, and the query; "" for requests."""
+    metrics = args.get("metricsUtilization")
+    if not isinstance(metrics, Mapping):
+        return "", ""
+    if metrics.get("metricsServer") is True:
+        return KUBERNETES_METRICS, ""
+    prometheus = metrics.get("prometheus")
+    query = prometheus.get("query") if isinstance(prometheus, Mapping) else ""
+    return str(metrics.get("source") or ""), str(query or "")
+
+
+def _sentence(answer: Answer) -> str:
+    """Why there is no answer, "" when there is one."""
+    if answer.is_done:
+        return ""
+    if answer.verdict is Verdict.GONE:
+        return "the cluster does not serve metrics.k8s.io; is there a metrics-server?"
+    return answer.message or f"the answer was {answer.verdict}"
+
+
+def _settled(samples: Sequence[Sample], touched: Mapping[str, float], now: float) -> list[Sample]:
+    """The samples of nodes that no pod was moved off or to a short while ago."""
+    return [
+        sample
+        for sample in samples
+        if now - touched.get(sample.labels.get("instance", ""), float("-inf")) >= STALE_S
+    ]
+
+
+def _is_fresh(reading: Reading, now: float) -> bool:
+    return now - reading.taken < STALE_S

@@ -1,0 +1,1 @@
+"""Places pods: the queue, the scheduling loop, the binding pipeline."""

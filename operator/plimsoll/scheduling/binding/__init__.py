@@ -1,0 +1,1 @@
+"""Binds a pod after the decision: Reserve, Permit, PreBind, Bind, PostBind."""

@@ -1,0 +1,67 @@
+"""Sends a binding until it is known what became of it; the pod's room stays taken meanwhile.
+
+==========  ==========================================================================================
+done        bound
+busy        the same binding again, when the server says or after a pause; then the pod backs off
+unknown     the pod is read: bound, or as busy; its room stays taken until the server has answered
+conflict    after a lost answer the pod is read as well: our own first binding may have arrived
+others      the caller's: gone, refused
+==========  ==========================================================================================
+
+A lost answer leaves two mistakes open: to forget a pod that is bound gives its room away twice, to count one
+that is not wastes it. The server's word decides between them, however long it takes to come.
+"""
+
+from dataclasses import replace
+
+from plimsoll.framework import Pod
+from plimsoll.ports.ports import Answer, Binder, Clock, Verdict
+from plimsoll.timing.retry import RetryPolicy, retry
+
+#: A binding that is known not to have happened.
+BINDING_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=frozenset({Verdict.BUSY}))
+
+#: Reading a pod after a lost answer: until the server says where it is, or that we may not read it.
+READING_RETRIES = RetryPolicy.doubling(
+    0.2, 5.0, repeats=frozenset(Verdict) - {Verdict.DONE, Verdict.GONE, Verdict.REFUSED}
+)
+
+
+class CertainBinder:
+    """Binds through another binder; no answer of it leaves open whether the pod is bound."""
+
+    def __init__(self, binder: Binder, clock: Clock) -> None:
+        self._binder = binder
+        self._clock = clock
+
+    async def bind(self, pod: Pod, node: str) -> Answer:
+        """POST the binding; CONFLICT when the pod is on another node by now."""
+        was_lost = False
+
+        async def send() -> Answer:
+            nonlocal was_lost
+            answer = await self._binder.bind(pod, node)
+            was_lost |= answer.verdict is Verdict.UNKNOWN
+            if was_lost and answer.verdict in (Verdict.UNKNOWN, Verdict.CONFLICT):
+                return await self._certain(pod, node, answer)
+            return answer
+
+        return await retry(send, BINDING_RETRIES, self._clock)
+
+    async def _certain(self, pod: Pod, node: str, lost: Answer) -> Answer:
+        """What became of a binding without a usable answer; BUSY when the pod has no node."""
+        there = ""
+
+        async def look() -> Answer:
+            nonlocal there
+            answer, there = await self._binder.node_of(pod)
+            return answer
+
+        answer = await retry(look, READING_RETRIES, self._clock)
+        if answer.verdict is Verdict.REFUSED:
+            return replace(answer, verdict=Verdict.UNKNOWN)  # the server will never say
+        if not answer.is_done or there == node:
+            return answer
+        if there:
+            return Answer(Verdict.CONFLICT, f"the pod is on {there}")
+        return replace(lost, verdict=Verdict.BUSY)

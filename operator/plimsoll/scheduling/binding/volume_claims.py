@@ -1,0 +1,154 @@
+"""Volumes for claims that waited for their pod: booked in memory, written, awaited.
+
+A booking is what the API server will show once it is written: the volume's ``claimRef``, or the claim's
+selected node. It lies on the shelf of the cluster's objects, where the next decision sees it, until the watch
+brings a newer state or the attempt fails.
+
+Source: kube-scheduler v1.36, ``volumebinding/binder.go`` (``AssumePodVolumes``, ``BindPodVolumes``).
+"""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from plimsoll.framework import (
+    SELECTED_NODE,
+    SUCCESS,
+    Cluster,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Snapshot,
+    Status,
+    VolumeChoices,
+    compile_node_terms,
+    error,
+    is_bound,
+    term_nodes,
+)
+from plimsoll.model.kinds.storage import ObjectReference
+from plimsoll.ports.ports import Clock, VolumeWriter
+
+#: Seconds between two looks at claims that are being bound.
+PACE_S = 1.0
+
+
+class ClaimBinder:
+    """Books and binds; the objects' second writer besides ingestion, in the same event loop.
+
+    Args:
+        cluster: With the shelves, and the nodes that volumes are reached from.
+        writer: Writes to the API server.
+        clock: Time.
+    """
+
+    def __init__(self, cluster: Cluster, writer: VolumeWriter, clock: Clock) -> None:
+        self._cluster = cluster
+        self._objects = cluster.objects
+        self._writer = writer
+        self._clock = clock
+        self._assumed: dict[str, tuple[dict[str, Any], str, Any, Any]] = {}
+
+    def assume(self, choices: VolumeChoices, node: str) -> None:
+        """Put the bookings on the shelves."""
+        objects = self._objects
+        for key, volume in choices.items():
+            claim = objects.claims.get(key)
+            if claim is None:
+                continue
+            if volume and volume in objects.volumes:
+                self._book(key, objects.volumes, volume, reserved(objects.volumes[volume], claim))
+            elif not volume and claim.metadata.annotations.get(SELECTED_NODE) != node:
+                self._book(key, objects.claims, key, provisioned(claim, node))
+
+    def _book(self, claim: str, shelf: dict[str, Any], key: str, booked: Any) -> None:
+        self._assumed[claim] = (shelf, key, shelf[key], booked)
+        shelf[key] = booked
+        self._objects.version += 1
+
+    def forget(self, choices: VolumeChoices) -> None:
+        """Take bookings off the shelves; what the watch has brought since stays."""
+        for claim in choices:
+            shelf, key, before, booked = self._assumed.pop(claim, ({}, "", None, None))
+            if booked is not None and shelf.get(key) is booked:
+                shelf[key] = before
+                self._objects.version += 1
+
+    async def bind(self, choices: VolumeChoices, node: str, timeout_s: float) -> Status:
+        """Write, then look every second, until all are bound or one never will be for this node."""
+        for key, volume in choices.items():
+            claim = self._objects.claims.get(key)
+            if claim is None:
+                return error(f'binding volumes: persistentvolumeclaim "{key}" not found')
+            found = self._objects.volumes.get(volume)
+            if not volume:
+                answer = await self._writer.select_node(claim, node)
+            elif found is not None:
+                answer = await self._writer.reserve(found, claim)
+            else:
+                return error(f'binding volumes: persistentvolume "{volume}" not found')
+            if not answer.is_done:
+                return error(f"binding volumes: {answer.message}")
+        deadline = self._clock.monotonic() + timeout_s
+        while True:
+            for key, volume in choices.items():
+                problem = self._problem(key, volume, node)
+                if problem:
+                    return error(f"binding volumes: {problem}")
+            waiting = [key for key in choices if not self._is_bound(key)]
+            if not waiting:
+                return SUCCESS
+            if self._clock.monotonic() >= deadline:
+                return error(f"binding volumes: timed out waiting for {', '.join(waiting)}")
+            await self._clock.sleep(PACE_S)
+
+    def _problem(self, key: str, volume: str, node: str) -> str:
+        """Why a claim will not serve the pod on this node; empty as long as it may."""
+        claim = self._objects.claims.get(key)
+        if claim is None:
+            return f'persistentvolumeclaim "{key}" not found'
+        if claim.metadata.deletion_timestamp is not None:
+            return f'persistentvolumeclaim "{key}" is being deleted'
+        if not is_bound(claim):
+            selected = claim.metadata.annotations.get(SELECTED_NODE)
+            if volume or selected == node:
+                return ""
+            if selected is None:
+                return f'provisioning failed for persistentvolumeclaim "{key}"'
+            return f'persistentvolumeclaim "{key}" is provisioned for node "{selected}" by now'
+        found = self._objects.volumes.get(claim.spec.volume_name)
+        if found is None or self._reaches(found, node):
+            return ""
+        return f'persistentvolume "{found.name}" of "{key}" cannot be reached from node "{node}"'
+
+    def _reaches(self, volume: PersistentVolume, node: str) -> bool:
+        """Whether the node satisfies the volume's affinity."""
+        affinity = volume.spec.node_affinity
+        if affinity is None or affinity.required is None:
+            return True
+        row = self._cluster.rows.get(node)
+        if row is None:
+            return False
+        there = Snapshot(self._cluster).at(np.array([row], dtype=np.intp))
+        return any(term_nodes(term, there)[0] for term in compile_node_terms(affinity.required))
+
+    def _is_bound(self, key: str) -> bool:
+        claim = self._objects.claims.get(key)
+        return claim is not None and is_bound(claim)
+
+
+def reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
+    """The volume, kept for a claim."""
+    meta = claim.metadata
+    reference = ObjectReference(
+        kind="PersistentVolumeClaim", namespace=meta.namespace, name=meta.name, uid=meta.uid
+    )
+    return msgspec.structs.replace(volume, spec=msgspec.structs.replace(volume.spec, claim_ref=reference))
+
+
+def provisioned(claim: PersistentVolumeClaim, node: str) -> PersistentVolumeClaim:
+    """The claim, to be provisioned where ``node`` reaches it."""
+    annotations = {**claim.metadata.annotations, SELECTED_NODE: node}
+    return msgspec.structs.replace(
+        claim, metadata=msgspec.structs.replace(claim.metadata, annotations=annotations)
+    )

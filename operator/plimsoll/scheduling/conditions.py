@@ -1,0 +1,200 @@
+"""Why pods are not scheduled, told without a storm of writes: an event, and the ``PodScheduled`` condition.
+
+A pod's newest explanation replaces one that waits to be written; a condition is written only when it
+changes, at a bounded rate, and again when none or a busy answer came. Nominations go first and wait for
+nothing: they keep room.
+
+Source: kube-scheduler v1.36, ``schedule_one.go`` (``handleSchedulingFailure``, ``updatePod``).
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import msgspec
+
+from plimsoll.framework import Pod
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import (
+    Clock,
+    Note,
+    PodCondition,
+    PodStatusWriter,
+    Recorder,
+    pod_reference,
+)
+from plimsoll.timing.rate_limit import Pace
+from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
+
+#: Status writers at once.
+WRITERS = 8
+
+#: Explanations written a second in the long run, and at once after a rest.
+PER_S, BURST = 100.0, 200
+
+CONDITION_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=OPEN_OR_CONFLICT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    pod: Pod
+    condition: PodCondition
+    is_news: bool  #: whether the condition has to be written
+
+
+class Explain(Protocol):
+    """Tells why a pod has no node."""
+
+    def __call__(self, pod: Pod, reason: str, message: str, nominated_node: str | None = None) -> None:
+        """In its condition and as an event."""
+
+
+class Explanations:
+    """Tells why pods are not scheduled; ``run`` must be running for that.
+
+    Args:
+        statuses: Writes conditions.
+        recorder: Records events.
+        clock: Time.
+        observer: Told of what cannot be written.
+        is_waiting: Whether a pod, by uid, still waits for a node.
+    """
+
+    def __init__(
+        self,
+        statuses: PodStatusWriter,
+        recorder: Recorder,
+        clock: Clock,
+        observer: Observer,
+        is_waiting: Callable[[str], bool],
+    ) -> None:
+        self._statuses = statuses
+        self._recorder = recorder
+        self._clock = clock
+        self._observer = observer
+        self._is_waiting = is_waiting
+        self._pace = Pace(clock, PER_S, BURST)
+        self._due: dict[str, _Said] = {}
+        self._urgent: dict[str, _Said] = {}
+        self._news = asyncio.Event()
+        self._nominated: dict[str, str] = {}  #: what we wrote last; the watch may not have shown it
+        self._busy: set[str] = set()
+        self._written: dict[str, tuple[int, PodCondition]] = {}
+
+    def __len__(self) -> int:
+        """How many conditions are remembered as written."""
+        return len(self._written)
+
+    def explain(self, pod: Pod, reason: str, message: str, nominated_node: str | None = None) -> None:
+        """Tell the user: an event each time (they are aggregated), the condition only when it changes.
+
+        Args:
+            pod: As it was tried.
+            reason: ``Unschedulable`` or ``SchedulerError``.
+            message: Worded as kube-scheduler words it.
+            nominated_node: What the nomination becomes, "" for none; None leaves it alone.
+        """
+        says = pod.status.nominated_node_name
+        if nominated_node == says == self._nominated.get(pod.uid, says):
+            nominated_node = None  # it says so already, and so did we last
+        condition = PodCondition(reason, message, nominated_node)
+        known = self._written.get(pod.uid) == (pod.metadata.generation, condition) or (
+            nominated_node is None and _says_already(pod, condition)
+        )
+        waits = self._urgent.pop(pod.uid, None) or self._due.pop(pod.uid, None)
+        if waits is not None and nominated_node is None:
+            # What was to be written of the nomination still holds.
+            condition = replace(condition, nominated_node=waits.condition.nominated_node)
+        said = _Said(pod, condition, is_news=not known or waits is not None)
+        (self._urgent if condition.nominated_node else self._due)[pod.uid] = said
+        self._news.set()
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone or has a node: nothing is kept of it."""
+        self._due.pop(uid, None)
+        self._urgent.pop(uid, None)
+        self._written.pop(uid, None)
+        self._nominated.pop(uid, None)
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._write_urgent())
+            for _ in range(WRITERS):
+                group.create_task(self._write_due())
+
+    async def _write_urgent(self) -> None:
+        while True:
+            await self._write(await self._next(self._urgent), self._urgent)
+
+    async def _write_due(self) -> None:
+        while True:
+            await self._next(self._due)
+            await self._pace.turn()
+            await self._write(await self._next(self._due), self._due)
+
+    async def _next(self, waiting: dict[str, _Said]) -> str:
+        """The pod to speak of, by uid. Of each pod one writer speaks at a time."""
+        while True:
+            uid = next((uid for uid in waiting if uid not in self._busy), "")
+            if uid:
+                return uid
+            self._news.clear()
+            await self._news.wait()
+
+    async def _write(self, uid: str, waiting: dict[str, _Said]) -> None:
+        said = waiting.pop(uid)
+        self._busy.add(uid)
+        try:
+            await self._tell(uid, said)
+        except Exception as exc:  # noqa: BLE001 - what is said of one pod harms no other
+            self._observer.failed(f"condition of {said.pod.key}", repr(exc))
+        finally:
+            self._busy.discard(uid)
+            self._news.set()
+
+    async def _tell(self, uid: str, said: _Said) -> None:
+        pod = said.pod
+        self._recorder.record(
+            Note(
+                pod_reference(pod),
+                "FailedScheduling",
+                "Scheduling",
+                said.condition.message,
+                is_warning=True,
+                reporter=pod.spec.scheduler_name,
+            )
+        )
+        if not said.is_news or not self._is_waiting(uid):
+            return
+
+        def is_newest() -> bool:
+            return uid not in self._due and uid not in self._urgent and self._is_waiting(uid)
+
+        answer = await retry(
+            lambda: self._statuses.write_condition(pod, said.condition),
+            CONDITION_RETRIES,
+            self._clock,
+            is_newest,
+        )
+        if answer.is_done and self._is_waiting(uid):
+            self._written[uid] = (pod.metadata.generation, said.condition)
+            if said.condition.nominated_node is not None:
+                self._nominated[uid] = said.condition.nominated_node
+
+
+def nominated_to(pod: Pod, node: str) -> Pod:
+    """The pod as it is after its nomination was written, whether or not the watch has shown it."""
+    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, nominated_node_name=node))
+
+
+def _says_already(pod: Pod, condition: PodCondition) -> bool:
+    """Whether the pod's own condition reads like this."""
+    return any(
+        each.type == "PodScheduled"
+        and each.status == "False"
+        and each.reason == condition.reason
+        and each.message == condition.message
+        for each in pod.status.conditions
+    )

@@ -1,0 +1,269 @@
+"""Carries the asks of extended attempts to HTTP extenders, beside the scheduling loop.
+
+The loop decides in memory and waits for nobody; a pod that an extender has a say in leaves it, takes one of
+its profile's turns, and comes back with a decision. An extender that hangs therefore holds up to
+``TURNS`` pods of its own profile, and nothing else: no slot, no connection and no turn is shared.
+
+Called by :mod:`plimsoll.scheduling.loop`; configured by :mod:`plimsoll.policies.controller`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from plimsoll.api.schema.durations import duration_s
+from plimsoll.api.v1alpha1.extender import LONGEST_TIMEOUT_S, ExtenderTLS
+from plimsoll.api.v1alpha1.extender import Extender as ExtenderSpec
+from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
+from plimsoll.engine.cycle import Decision, Outcome, Scheduler
+from plimsoll.engine.extended_cycle import schedule_extended
+from plimsoll.engine.extenders.extender import (
+    EXTENDER,
+    AnswerError,
+    Ask,
+    BindAsk,
+    Extender,
+    Failure,
+    NodeDocuments,
+    ReportedError,
+    interested,
+)
+from plimsoll.engine.profile import Profile
+from plimsoll.framework import (
+    SKIP,
+    SUCCESS,
+    BindPlugin,
+    ConfigurationError,
+    CycleState,
+    NoArgs,
+    PodInfo,
+    Status,
+    error,
+)
+from plimsoll.leadership.fence import Fence
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Clock, Endpoint, ExtenderPort, PodReader, TLSSettings, Verdict
+from plimsoll.scheduling.extenders.health import ExtenderHealth
+from plimsoll.timing.priority_semaphore import Turns
+
+#: Pods of one profile that ask, and that are bound by an extender, at once.
+TURNS = 16
+
+#: As in kube-scheduler, where the policy says 0.
+DEFAULT_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """What belongs to the extenders of one profile."""
+
+    endpoints: Mapping[str, Endpoint]
+    asking: Turns
+    binding: Turns
+
+
+class Extending:
+    """The extenders of all profiles.
+
+    Args:
+        port: Speaks to them.
+        pods: Reads pods whole: extenders see every field.
+        fence: Says whether a binding may be asked for.
+        clock: Time.
+        observer: Told of each ask.
+    """
+
+    def __init__(
+        self, port: ExtenderPort, pods: PodReader, *, fence: Fence, clock: Clock, observer: Observer
+    ) -> None:
+        self.health = ExtenderHealth()
+        self._port = port
+        self._pods = pods
+        self._fence = fence
+        self._clock = clock
+        self._observer = observer
+        self._served: dict[str, _Served] = {}
+        self._documents = NodeDocuments()
+
+    # -- configuration -------------------------------------------------------------------------------
+
+    def check(self, spec: SchedulingSpec) -> None:
+        """Judge what the API server could not.
+
+        Raises:
+            ConfigurationError: A certificate is none; names the field.
+        """
+        for position, each in enumerate(spec.extenders):
+            problem = self._port.problem_of(endpoint_of(each))
+            if problem:
+                raise ConfigurationError(f"spec.scheduling.extenders[{position}].tlsConfig", problem)
+
+    def equip(self, profile: Profile, spec: SchedulingSpec) -> Profile:
+        """The profile with the policy's extenders; what they did under an earlier spec is forgotten."""
+        name = profile.scheduler_name
+        self.health.forgive(name)
+        self._served.pop(name, None)
+        if not spec.extenders:
+            return profile
+        self._served[name] = _Served(
+            {each.url_prefix: endpoint_of(each) for each in spec.extenders}, Turns(TURNS), Turns(TURNS)
+        )
+        extenders = tuple(extender_of(each) for each in spec.extenders)
+        bind = (ExtenderBinder(self, name, extenders), *profile.bind)
+        return replace(profile, extenders=extenders, bind=bind)
+
+    async def retain(self, schedulers: Iterable[str]) -> None:
+        """Forget the extenders of profiles that are served no longer."""
+        kept = set(schedulers)
+        for name in [name for name in self._served if name not in kept]:
+            del self._served[name]
+            self.health.forgive(name)
+        await self._port.retain({each for one in self._served.values() for each in one.endpoints.values()})
+
+    # -- one pod -------------------------------------------------------------------------------------
+
+    def binding_turns(self, scheduler: str) -> Turns:
+        """Turns to be bound, for pods that concern an extender."""
+        served = self._served.get(scheduler)
+        return Turns(1) if served is None else served.binding
+
+    @asynccontextmanager
+    async def turn(self, scheduler: Scheduler, pod: PodInfo) -> AsyncIterator[None]:
+        """Wait until the pod may ask, and let nobody else have its turn until left."""
+        served = self._served.get(scheduler.profile.scheduler_name)
+        async with served.asking.turn(pod.priority) if served is not None else nullcontext():
+            yield
+
+    async def decide(self, scheduler: Scheduler, pod: PodInfo) -> Decision | None:
+        """Try to place a pod; None when it is gone. Nothing is awaited behind the decision.
+
+        The caller looks once more whether the pod is still the one that was asked about.
+        """
+        profile = scheduler.profile
+        answer, document = await self._pods.read(pod.pod)
+        if answer.verdict is Verdict.GONE:
+            return None
+        if not answer.is_done:
+            why = f"the pod could not be read for its extenders: {answer.message}"
+            return Decision(pod, Outcome.ERROR, message=why)
+        steps = schedule_extended(scheduler, pod, interested(profile.extenders, pod), self._documents)
+        try:
+            asks = next(steps)
+            while True:
+                answers = await asyncio.gather(
+                    *(self.ask(profile.scheduler_name, each, document) for each in asks)
+                )
+                asks = steps.send(tuple(answers))
+        except StopIteration as end:
+            decision: Decision = end.value
+            return decision
+
+    async def ask(self, scheduler: str, ask: Ask, document: bytes = b"") -> Any:
+        """Carry one ask out: what its ``read`` makes of the answer, or a Failure."""
+        name = ask.extender.name
+        served = self._served.get(scheduler)
+        endpoint = served.endpoints.get(name) if served is not None else None
+        if endpoint is None:
+            return Failure(f'the policy has no extender "{name}" any more')
+        obstacle = self.health.obstacle(scheduler, name, self._clock.monotonic())
+        if obstacle:
+            self._observer.extender_asked(name, ask.point, "skipped", 0.0, obstacle)
+            return Failure(obstacle)
+        began = self._clock.monotonic()
+        reply = await self._port.post(endpoint, ask.verb, ask.body(document))
+        now = self._clock.monotonic()
+        problem, is_alive = reply.problem, False
+        if reply.content is not None:
+            try:
+                result = ask.read(reply.content)
+            except ReportedError as exc:
+                problem, is_alive = str(exc), True
+            except AnswerError as exc:
+                problem = f'extender "{name}" {exc}'
+            else:
+                self.health.succeeded(scheduler, name)
+                self._observer.extender_asked(name, ask.point, "success", now - began, "")
+                return result
+        if is_alive:
+            self.health.succeeded(scheduler, name)  # it does its work, and says so of one pod
+        else:
+            self.health.failed(scheduler, name, problem, now)
+        self._observer.extender_asked(name, ask.point, "error", now - began, problem)
+        return Failure(problem)
+
+    async def bind(self, scheduler: str, ask: BindAsk) -> Failure | None:
+        """Have a pod bound: a write like any other, that only a leader sends; None when it is bound."""
+        left_s = self._fence.seconds_left()
+        if left_s <= 0:
+            return Failure("not sent: this process does not lead")
+        self._fence.begin()
+        is_answered = False
+        try:
+            async with asyncio.timeout(min(left_s, LONGEST_TIMEOUT_S)):
+                failure: Failure | None = await self.ask(scheduler, ask)
+            is_answered = failure is None
+        except TimeoutError:
+            return Failure("no answer was waited for: this process leads no more")
+        finally:
+            self._fence.end(answered=is_answered)
+        return failure
+
+
+class ExtenderBinder(BindPlugin):
+    """The first bind plugin of a profile with extenders: lets the one with bindVerb bind its pods.
+
+    Source: kube-scheduler v1.36, ``schedule_one.go`` (extendersBinding).
+    """
+
+    name: ClassVar = EXTENDER
+    args_model: ClassVar = NoArgs
+
+    def __init__(self, extending: Extending, scheduler: str, extenders: tuple[Extender, ...]) -> None:
+        self._extending = extending
+        self._scheduler = scheduler
+        self._extenders = extenders
+
+    async def bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:  # noqa: ARG002 - the port's
+        """SKIP when no extender binds the pod, or one that may be ignored failed to."""
+        for extender in interested(self._extenders, pod):
+            if not extender.bind_verb:
+                continue
+            failure = await self._extending.bind(self._scheduler, BindAsk(extender, pod, node))
+            if failure is None:
+                return SUCCESS
+            if not extender.ignorable:
+                return error(failure.message)
+        return SKIP
+
+
+def extender_of(spec: ExtenderSpec) -> Extender:
+    """An extender as decisions see it."""
+    return Extender(
+        name=spec.url_prefix,
+        filter_verb=spec.filter_verb or "",
+        prioritize_verb=spec.prioritize_verb or "",
+        preempt_verb=spec.preempt_verb or "",
+        bind_verb=spec.bind_verb or "",
+        weight=spec.weight or 0,
+        node_cache_capable=spec.node_cache_capable,
+        managed=frozenset(each.name for each in spec.managed_resources),
+        ignorable=spec.ignorable,
+    )
+
+
+def endpoint_of(spec: ExtenderSpec) -> Endpoint:
+    """Where an extender is reached."""
+    tls = spec.tls_config or ExtenderTLS()
+    return Endpoint(
+        spec.url_prefix,
+        duration_s(spec.http_timeout) or DEFAULT_TIMEOUT_S,
+        TLSSettings(
+            insecure=tls.insecure,
+            server_name=tls.server_name or "",
+            ca_data=tls.ca_data or "",
+            cert_data=tls.cert_data or "",
+            key_data=tls.key_data or "",
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Orders the queue by the shares of its users."""

@@ -1,0 +1,104 @@
+"""Fair queues at work: pods are popped queue by queue, and demand is known where shares are divided.
+
+Which plugin divides is the profile's affair (:class:`plimsoll.toolkit.scheduling.fair_shares.FairQueues`); here its
+word reaches the scheduling queue, and it learns what waits. Nothing is kept while no profile has one.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from plimsoll.cluster.cache import Cache
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.plugin_calls import calling
+from plimsoll.framework import PluginError, Pod, PodInfo, Snapshot
+from plimsoll.model.columns.queue_usage import queue_key
+from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
+from plimsoll.ports.observer import Observer
+from plimsoll.scheduling.fair_share.heap import FairHeap, HeapKey
+from plimsoll.scheduling.queue.pod_heap import PodHeap
+from plimsoll.scheduling.queue.queue import SchedulingQueue
+from plimsoll.toolkit.scheduling.fair_shares import Amounts, FairQueues, QueueKey, added
+
+
+class Sharing:
+    """Connects fair queues with the pods that wait.
+
+    Args:
+        cache: Who is placed.
+        queue: Pops by share from now on.
+        observer: Told of a plugin that breaks; its queues are served by their sort keys then.
+    """
+
+    def __init__(self, cache: Cache, queue: SchedulingQueue, observer: Observer) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._observer = observer
+        self._fair: dict[str, FairQueues] = {}
+        self._known: dict[str, tuple[QueueKey, Mapping[str, int]]] = {}
+        self._demand: dict[QueueKey, Amounts] = {}
+
+    def serve(self, schedulers: Mapping[str, Scheduler], waiting: Iterable[Pod]) -> None:
+        """These profiles are served; these pods have no node."""
+        self._fair = {
+            name: plugin
+            for name, scheduler in schedulers.items()
+            for plugin in scheduler.profile.plugins
+            if isinstance(plugin, FairQueues)
+        }
+        for plugin in self._fair.values():
+            plugin.waiting = self.waiting
+        self._known.clear()
+        self._demand.clear()
+        for pod in waiting if self._fair else ():
+            self._set(pod)
+        self._queue.keep_in(self._heap if self._fair else PodHeap)
+
+    def observe(self, event: ClusterEvent) -> None:
+        """Something happened, and was applied."""
+        if not self._fair:
+            return
+        match event:
+            case PodAdded(pod) | PodUpdated(_, pod):
+                self._set(pod)
+            case PodDeleted(pod):
+                self._drop(pod.uid)
+
+    def waiting(self) -> dict[QueueKey, Amounts]:
+        """What pods request that have no node and are not assumed on one."""
+        sums = {key: dict(amounts) for key, amounts in self._demand.items()}
+        for uid in self._cache.assumed:
+            known = self._known.get(uid)
+            if known is not None:
+                added(sums[known[0]], known[1], -1)
+        return sums
+
+    def _heap(self) -> FairHeap:
+        return FairHeap(self._heap_of, self._standing)
+
+    def _heap_of(self, pod: PodInfo) -> HeapKey:
+        name = pod.pod.spec.scheduler_name
+        plugin = self._fair.get(name)
+        return ("", "") if plugin is None else (name, plugin.queue_of(pod))
+
+    def _standing(self, heap: HeapKey) -> float:
+        name, queue = heap
+        try:
+            with calling(self._fair[name].name, "queueSort"):
+                return float(self._fair[name].standing(queue, name, Snapshot(self._cache.cluster)))
+        except PluginError as exc:
+            self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
+            return 0.0
+
+    def _set(self, pod: Pod) -> None:
+        self._drop(pod.uid)
+        if pod.node_name or pod.is_terminal or pod.is_terminating or pod.spec.scheduling_gates:
+            return
+        if pod.spec.scheduler_name in self._fair:
+            info = self._cache.info(pod)
+            key = queue_key(info)
+            self._known[pod.uid] = (key, info.requests)
+            added(self._demand.setdefault(key, {}), info.requests)
+
+    def _drop(self, uid: str) -> None:
+        known = self._known.pop(uid, None)
+        if known is not None:
+            added(self._demand[known[0]], known[1], -1)

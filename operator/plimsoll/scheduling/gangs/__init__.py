@@ -1,0 +1,1 @@
+"""Places the pods of a PodGroup together."""

@@ -1,0 +1,186 @@
+"""The status of PodGroups: phase, counts, and why a group does not start; written when it says something new.
+
+Beside the loop: a group of a thousand pods changes a thousand times while it starts, and is written a few
+times. What the API server has is the memory; a process that starts goes on from there.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from plimsoll.api.schema.conditions import Condition, ConditionStatus, with_condition
+from plimsoll.api.v1alpha1.pod_group import SCHEDULED, GroupPhase, PodGroupStatus
+from plimsoll.cluster.pod_groups import Group, Groups
+from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Answer, Clock, Verdict
+from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy
+
+#: Seconds between two rounds of writing.
+ROUND_S = 0.2
+
+#: Rounds that lost a write: the pause until the next one, by the number of such rounds in a row.
+ROUND_RETRIES = RetryPolicy.doubling(2 * ROUND_S, 60.0, repeats=OPEN_OR_CONFLICT)
+
+#: Characters of a condition's message.
+LONGEST = 4096
+
+
+class PodGroupStatusWriter(Protocol):
+    """Writes the status of PodGroups."""
+
+    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> Answer:
+        """Replace a group's status."""
+
+
+class GroupReports:
+    """Keeps the status of PodGroups up to date while ``run`` is running.
+
+    Args:
+        groups: What is reported on.
+        writer: Writes.
+        clock: Time.
+        observer: Told of what cannot be written.
+    """
+
+    def __init__(
+        self, groups: Groups, writer: PodGroupStatusWriter, clock: Clock, observer: Observer
+    ) -> None:
+        self._groups = groups
+        self._writer = writer
+        self._clock = clock
+        self._observer = observer
+        self._due: dict[str, None] = {}
+        self._news = asyncio.Event()
+        self._written: dict[str, tuple[str, Mapping[str, Any]]] = {}
+
+    def touch(self, key: str) -> None:
+        """Something about a group has changed."""
+        self._due[key] = None
+        self._news.set()
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        lost_rounds = 0
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            due, self._due = self._due, {}
+            pauses_s = [ROUND_S]
+            for key in due:
+                try:
+                    answer = await self._write(key)
+                    pauses_s.append(ROUND_RETRIES.pause_after(lost_rounds + 1, answer) or 0.0)
+                except Exception as exc:  # noqa: BLE001 - what one group's status holds harms no other
+                    self._observer.failed(f"status of PodGroup {key}", repr(exc))
+            pause_s = max(pauses_s)
+            lost_rounds = lost_rounds + 1 if pause_s > ROUND_S else 0
+            await self._clock.sleep(pause_s)
+
+    async def _write(self, key: str) -> Answer:
+        """Write a group's status if it says something new; an open answer has put it in the next round."""
+        group = self._groups.find(key)
+        if group is None or group.object is None:
+            self._written.pop(key, None)
+            return Answer(Verdict.DONE)
+        metadata = group.object.metadata
+        document = status_of(group, group.object, datetime.fromtimestamp(self._clock.now(), UTC)).to_wire()
+        if self._written.get(key) == (metadata.uid, document):
+            return Answer(Verdict.DONE)
+        answer = await self._writer.write_status(metadata.namespace, metadata.name, document)
+        if answer.is_done:
+            self._written[key] = (metadata.uid, document)
+        elif answer.verdict in ROUND_RETRIES.repeats:
+            self.touch(key)
+        elif answer.verdict is not Verdict.GONE:
+            self._observer.failed(f"status of PodGroup {key}", answer.message)
+        return answer
+
+
+def status_of(group: Group, standing: PodGroup, now: datetime) -> PodGroupStatus:
+    """What there is to say of a group.
+
+    Args:
+        group: As it is.
+        standing: The PodGroup as the API server has it; times of conditions and of the start are kept.
+        now: The time.
+    """
+    census, least = group.census(), group.min_member
+    phase = GroupPhase(
+        census.phase(least, is_refused=bool(group.refusal or group.obstacle()), is_overdue=group.overdue)
+    )
+    has_started = phase not in (
+        GroupPhase.PENDING,
+        GroupPhase.PRE_SCHEDULING,
+        GroupPhase.SCHEDULING,
+        GroupPhase.UNKNOWN,
+    )
+    message = group.refusal
+    if has_started:
+        message = "as many members as minMember have, or had, a node"
+    elif census.present < least:
+        message = (
+            f"cannot find enough sibling pods, current pods number: {census.present}, "
+            f"minMember of group: {least}"
+        )
+    elif not message:
+        message = f"{census.scheduled + census.succeeded} of {least} members have a node"
+    conditions = with_condition(
+        tuple(_conditions_of(standing)),
+        SCHEDULED,
+        ConditionStatus.TRUE if has_started else ConditionStatus.FALSE,
+        reason="Scheduled" if has_started else "TimedOut" if group.overdue else "Unschedulable",
+        message=message[:LONGEST],
+        now=now,
+        generation=standing.metadata.generation or None,
+    )
+    started = (
+        datetime.fromtimestamp(int(group.started_at), UTC)
+        if group.started_at is not None
+        else _time_of(standing.status.schedule_start_time)
+    )
+    return PodGroupStatus(
+        phase=phase,
+        occupied_by=_owner_of(group) or standing.status.occupied_by or None,
+        scheduled=census.scheduled,
+        running=census.running,
+        succeeded=census.succeeded,
+        failed=census.failed,
+        schedule_start_time=started,
+        conditions=conditions,
+    )
+
+
+def _owner_of(group: Group) -> str:
+    """The owners of a group's oldest pod, as scheduler-plugins words them: namespace/name, by comma."""
+    for pod in group.members.values():
+        owners = pod.metadata.owner_references
+        if owners:
+            return ",".join(sorted(f"{pod.namespace}/{owner.name}" for owner in owners))
+    return ""
+
+
+def _time_of(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+
+
+def _conditions_of(standing: PodGroup) -> list[Condition]:
+    """The conditions that the API server has, so that transition times survive a restart."""
+    found = []
+    for each in standing.status.conditions:
+        since = _time_of(each.last_transition_time)
+        if since is not None and each.type and each.reason:
+            found.append(
+                Condition(
+                    type=each.type,
+                    status=ConditionStatus(each.status),
+                    last_transition_time=since,
+                    reason=each.reason,
+                    message=each.message,
+                )
+            )
+    return found

@@ -1,0 +1,102 @@
+"""Pods of ours that a kubelet did not admit: noticed, counted by reason, told on the pod.
+
+A scheduler decides by what it has seen. When another scheduler, a static pod or a change of the node took
+the room first, the kubelet has the last word: the pod fails before it starts, with a reason such as
+OutOfcpu, and its owner makes a new one. Where two schedulers serve the same nodes this is the price of not
+waiting for each other; the count says how high it is.
+
+Source: kubernetes v1.36, ``pkg/kubelet/lifecycle/predicate.go``, ``cm/topologymanager``, ``nodeshutdown``.
+"""
+
+from collections.abc import Callable
+
+from plimsoll.framework import Pod, PodInfo
+from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Clock, Note, Recorder, pod_reference
+
+#: How the reason begins where a kubelet lacks something: OutOfcpu, OutOfpods, OutOfexample.com/gpu.
+OUT_OF = "OutOf"
+
+#: The other reasons for which a kubelet refuses a pod that was bound to it.
+REASONS = frozenset(
+    {
+        "InitContainerRestartPolicyForbidden",
+        "InsufficientResourceError",
+        "InvalidNodeInfo",
+        "NodeAffinity",
+        "NodeName",
+        "NodePorts",
+        "NodeShutdown",
+        "NodeUnschedulable",
+        "PodFeatureUnsupported",
+        "PodLevelResourcesNotAdmitted",
+        "PodOSNotSupported",
+        "PodOSSelectorNodeLabelDoesNotMatch",
+        "SMTAlignmentError",
+        "SysctlForbidden",
+        "TaintToleration",
+        "TopologyAffinityError",
+        "UnexpectedAdmissionError",
+        "UnknownReason",
+    }
+)
+
+
+class KubeletRefusals:
+    """Watches what becomes of bound pods.
+
+    Args:
+        serves: Whether pods of a scheduler name are ours.
+        recorder: Tells it on the pod.
+        clock: Time.
+        observer: Counts and logs.
+    """
+
+    def __init__(
+        self, serves: Callable[[str], bool], recorder: Recorder, clock: Clock, observer: Observer
+    ) -> None:
+        self._serves = serves
+        self._recorder = recorder
+        self._clock = clock
+        self._observer = observer
+        self._bound: dict[str, float] = {}  #: when we bound pods that have not started, by uid
+
+    def placed(self, pod: PodInfo, _node: str) -> None:
+        """A pod was bound; until its kubelet speaks, the decision is remembered."""
+        self._bound[pod.uid] = self._clock.monotonic()
+
+    def observe(self, event: ClusterEvent) -> None:
+        """A kubelet may have spoken."""
+        match event:
+            case PodUpdated(old, pod) if pod.status.phase not in {"", "Pending"}:
+                bound = self._bound.pop(pod.uid, None)
+                if is_refused(pod) and not is_refused(old) and self._serves(pod.spec.scheduler_name):
+                    self._tell(pod, bound)
+            case PodDeleted(pod):
+                self._bound.pop(pod.uid, None)
+
+    def _tell(self, pod: Pod, bound: float | None) -> None:
+        reason, name = pod.status.reason, pod.spec.scheduler_name
+        after_s = None if bound is None else self._clock.monotonic() - bound
+        # A pod is bound once at most: its uid names the decision.
+        self._observer.pod_refused(
+            name, reason, pod=pod.key, node=pod.node_name, decision=pod.uid, after_s=after_s
+        )
+        self._recorder.record(
+            Note(
+                pod_reference(pod),
+                "NotAdmitted",
+                "Admitting",
+                f"the kubelet of {pod.node_name} did not admit the pod: {reason}; what was decided on has"
+                " changed meanwhile, maybe by another scheduler",
+                is_warning=True,
+                reporter=name,
+            )
+        )
+
+
+def is_refused(pod: Pod) -> bool:
+    """Whether a kubelet did not admit a pod."""
+    status = pod.status
+    return status.phase == "Failed" and (status.reason.startswith(OUT_OF) or status.reason in REASONS)

@@ -1,0 +1,150 @@
+"""Finds pending pods whose scheduler name no scheduler serves, and says so on the pod, once.
+
+Such a name is mostly mistyped. Whether another scheduler serves it cannot be looked up, only seen: it has
+placed a pod, or has written why it could not.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from plimsoll.framework import Pod
+from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Clock, Note, Recorder, pod_reference
+from plimsoll.rebalancing.scope_review import near
+
+#: Seconds between two looks, and for which a pod must have waited.
+LOOK_S, PATIENCE_S = 15.0, 60.0
+
+#: Pods told at one look.
+AT_ONCE = 100
+
+#: Served in every cluster.
+DEFAULT_SCHEDULER = "default-scheduler"
+
+#: The condition of a policy whose scheduler name pending pods seem to mean, and its reason.
+ORPHANED, NEAR_MISS = "PodsOrphaned", "SchedulerNameUnknown"
+
+#: Reasons of ``PodScheduled`` that a scheduler writes, in contrast to the API server.
+_WRITTEN = ("Unschedulable", "SchedulerError")
+
+
+class OrphanedPods:
+    """Pending pods of schedulers that do not exist.
+
+    Args:
+        claimed: Which policy claims a scheduler name, and why it does not serve it ("" when it does).
+        recorder: Records the events.
+        clock: Time.
+        observer: Receives failures.
+
+    Attributes:
+        on_change: Called when the policies that are meant have changed.
+    """
+
+    def __init__(
+        self,
+        claimed: Callable[[], Mapping[str, tuple[str, str]]],
+        recorder: Recorder,
+        clock: Clock,
+        observer: Observer,
+        on_change: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._claimed = claimed
+        self._recorder = recorder
+        self._clock = clock
+        self._observer = observer
+        self._on_change = on_change
+        self._pending: dict[str, tuple[float, Pod]] = {}
+        self._told: set[str] = set()
+        self._seen = {DEFAULT_SCHEDULER}
+        self._served: set[str] = set()
+        self._meant: dict[str, str] = {}
+
+    def observe(self, event: ClusterEvent) -> None:
+        """Pods come, get their nodes, and go."""
+        match event:
+            case PodAdded(pod) | PodUpdated(_, pod):
+                self._look_at(pod)
+            case PodDeleted(pod):
+                self._drop(pod.uid)
+            case _:
+                return
+
+    def _look_at(self, pod: Pod) -> None:
+        name = pod.spec.scheduler_name
+        if pod.node_name or any(
+            each.type == "PodScheduled" and each.reason in _WRITTEN for each in pod.status.conditions
+        ):
+            self._seen.add(name)
+        if pod.node_name or pod.is_terminal or pod.is_terminating or pod.spec.scheduling_gates:
+            self._drop(pod.uid)
+        else:
+            since = self._pending[pod.uid][0] if pod.uid in self._pending else self._clock.monotonic()
+            self._pending[pod.uid] = (since, pod)
+
+    def _drop(self, uid: str) -> None:
+        self._pending.pop(uid, None)
+        self._told.discard(uid)
+
+    def advice(self, policy: str) -> dict[str, tuple[str, str]]:
+        """The condition of a policy whose name pending pods seem to mean: its type, reason and sentence."""
+        return {ORPHANED: (NEAR_MISS, self._meant[policy])} if policy in self._meant else {}
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            await self._clock.sleep(LOOK_S)
+            try:
+                await self.look()
+            except Exception as exc:  # noqa: BLE001 - whatever one look finds, the next one comes
+                self._observer.failed("looking for pods without a scheduler", repr(exc))
+
+    async def look(self) -> None:
+        """Find orphaned pods; tell each once, and the policy that it seems to mean."""
+        now, claimed = self._clock.monotonic(), self._claimed()
+        serving = {name for name, (_, problem) in claimed.items() if not problem}
+        self._seen -= self._served - serving  # it was us who were seen
+        self._served = serving
+        orphans: dict[str, list[Pod]] = {}
+        for since, pod in self._pending.values():
+            name = pod.spec.scheduler_name
+            if name not in serving and name not in self._seen and now - since >= PATIENCE_S:
+                orphans.setdefault(name, []).append(pod)
+        left = AT_ONCE
+        for name, pods in orphans.items():
+            text = _sentence(name, claimed)
+            for pod in [each for each in pods if each.uid not in self._told][:left]:
+                self._told.add(pod.uid)
+                left -= 1
+                self._recorder.record(
+                    Note(pod_reference(pod), "FailedScheduling", "Scheduling", text, is_warning=True)
+                )
+        meant = _meant(orphans, claimed)
+        if meant != self._meant:
+            self._meant = meant
+            await self._on_change()
+
+
+def _sentence(name: str, claimed: Mapping[str, tuple[str, str]]) -> str:
+    if name in claimed:
+        policy, problem = claimed[name]
+        return f'SchedulingPolicy {policy} has schedulerName "{name}" and does not serve it: {problem}'
+    return (
+        f'no scheduler is known that serves schedulerName "{name}": no SchedulingPolicy has it, and no pod'
+        f" with it was ever placed{near(name, [*claimed, DEFAULT_SCHEDULER])}"
+    )
+
+
+def _meant(orphans: Mapping[str, list[Pod]], claimed: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """What to say of policies whose scheduler name is close to an orphaned one."""
+    found: dict[str, list[str]] = {}
+    for name, pods in sorted(orphans.items()):
+        for known, (policy, _) in claimed.items():
+            if known != name and near(name, [known]):
+                found.setdefault(policy, []).append(
+                    f'{len(pods)} pending with schedulerName "{name}", such as {pods[0].key}'
+                )
+    return {
+        policy: f"pods seem to mean this policy's scheduler and name another one: {', '.join(parts)}"
+        for policy, parts in found.items()
+    }

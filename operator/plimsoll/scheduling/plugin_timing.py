@@ -1,0 +1,87 @@
+"""Plugin calls, counted always and timed in one attempt of ten, as kube-scheduler samples them.
+
+Timing every call would cost more than many of the calls. Which attempts are timed is diced: every tenth
+would meet the same template again and again where workloads take turns.
+
+Source: kube-scheduler v1.36, ``framework/runtime/framework.go`` (``pluginMetricsSamplePercent``).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from plimsoll.engine.plugin_calls import METER, PluginCalls
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Clock, Randomness
+
+#: One attempt in so many is timed.
+SAMPLED_ONE_IN = 10
+
+
+class Meter:
+    """Meters the attempts of all profiles.
+
+    Args:
+        clock: Measures.
+        randomness: Chooses the attempts to time.
+        observer: Told of timed calls and extension points.
+
+    Attributes:
+        counts: Calls by profile, then by plugin and extension point.
+    """
+
+    def __init__(self, clock: Clock, randomness: Randomness, observer: Observer) -> None:
+        self.counts: defaultdict[str, defaultdict[tuple[str, str], int]] = defaultdict(
+            lambda: defaultdict(int)
+        )
+        self._clock = clock
+        self._randomness = randomness
+        self._observer = observer
+        self._counters: dict[str, PluginCalls] = {}
+
+    @contextmanager
+    def attempt(self, profile: str) -> Iterator[None]:
+        """Meter what is called within, and in the tasks that are started within."""
+        points = None
+        if self._randomness.below(SAMPLED_ONE_IN) == 0:
+            points = _Points(profile, self._observer)
+            calls = PluginCalls(self.counts[profile], self._clock.monotonic, points.add)
+        else:
+            calls = self._counters.get(profile) or self._counters.setdefault(
+                profile, PluginCalls(self.counts[profile])
+            )
+        outer = METER.set(calls)
+        try:
+            yield
+        finally:
+            METER.reset(outer)
+            if points is not None:
+                points.end_of_cycle()
+
+
+class _Points:
+    """The extension points of one timed attempt.
+
+    In the scheduling cycle a point's plugins take turns, so their times add up to one passage; in the
+    binding cycle, which follows, each call is one.
+    """
+
+    def __init__(self, profile: str, observer: Observer) -> None:
+        self._profile = profile
+        self._observer = observer
+        self._seconds: dict[str, float] | None = {}
+        self._failed: set[str] = set()
+
+    def add(self, plugin: str, point: str, failed: bool, seconds: float) -> None:
+        self._observer.plugin_called(plugin, point, failed, seconds)
+        if self._seconds is None:
+            self._observer.point_passed(self._profile, point, failed, seconds)
+            return
+        self._seconds[point] = self._seconds.get(point, 0.0) + seconds
+        if failed:
+            self._failed.add(point)
+
+    def end_of_cycle(self) -> None:
+        for point, seconds in (self._seconds or {}).items():
+            self._observer.point_passed(self._profile, point, point in self._failed, seconds)
+        self._seconds = None

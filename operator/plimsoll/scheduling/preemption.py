@@ -1,0 +1,124 @@
+"""Makes room for a pod that was nominated: outranked nominations end, victims go.
+
+A victim that waits on Permit or in PreBind is called off in memory; nothing has to be deleted. The others
+are told why, then deleted: all but the last at once, then the last, so that the pod is not tried again
+before all of them are on their way. The pod counts as nominated before anything is sent, and stays in
+flight until it is. Where the policy says ``preemption.viaEviction``, nobody is deleted:
+:mod:`plimsoll.rebalancing.moves.victims`.
+
+Source: kube-scheduler v1.36, ``framework/preemption/executor.go``.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from plimsoll.engine.profile import Profile
+from plimsoll.framework import Nomination, PodInfo
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Answer, Note, Preemptor, Recorder, Verdict, pod_reference
+from plimsoll.rebalancing.moves.victims import VictimEvictions
+from plimsoll.rebalancing.records.store import Record
+
+#: Victims that are deleted at once for one pod.
+AT_ONCE = 16
+
+#: Stops a pod that waits on Permit or in PreBind (by uid, for a plugin, for a reason), if it can.
+CallOff = Callable[[str, str, str], bool]
+
+
+class Preemption:
+    """Carries nominations out.
+
+    Args:
+        preemptor: Deletes victims, clears nominations.
+        recorder: Records what happened to victims.
+        observer: Told of preemptions, and of what failed.
+        call_off: Stops victims that are not bound yet.
+        evictions: Evicts victims, for policies that want that; None where there are no records.
+    """
+
+    def __init__(
+        self,
+        preemptor: Preemptor,
+        recorder: Recorder,
+        observer: Observer,
+        call_off: CallOff,
+        evictions: VictimEvictions | None = None,
+    ) -> None:
+        self._preemptor = preemptor
+        self._recorder = recorder
+        self._observer = observer
+        self._call_off = call_off
+        self._evictions = evictions
+
+    async def make_room(
+        self, pod: PodInfo, nomination: Nomination, profile: Profile, is_wanted: Callable[[], bool]
+    ) -> bool:
+        """Carry one nomination out; whether every victim is on its way.
+
+        Args:
+            pod: Who needs the room.
+            nomination: Where, and who has to leave.
+            profile: Whose plugins decided it.
+            is_wanted: Whether the pod still waits for a node.
+        """
+        node = nomination.node or ""
+        await asyncio.gather(
+            *(self._preemptor.clear_nomination(outranked.pod) for outranked in nomination.outranked)
+        )
+        self._observer.preempted(len(nomination.victims))
+        leaving = [victim.key for victim in nomination.victims]
+        facts = {"pod": pod.key, "node": node, "victims": leaving}
+        self._observer.placement_told(pod.uid, "room is made", facts)
+        victims = [victim for victim in nomination.victims if not victim.is_terminating]
+        placed = [victim for victim in victims if not self._is_called_off(victim, pod, node)]
+        if not profile.via_eviction:
+            return await self._delete_all(placed, pod, node)
+        if self._evictions is None:
+            return not placed
+
+        def told(victim: PodInfo, record: Record) -> None:
+            self._tell(victim, pod, f"Preempted by pod {pod.uid} on node {node} (record {record.name})")
+
+        return await self._evictions.evict(placed, pod, profile.policy, is_wanted, told)
+
+    def _is_called_off(self, victim: PodInfo, pod: PodInfo, node: str) -> bool:
+        if not self._call_off(victim.uid, "", "preempted"):
+            return False
+        self._tell(victim, pod, f"Preempted by pod {pod.uid} on node {node} (in kube-scheduler memory).")
+        return True
+
+    async def _delete_all(self, victims: Sequence[PodInfo], pod: PodInfo, node: str) -> bool:
+        slots = asyncio.Semaphore(AT_ONCE)
+
+        async def one(victim: PodInfo) -> bool:
+            async with slots:
+                return await self._delete(victim, pod, node)
+
+        gone = await asyncio.gather(*(one(victim) for victim in victims[:-1]))
+        return all(gone) and (not victims or await self._delete(victims[-1], pod, node))
+
+    async def _delete(self, victim: PodInfo, pod: PodInfo, node: str) -> bool:
+        name = pod.pod.spec.scheduler_name
+        try:
+            answer = await self._preemptor.preempt(victim.pod, name)
+        except Exception as exc:  # noqa: BLE001 - whatever broke, the pod is tried again
+            answer = Answer(Verdict.UNKNOWN, repr(exc))
+        if answer.is_done:
+            self._tell(victim, pod, f"Preempted by pod {pod.uid} on node {node}")
+        elif answer.verdict not in (Verdict.GONE, Verdict.CONFLICT):
+            self._observer.failed(f"preempting {victim.key}", answer.message)
+            return False
+        return True
+
+    def _tell(self, victim: PodInfo, pod: PodInfo, text: str) -> None:
+        self._recorder.record(
+            Note(
+                pod_reference(victim.pod),
+                "Preempted",
+                "Preempting",
+                text,
+                reporter=pod.pod.spec.scheduler_name,
+                related=pod_reference(pod.pod),
+            )
+        )

@@ -1,0 +1,65 @@
+"""A heap of waiting pods by key, from which any pod can be taken out."""
+
+import heapq
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from plimsoll.scheduling.queue.queued_pod import QueuedPod
+
+
+class PodHeap:
+    """Lowest key first; equal keys in the order of their coming."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[Any, int, str]] = []
+        self._live: dict[str, tuple[Any, int, QueuedPod]] = {}
+        self._tickets = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._live
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return (queued for _, _, queued in self._live.values())
+
+    def push(self, key: Any, queued: QueuedPod) -> None:
+        """Put a pod in; one that is in already gets the new key."""
+        uid = queued.pod.uid
+        known = self._live.get(uid)
+        if known is not None and known[0] == key:
+            return
+        ticket = next(self._tickets)
+        self._live[uid] = (key, ticket, queued)
+        heapq.heappush(self._entries, (key, ticket, uid))
+
+    def peek(self) -> tuple[Any, QueuedPod] | None:
+        """The lowest key and its pod."""
+        while self._entries:
+            key, ticket, uid = self._entries[0]
+            live = self._live.get(uid)
+            if live is not None and live[1] == ticket:
+                return key, live[2]
+            heapq.heappop(self._entries)
+        return None
+
+    def pop(self) -> QueuedPod | None:
+        """Take the pod with the lowest key."""
+        top = self.peek()
+        if top is None:
+            return None
+        heapq.heappop(self._entries)
+        del self._live[top[1].pod.uid]
+        return top[1]
+
+    def take(self, uid: str) -> QueuedPod | None:
+        """Take this very pod."""
+        live = self._live.pop(uid, None)
+        return live[2] if live else None
+
+    def find(self, uid: str) -> QueuedPod | None:
+        """This very pod, left where it is."""
+        live = self._live.get(uid)
+        return live[2] if live else None

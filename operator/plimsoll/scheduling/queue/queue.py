@@ -1,0 +1,432 @@
+"""Pods that wait for a node: active, in back-off, unschedulable, or gated.
+
+::
+
+    add ──▶ active ──pop──▶ in flight ──bound──▶ done
+     │        ▲  ▲             │
+     │        │  │ over        │ failed
+     │        │ back-off ◀─────┤    an error, or something happened meanwhile that may help
+     │        │      ▲         ▼
+     │ opened └──────┴─ unschedulable     until something happens that may help
+     ▼        │
+    gated ────┘
+
+Order: the profile's queue sort (priority, then age). Back-off doubles from 1 s to 10 s with each attempt
+that ended unschedulable; while nobody else is active it is cut short. What may help is what the plugins
+that rejected the pod have registered (:mod:`plimsoll.framework.queueing`); after five minutes it is tried
+anyway. PreEnqueue plugins are asked whenever a pod is about to become active or to back off.
+
+No clock: every call says what time it is, in seconds that never go back.
+Source: kube-scheduler v1.36, ``backend/queue/scheduling_queue.go``. Differs: who is woken because an
+attempt of ours failed sits out its back-off, or two pods that are refused again and again would wake each
+other without a pause; an update of a waiting pod that no decision reads is no event.
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from plimsoll.cluster.changes import waiting_changes
+from plimsoll.framework import SUCCESS, ActionType, Change, ClusterObjects, EventResource, PodInfo, Status
+from plimsoll.ports.observer import Observer
+from plimsoll.scheduling.queue.in_flight import Happened, InFlight
+from plimsoll.scheduling.queue.pod_heap import PodHeap
+from plimsoll.scheduling.queue.queued_pod import QueuedPod
+from plimsoll.scheduling.queue.queueing_hints import Ask, QueueingHints, Waking, Worth, ask_directly
+from plimsoll.scheduling.queue.unschedulable_pods import Sleepers, rejection_of
+
+#: Unschedulable pods are tried again after this many seconds, whatever happened; looked for this often.
+FLUSH_AFTER_S, FLUSH_EVERY_S = 300.0, 30.0
+
+#: The event that this is, in metrics.
+FLUSHED = "UnschedulableTimeout"
+
+#: What orders the active queue: lower goes first.
+SortKey = Callable[[PodInfo, float], Any]
+
+#: What the PreEnqueue plugins say of a pod; asked first is the one that holds it now, "" when none does.
+Gate = Callable[[PodInfo, str], Status]
+
+
+class SchedulingQueue:
+    """The waiting pods of all profiles.
+
+    Args:
+        sort_key: The profile's queue sort.
+        observer: Told of pods that enter a queue.
+    """
+
+    def __init__(self, sort_key: SortKey, observer: Observer | None = None) -> None:
+        self._sort_key = sort_key
+        self._observer = observer or Observer()
+        self._gate: Gate = lambda _pod, _first: SUCCESS
+        self._objects = ClusterObjects()
+        self._new_heap: Callable[[], PodHeap] = PodHeap
+        self._active = PodHeap()
+        self._backoff = PodHeap()  #: rejected pods; cut short while nobody is active
+        self._patient = PodHeap()  #: pods that failed by an error, or were woken by our own failures
+        self._unschedulable = Sleepers()
+        self._gated = Sleepers()
+        self._in_flight = InFlight()
+        self._waking = Waking(ask_directly)
+        self._flushed = -math.inf
+
+    # -- what serves the pods ------------------------------------------------------------------------
+
+    def ask_with(self, gate: Gate, ask: Ask, objects: ClusterObjects) -> None:
+        """Ask PreEnqueue plugins and hints through these; hints see the objects."""
+        self._gate, self._waking.ask, self._objects = gate, ask, objects
+
+    def use(self, hints: Mapping[str, QueueingHints], changed: Collection[str], now: float) -> None:
+        """The profiles are these; what pods of the changed ones were refused for may be over.
+
+        Args:
+            hints: By scheduler name. Pods of other names are woken by every event.
+            changed: Scheduler names whose profile is another one than before.
+            now: Seconds.
+        """
+        self._waking.use(hints)
+        for sleepers in (self._unschedulable, self._gated):
+            for queued in [each for each in sleepers if each.pod.pod.spec.scheduler_name in changed]:
+                sleepers.take(queued.pod.uid)
+                self._enter(queued, now, "ProfileChange")
+
+    def keep_in(self, heap: Callable[[], PodHeap]) -> None:
+        """Who is active, or backs off, waits in such a heap from now on; it may pop by more than the key."""
+        self._new_heap = heap
+        self.resort()
+
+    def resort(self) -> None:
+        """The order has changed: sort what is active, or backs off, anew."""
+        active, self._active = self._active, self._new_heap()
+        for queued in active:
+            self._active.push(self._sort_key(queued.pod, queued.timestamp), queued)
+        backoff, self._backoff = self._backoff, self._new_heap()
+        for queued in backoff:
+            self._back_off(queued)
+
+    # -- reading -------------------------------------------------------------------------------------
+
+    def depths(self) -> dict[str, int]:
+        """Pods by queue: active, backoff, unschedulable, gated."""
+        return {
+            "active": len(self._active),
+            "backoff": len(self._backoff) + len(self._patient),
+            "unschedulable": len(self._unschedulable),
+            "gated": len(self._gated),
+        }
+
+    def __contains__(self, uid: str) -> bool:
+        return any(
+            uid in place
+            for place in (
+                self._active,
+                self._backoff,
+                self._patient,
+                self._unschedulable,
+                self._gated,
+                self._in_flight,
+            )
+        )
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        """Every pod that waits, in no particular order."""
+        yield from self._active
+        yield from self._backoff
+        yield from self._patient
+        yield from self._unschedulable
+        yield from self._gated
+        yield from self._in_flight
+
+    # -- what the watch tells ------------------------------------------------------------------------
+
+    def set(self, pod: PodInfo, now: float) -> None:
+        """A pod without a node was added or changed.
+
+        A change of an unschedulable pod wakes it if a plugin that rejected it says so; a gated one is asked
+        about again. Of one in flight, the next attempt sees the new state.
+        """
+        uid = pod.uid
+        flying = self._in_flight.find(uid)
+        if flying is not None:
+            for change in self._own_changes(flying.pod, pod) if self._in_flight.is_recording else ():
+                self._in_flight.record(Happened(change, only=uid))
+            flying.pod = pod
+            return
+        for heap in (self._active, self._backoff, self._patient):
+            queued = heap.find(uid)
+            if queued is not None:
+                queued.pod = pod
+                if heap is self._active:
+                    heap.push(self._sort_key(pod, queued.timestamp), queued)
+                elif heap is self._backoff:
+                    self._back_off(queued)
+                return
+        queued = self._unschedulable.find(uid) or self._gated.find(uid)
+        if queued is None:
+            self._enter(QueuedPod(pod, now, now), now, "UnschedulablePodAdd")
+            return
+        changes = self._own_changes(queued.pod, pod)
+        why = rejection_of(queued)
+        queued.pod = pod
+        if queued.gated_by:
+            self._gated.add(queued)
+            if changes:
+                self._gated.take(uid)
+                self._enter(queued, now, changes[0].label)
+            return
+        self._unschedulable.add(queued)
+        for change in changes:
+            worth = self._waking.of_pod(why, pod, change)
+            if worth is not Worth.NOTHING:
+                self._unschedulable.take(uid)
+                self._enter(queued, now, change.label, worth)
+                return
+
+    def _own_changes(self, old: PodInfo, new: PodInfo) -> list[Change]:
+        return [
+            Change(EventResource.UNSCHEDULABLE_POD, bit, old, new, self._objects)
+            for bit in waiting_changes(old, new)
+        ]
+
+    def remove(self, uid: str) -> QueuedPod | None:
+        """A pod is gone, or has a node: it waits no longer."""
+        landed = self._in_flight.land(uid)
+        return (
+            self._active.take(uid)
+            or self._backoff.take(uid)
+            or self._patient.take(uid)
+            or self._unschedulable.take(uid)
+            or self._gated.take(uid)
+            or (landed[0] if landed else None)
+        )
+
+    def happened(
+        self,
+        change: Change,
+        now: float,
+        *,
+        but: str = "",
+        at_most: int | None = None,
+        is_ours: bool = False,
+    ) -> int:
+        """Something happened in the cluster: whom it may help is tried again; how many.
+
+        Args:
+            change: What; it has been applied already.
+            now: Seconds.
+            but: Uid of a pod that it does not concern.
+            at_most: Only pods of this priority or less are concerned.
+            is_ours: It is the end of an attempt of ours, not news from outside: back-offs are sat out.
+        """
+        event = Happened(change, but=but, at_most=at_most, is_ours=is_ours)
+        if self._in_flight.is_recording and self._waking.means(change):
+            self._in_flight.record(event)
+        count = 0
+        for sleepers in (self._unschedulable, self._gated):
+            for why in self._waking.concerned(sleepers, change):
+                woken = list(self._waking.of_group(why, sleepers.group(why), change))
+                for queued, worth in woken:
+                    if event.concerns(queued):
+                        sleepers.take(queued.pod.uid)
+                        self._enter(queued, now, change.label, worth, is_patient=is_ours)
+                        count += 1
+        return count
+
+    def activate(self, uids: Collection[str], now: float) -> None:
+        """A plugin wants these pods tried at once; what is not here, or is gated, stays as it is."""
+        for uid in uids:
+            if uid in self._in_flight:
+                self._in_flight.record(Happened(None, only=uid))
+                continue
+            queued = (
+                self._unschedulable.take(uid)
+                or self._backoff.take(uid)
+                or self._patient.take(uid)
+                or self._gated.take(uid)
+            )
+            if queued is not None:
+                self._enter(queued, now, "ForceActivate", Worth.IMMEDIATELY)
+
+    # -- the loop ------------------------------------------------------------------------------------
+
+    def pop(self, now: float) -> QueuedPod | None:
+        """The next pod to try, None when all must wait; the pod is in flight until reported."""
+        self._flush(now)
+        queued = self._active.pop()
+        if queued is None:
+            queued = self._backoff.pop()
+            if queued is None:
+                return None
+            self._put(queued, "active", "PopFromBackoffQ")
+        return self._launched(queued)
+
+    def take(self, uid: str) -> QueuedPod | None:
+        """Pop this very pod wherever it waits, unless it is gated: it goes along with one just popped."""
+        queued = (
+            self._active.take(uid)
+            or self._backoff.take(uid)
+            or self._patient.take(uid)
+            or self._unschedulable.take(uid)
+        )
+        return None if queued is None else self._launched(queued)
+
+    def _launched(self, queued: QueuedPod) -> QueuedPod:
+        queued.attempts += 1
+        self._in_flight.launch(queued)
+        return queued
+
+    def next_due(self) -> float | None:
+        """When a pod comes out of back-off or is flushed; None when no pod waits for time to pass."""
+        tops = (self._backoff.peek(), self._patient.peek())
+        due = [top[1].ready_second() + 1.0 for top in tops if top is not None]
+        oldest = self._unschedulable.oldest
+        if oldest is not None:
+            due.append((math.floor((oldest.timestamp + FLUSH_AFTER_S) / FLUSH_EVERY_S) + 1) * FLUSH_EVERY_S)
+        return min(due) if due else None
+
+    def settled(self, uid: str) -> None:
+        """The pod will be bound, but for failures: what happens from now on cannot change the decision."""
+        self._in_flight.settle(uid)
+
+    def resumed(self, uid: str) -> None:
+        """A pod that was settled is decided on after all, and sees the cluster as it is from now on."""
+        flying = self._in_flight.find(uid)
+        if flying is not None:
+            self._in_flight.launch(flying)
+
+    def bound(self, uid: str) -> None:
+        """The attempt succeeded: the pod is no longer the queue's."""
+        self._in_flight.land(uid)
+
+    def failed(
+        self,
+        uid: str,
+        now: float,
+        rejected_by: frozenset[str],
+        pending_on: frozenset[str] = frozenset(),
+    ) -> None:
+        """The attempt failed; with no plugin that rejected it, it was an error.
+
+        A pod that was removed meanwhile is not put back.
+
+        Args:
+            uid: The pod, which is in flight.
+            now: Seconds.
+            rejected_by: Plugins that rejected it.
+            pending_on: Plugins that rejected it with PENDING.
+        """
+        landed = self._in_flight.land(uid)
+        if landed is None:
+            return
+        queued, events = landed
+        queued.note_failure(now, rejected_by, pending_on)
+        is_error = not rejected_by and not pending_on
+        if is_error or events is None:
+            self._enter(queued, now, "ScheduleAttemptFailure", is_patient=True)
+            return
+        worth, is_patient = self._replayed(queued, events)
+        if worth is Worth.NOTHING:
+            self._unschedulable.add(queued)
+            self._put(queued, "unschedulable", "ScheduleAttemptFailure")
+        else:
+            self._enter(queued, now, "ScheduleAttemptFailure", worth, is_patient=is_patient)
+
+    def _replayed(self, queued: QueuedPod, events: list[Happened]) -> tuple[Worth, bool]:
+        """What the events of its flight are worth to a pod, and whether only our own ones are."""
+        why = rejection_of(queued)
+        best, is_patient = Worth.NOTHING, True
+        for event in events:
+            worth = Worth.AFTER_BACKOFF
+            if event.change is not None:
+                worth = self._waking.of_pod(why, queued.pod, event.change)
+            if worth is Worth.NOTHING:
+                continue
+            best = max(best, worth)
+            is_patient &= event.is_ours
+            if best is Worth.IMMEDIATELY or not (why.pending_on or is_patient):
+                break
+        return best, is_patient
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _enter(
+        self,
+        queued: QueuedPod,
+        now: float,
+        event: str,
+        worth: Worth = Worth.AFTER_BACKOFF,
+        *,
+        is_patient: bool = False,
+    ) -> None:
+        """To the active queue, or into back-off while it lasts; behind a gate if PreEnqueue says so."""
+        status = self._gate(queued.pod, queued.gated_by)
+        if not status.is_success:
+            queued.gated_by = status.plugin or status.message or status.code.value
+            self._gated.add(queued)
+            self._put(queued, "gated", event)
+            return
+        if queued.gated_by and not queued.attempts:
+            queued.first_seen = now
+        queued.gated_by = ""
+        if worth is Worth.IMMEDIATELY or not queued.is_backing_off(now):
+            self._activate(queued, event)
+            return
+        if is_patient:
+            self._patient.push(queued.ready_second(), queued)
+        else:
+            self._back_off(queued)
+        self._put(queued, "backoff", event)
+
+    def _activate(self, queued: QueuedPod, event: str) -> None:
+        self._active.push(self._sort_key(queued.pod, queued.timestamp), queued)
+        self._put(queued, "active", event)
+
+    def _back_off(self, queued: QueuedPod) -> None:
+        key = self._sort_key(queued.pod, queued.timestamp)
+        self._backoff.push((queued.ready_second(), key), queued)
+
+    def _put(self, queued: QueuedPod, queue: str, event: str) -> None:
+        queued.event = event
+        self._observer.pod_queued(queue, event)
+
+    def _flush(self, now: float) -> None:
+        second = math.floor(now)
+        for heap in (self._backoff, self._patient):
+            while (top := heap.peek()) is not None and top[1].ready_second() < second:
+                heap.take(top[1].pod.uid)
+                self._activate(top[1], "BackoffComplete")
+        tick = math.floor(now / FLUSH_EVERY_S)
+        if tick <= self._flushed:
+            return
+        self._flushed = tick
+        while (oldest := self._unschedulable.oldest) is not None and now - oldest.timestamp > FLUSH_AFTER_S:
+            self._unschedulable.take(oldest.pod.uid)
+            self._enter(oldest, now, FLUSHED)
+
+    def validate(self) -> None:
+        """Check that every pod is in one place only.
+
+        Raises:
+            AssertionError: One is in two, or in a group where it does not belong.
+        """
+        uids = [queued.pod.uid for queued in self]
+        assert len(uids) == len(set(uids))
+        self._unschedulable.validate()
+        self._gated.validate()
+
+
+def room_freed(pod: PodInfo, objects: ClusterObjects, node: str = "") -> Change:
+    """A pod's room, or the room that it was promised, is free: an AssignedPodDelete.
+
+    Args:
+        pod: The pod.
+        objects: What hints see.
+        node: Where it was assumed, which the pod itself does not say.
+    """
+    if node:
+        on_node = msgspec.structs.replace(pod.pod, spec=msgspec.structs.replace(pod.pod.spec, node_name=node))
+        pod = PodInfo(on_node, pod.template)
+    return Change(EventResource.ASSIGNED_POD, ActionType.DELETE, pod, None, objects)

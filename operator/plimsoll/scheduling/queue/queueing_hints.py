@@ -1,0 +1,212 @@
+"""Whether a change is worth another attempt of a pod: asks the hints of the plugins that rejected it.
+
+Source: kube-scheduler v1.36, ``backend/queue/scheduling_queue.go`` (isPodWorthRequeuing,
+getUnschedulablePodsWithCrossTopologyTerm).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
+from typing import TypeAlias
+
+from plimsoll.framework import (
+    ActionType,
+    Change,
+    EnqueueExtensions,
+    EventResource,
+    EventWithHint,
+    Hint,
+    Plugin,
+    PodInfo,
+    QueueingHint,
+    TermKind,
+)
+from plimsoll.framework.registry import implements
+from plimsoll.scheduling.queue.queued_pod import QueuedPod
+from plimsoll.scheduling.queue.unschedulable_pods import Rejection, Sleepers
+
+#: Extension points at which a plugin can reject a pod.
+REJECTING = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
+
+#: What wakes pods of a plugin that declares nothing.
+EVERYTHING = (EventWithHint(EventResource.ANY, ActionType.ALL, by_template=True),)
+
+#: Plugins that are asked about pods coming to nodes and changing there only after a look at their terms.
+CROSS_TOPOLOGY = frozenset(("PodTopologySpread", "InterPodAffinity"))
+
+Ask: TypeAlias = Callable[[str, Hint, PodInfo, Change], QueueingHint]
+"""Asks a plugin's hint; never raises."""
+
+
+class Worth(IntEnum):
+    """What a change is worth to a pod."""
+
+    NOTHING = 0
+    AFTER_BACKOFF = 1
+    IMMEDIATELY = 2
+
+
+def ask_directly(_plugin: str, hint: Hint, pod: PodInfo, change: Change) -> QueueingHint:
+    """Ask; what raises may help."""
+    try:
+        return hint(pod, change)
+    except Exception:  # noqa: BLE001 - sleeping on is the worse mistake
+        return QueueingHint.QUEUE
+
+
+class QueueingHints:
+    """What the plugins of one profile have declared.
+
+    Args:
+        declared: Registrations by plugin name.
+        has_undeclared: Whether somebody who declares nothing, a plugin or an extender, rejects pods, too.
+    """
+
+    def __init__(
+        self, declared: Mapping[str, Sequence[EventWithHint]], *, has_undeclared: bool = False
+    ) -> None:
+        self._declared = {plugin: tuple(each) for plugin, each in declared.items()}
+        self._has_undeclared = has_undeclared
+        self._covering: dict[tuple[str, str, ActionType], tuple[EventWithHint, ...]] = {}
+
+    def covering(self, plugin: str, change: Change) -> tuple[EventWithHint, ...]:
+        """The registrations of a plugin that an event meets."""
+        key = (plugin, change.resource, change.action)
+        found = self._covering.get(key)
+        if found is None:
+            arrives = change.resource == EventResource.UNSCHEDULABLE_POD and change.action == ActionType.ADD
+            everything = () if arrives else EVERYTHING  # or each new pod would wake all the others
+            found = self._covering[key] = tuple(
+                each
+                for each in self._declared.get(plugin, everything)
+                if each.covers(change.resource, change.action)
+            )
+        return found
+
+    def mean(self, change: Change) -> bool:
+        """Whether an event meets any registration."""
+        return self._has_undeclared or any(self.covering(plugin, change) for plugin in self._declared)
+
+
+#: Of a profile that nobody knows: every event may help.
+UNKNOWN = QueueingHints({}, has_undeclared=True)
+
+
+def hints_of(plugins: Iterable[Plugin], *, has_undeclared: bool = False) -> QueueingHints:
+    """Ask plugins what they register for.
+
+    Raises:
+        TypeError: One registers something that is no EventWithHint; or whatever it raises itself.
+    """
+    declared: dict[str, Sequence[EventWithHint]] = {}
+    undeclared = has_undeclared
+    for plugin in plugins:
+        if isinstance(plugin, EnqueueExtensions):
+            events: Sequence[object] = plugin.events_to_register()
+            declared[plugin.name] = tuple(each for each in events if isinstance(each, EventWithHint))
+            if len(declared[plugin.name]) < len(events):
+                raise TypeError(f"it registers {events!r}; expected EventWithHint and nothing else")
+        else:
+            undeclared |= can_reject(plugin)
+    return QueueingHints(declared, has_undeclared=undeclared)
+
+
+def can_reject(plugin: Plugin) -> bool:
+    """Whether a plugin has an extension point at which it can reject a pod."""
+    return any(implements(plugin, point) for point in REJECTING)
+
+
+class Waking:
+    """Asks.
+
+    Args:
+        ask: Asks one hint.
+    """
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+        self._hints: Mapping[str, QueueingHints] = {}
+
+    def use(self, hints: Mapping[str, QueueingHints]) -> None:
+        """Ask these, by scheduler name."""
+        self._hints = hints
+
+    def means(self, change: Change) -> bool:
+        """Whether an event may help anybody."""
+        return not self._hints or any(hints.mean(change) for hints in self._hints.values())
+
+    def concerned(self, sleepers: Sleepers, change: Change) -> list[Rejection]:
+        """Groups with a plugin that registered for the event."""
+        found: dict[Rejection, None] = {}
+        for (scheduler, plugin), groups in sleepers.by_plugin.items():
+            if self._hints.get(scheduler, UNKNOWN).covering(plugin, change):
+                found.update(groups)
+        return list(found)
+
+    def of_group(
+        self, why: Rejection, group: Mapping[str, QueuedPod], change: Change
+    ) -> Iterator[tuple[QueuedPod, Worth]]:
+        """Those of a group to whom the change is worth something; hints by template are asked once."""
+        plugins = why.plugins
+        if plugins & CROSS_TOPOLOGY and not _is_preselected(why, change):
+            plugins -= CROSS_TOPOLOGY
+        together: list[tuple[str, EventWithHint]] = []
+        alone: list[tuple[str, EventWithHint]] = []
+        for plugin, each in self._questions(why, plugins, change):
+            (together if each.by_template or each.hint is None else alone).append((plugin, each))
+        sample = next(iter(group.values()))
+        worth = self._answer(together, why, sample.pod, change)
+        if worth is Worth.NOTHING and not alone:
+            return
+        for queued in tuple(group.values()):
+            own = worth
+            if alone and worth is not Worth.IMMEDIATELY:
+                own = max(worth, self._answer(alone, why, queued.pod, change, worth))
+            if own is not Worth.NOTHING:
+                yield queued, own
+
+    def of_pod(self, why: Rejection, pod: PodInfo, change: Change) -> Worth:
+        """What the change is worth to one pod."""
+        return self._answer(self._questions(why, why.plugins, change), why, pod, change)
+
+    def _questions(
+        self, why: Rejection, plugins: frozenset[str], change: Change
+    ) -> list[tuple[str, EventWithHint]]:
+        hints = self._hints.get(why.scheduler, UNKNOWN)
+        return [(plugin, each) for plugin in plugins for each in hints.covering(plugin, change)]
+
+    def _answer(
+        self,
+        questions: Sequence[tuple[str, EventWithHint]],
+        why: Rejection,
+        pod: PodInfo,
+        change: Change,
+        best: Worth = Worth.NOTHING,
+    ) -> Worth:
+        for plugin, each in questions:
+            is_pending = plugin in why.pending_on
+            if best is Worth.AFTER_BACKOFF and not is_pending:
+                continue
+            if each.hint is None or self.ask(plugin, each.hint, pod, change) is QueueingHint.QUEUE:
+                if is_pending:
+                    return Worth.IMMEDIATELY
+                best = Worth.AFTER_BACKOFF
+        return best
+
+
+def _is_preselected(why: Rejection, change: Change) -> bool:
+    """Whether a pod that came to a node, or changed there, is asked about at all."""
+    coming = change.action == ActionType.ADD or (
+        change.action & ActionType.UPDATE and change.action != ActionType.UPDATE_POD_SCALE_DOWN
+    )
+    if change.resource != EventResource.ASSIGNED_POD or not coming:
+        return True
+    other: PodInfo = change.new
+    template = why.template
+    if "PodTopologySpread" in why.plugins and template.namespace == other.namespace:
+        return True
+    namespace = change.objects.namespaces.get(other.namespace)
+    labels = {} if namespace is None else namespace.labels
+    return any(
+        term.matches(other.namespace, other.labels, labels)
+        for term in template.terms_of(TermKind.REQUIRED_AFFINITY)
+    )

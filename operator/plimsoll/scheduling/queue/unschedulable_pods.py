@@ -1,0 +1,121 @@
+"""Pods that sleep until something happens, grouped by shape and by who rejected them.
+
+All pods of a group get the same answer to most hints, so an event costs what there are groups, not pods.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from plimsoll.framework import PodTemplate
+from plimsoll.scheduling.queue.queued_pod import QueuedPod
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why pods of one shape sleep; templates are compared by identity.
+
+    Attributes:
+        template: Their shape.
+        plugins: Everybody who rejected them.
+        pending_on: Those of the plugins that wait for somebody outside.
+    """
+
+    template: PodTemplate
+    plugins: frozenset[str]
+    pending_on: frozenset[str] = frozenset()
+
+    @property
+    def scheduler(self) -> str:
+        """The profile that tried them."""
+        return self.template.sample.spec.scheduler_name
+
+
+def rejection_of(queued: QueuedPod) -> Rejection:
+    """Why a pod sleeps: the gate alone as long as there is one."""
+    if queued.gated_by:
+        return Rejection(queued.pod.template, frozenset((queued.gated_by,)))
+    return Rejection(queued.pod.template, queued.rejected_by | queued.pending_on, queued.pending_on)
+
+
+class Sleepers:
+    """Pods by uid, in the order in which they fell asleep."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, QueuedPod] = {}
+        self._why: dict[str, Rejection] = {}
+        self._groups: dict[Rejection, dict[str, QueuedPod]] = {}
+        self._by_plugin: dict[tuple[str, str], dict[Rejection, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._pods
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return iter(self._pods.values())
+
+    @property
+    def oldest(self) -> QueuedPod | None:
+        """Who fell asleep first."""
+        return next(iter(self._pods.values()), None)
+
+    @property
+    def by_plugin(self) -> Mapping[tuple[str, str], Mapping[Rejection, None]]:
+        """Groups by scheduler name and plugin."""
+        return self._by_plugin
+
+    def group(self, why: Rejection) -> Mapping[str, QueuedPod]:
+        """The pods of a group, by uid."""
+        return self._groups.get(why, {})
+
+    def find(self, uid: str) -> QueuedPod | None:
+        """A pod, left asleep."""
+        return self._pods.get(uid)
+
+    def add(self, queued: QueuedPod) -> None:
+        """A pod falls asleep; one that sleeps already keeps its place, in the group where it belongs now."""
+        uid, why = queued.pod.uid, rejection_of(queued)
+        self._pods[uid] = queued
+        known = self._why.get(uid)
+        if known == why:
+            return
+        if known is not None:
+            self._leave(uid, known)
+        self._why[uid] = why
+        group = self._groups.get(why)
+        if group is None:
+            group = self._groups[why] = {}
+            for plugin in why.plugins:
+                self._by_plugin.setdefault((why.scheduler, plugin), {})[why] = None
+        group[uid] = queued
+
+    def take(self, uid: str) -> QueuedPod | None:
+        """Wake a pod."""
+        queued = self._pods.pop(uid, None)
+        if queued is not None:
+            self._leave(uid, self._why.pop(uid))
+        return queued
+
+    def _leave(self, uid: str, why: Rejection) -> None:
+        group = self._groups[why]
+        del group[uid]
+        if group:
+            return
+        del self._groups[why]
+        for plugin in why.plugins:
+            groups = self._by_plugin[why.scheduler, plugin]
+            del groups[why]
+            if not groups:
+                del self._by_plugin[why.scheduler, plugin]
+
+    def validate(self) -> None:
+        """Check that every pod is in its group and in no other.
+
+        Raises:
+            AssertionError: One is not.
+        """
+        grouped = {uid: why for why, group in self._groups.items() for uid in group}
+        assert grouped == {uid: rejection_of(queued) for uid, queued in self._pods.items()} == self._why
+        named = {(why.scheduler, plugin) for why in self._groups for plugin in why.plugins}
+        assert named == set(self._by_plugin)

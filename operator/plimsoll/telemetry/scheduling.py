@@ -1,0 +1,257 @@
+"""Metrics of scheduling, of watches and of failures, told by the observer's hooks.
+
+Names and meanings are kube-scheduler's under our prefix: where it has ``scheduler_x``, we have
+``plimsoll_scheduler_x``. Label values are enumerable: profiles, plugins, extension points, results,
+policies, strategies, phases, resources; never a pod. docs/metrics.md is written from here.
+
+Source: kube-scheduler v1.36, ``pkg/scheduler/metrics/metrics.go``. Differs: buckets begin at 0.1 ms where
+upstream's begin at 1 ms.
+"""
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from plimsoll.ports.observer import Observer
+
+ATTEMPT_BUCKETS = tuple(0.0001 * 2**power for power in range(18))
+SLI_BUCKETS = tuple(0.01 * 2**power for power in range(20))
+EXTENDER_BUCKETS = tuple(0.001 * 2**power for power in range(16))
+POINT_BUCKETS = tuple(0.0001 * 2**power for power in range(12))
+PLUGIN_BUCKETS = tuple(0.00001 * 1.5**power for power in range(20))
+
+#: What a kubelet may lack; of what else a node says that it lacks, there could be any number.
+LACKING = frozenset(("OutOfcpu", "OutOfmemory", "OutOfpods", "OutOfephemeral-storage"))
+
+#: From so many attempts on a pod is counted with its likes.
+MANY_ATTEMPTS = 15
+
+
+def upstream_point(point: str) -> str:
+    """An extension point as kube-scheduler's metrics write it: ``PreFilter``."""
+    return point[:1].upper() + point[1:]
+
+
+class MetricsObserver(Observer):
+    """Counts what it is told."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.attempts = Counter(
+            "plimsoll_scheduler_schedule_attempts",
+            "Attempts to schedule pods: scheduled, unschedulable, error.",
+            ["result", "profile"],
+            registry=registry,
+        )
+        self.attempt_seconds = Histogram(
+            "plimsoll_scheduler_scheduling_attempt_duration_seconds",
+            "One attempt, binding included.",
+            ["result", "profile"],
+            buckets=ATTEMPT_BUCKETS,
+            registry=registry,
+        )
+        self.algorithm_seconds = Histogram(
+            "plimsoll_scheduler_scheduling_algorithm_duration_seconds",
+            "One scheduling cycle that found a node, without the binding.",
+            buckets=ATTEMPT_BUCKETS,
+            registry=registry,
+        )
+        self.sli_seconds = Histogram(
+            "plimsoll_scheduler_pod_scheduling_sli_duration_seconds",
+            "From a pod's entering the queue to its binding; by the attempts it took: 1 to 14, 15+.",
+            ["attempts"],
+            buckets=SLI_BUCKETS,
+            registry=registry,
+        )
+        self.pod_attempts = Histogram(
+            "plimsoll_scheduler_pod_scheduling_attempts",
+            "Attempts it took to bind a pod.",
+            buckets=(1, 2, 4, 8, 16),
+            registry=registry,
+        )
+        self.point_seconds = Histogram(
+            "plimsoll_scheduler_framework_extension_point_duration_seconds",
+            "All plugins of an extension point, in one attempt of ten; Success or Error.",
+            ["extension_point", "status", "profile"],
+            buckets=POINT_BUCKETS,
+            registry=registry,
+        )
+        self.plugin_seconds = Histogram(
+            "plimsoll_scheduler_plugin_execution_duration_seconds",
+            "One call of a plugin for all nodes asked about, in one attempt of ten; Success or Error.",
+            ["plugin", "extension_point", "status"],
+            buckets=PLUGIN_BUCKETS,
+            registry=registry,
+        )
+        self.permit_seconds = Histogram(
+            "plimsoll_scheduler_permit_wait_duration_seconds",
+            "How long plugins held a pod at Permit; by the status code that ended it.",
+            ["result"],
+            buckets=ATTEMPT_BUCKETS,
+            registry=registry,
+        )
+        self.binding_failures = Counter(
+            "plimsoll_scheduler_binding_failures",
+            "Bindings that the API server did not take.",
+            ["profile", "verdict"],
+            registry=registry,
+        )
+        self.refusals = Counter(
+            "plimsoll_scheduler_kubelet_refusals",
+            "Bound pods that their kubelet did not admit, such as for OutOfcpu.",
+            ["profile", "reason"],
+            registry=registry,
+        )
+        self.extender_asks = Counter(
+            "plimsoll_scheduler_extender_asks",
+            "Asks to HTTP extenders by point (filter, prioritize, preempt, bind): success, error, or skipped "
+            "after failures in a row.",
+            ["extender", "point", "result"],
+            registry=registry,
+        )
+        self.extender_seconds = Histogram(
+            "plimsoll_scheduler_extender_duration_seconds",
+            "Time until an extender's answer was read or given up.",
+            ["extender", "point"],
+            buckets=EXTENDER_BUCKETS,
+            registry=registry,
+        )
+        self.preemptions = Counter(
+            "plimsoll_scheduler_preemption_attempts",
+            "Pods that room was made for.",
+            registry=registry,
+        )
+        self.victims = Histogram(
+            "plimsoll_scheduler_preemption_victims",
+            "Pods chosen to leave so that one has room.",
+            buckets=(1, 2, 4, 8, 16, 32, 64),
+            registry=registry,
+        )
+        self.plugin_failures = Counter(
+            "plimsoll_scheduler_plugin_failures",
+            "Plugins that raised or broke a rule; Load when one could not be loaded.",
+            ["plugin", "extension_point"],
+            registry=registry,
+        )
+        self.watch_failures = Counter(
+            "plimsoll_watch_failures",
+            "Lists and watches that broke and were taken up again.",
+            ["resource"],
+            registry=registry,
+        )
+        self.watch_lists = Counter(
+            "plimsoll_watch_lists",
+            "Complete lists.",
+            ["resource"],
+            registry=registry,
+        )
+        self.watch_events = Counter(
+            "plimsoll_watch_events",
+            "Events that lists and watches came to.",
+            ["resource"],
+            registry=registry,
+        )
+        self.batch_seconds = Histogram(
+            "plimsoll_watch_batch_duration_seconds",
+            "Taking in all events that arrived together.",
+            ["resource"],
+            buckets=ATTEMPT_BUCKETS,
+            registry=registry,
+        )
+        self.skipped = Counter(
+            "plimsoll_watch_skipped_objects",
+            "Objects that cannot be read and were left out.",
+            ["resource"],
+            registry=registry,
+        )
+        self.failures = Counter(
+            "plimsoll_contained_failures",
+            "Failures of our own that were contained.",
+            ["where"],
+            registry=registry,
+        )
+
+    def watch_failed(self, resource: str, problem: str, status: int = 0) -> None:  # noqa: ARG002 - for the log
+        """Count."""
+        self.watch_failures.labels(resource).inc()
+
+    def watch_listed(self, resource: str, objects: int) -> None:  # noqa: ARG002 - for the log
+        """Count."""
+        self.watch_lists.labels(resource).inc()
+        # A rate knows nothing of a counter that is born with its first failure.
+        self.watch_failures.labels(resource)
+        self.skipped.labels(resource)
+
+    def batch_taken_in(self, resource: str, events: int, seconds: float) -> None:
+        """Count and time."""
+        self.watch_events.labels(resource).inc(events)
+        self.batch_seconds.labels(resource).observe(seconds)
+
+    def object_skipped(self, resource: str, name: str, problem: str) -> None:  # noqa: ARG002 - for the log
+        """Count."""
+        self.skipped.labels(resource).inc()
+
+    def cycle_ended(self, seconds: float) -> None:
+        """Time."""
+        self.algorithm_seconds.observe(seconds)
+
+    def attempt_ended(self, profile: str, result: str, seconds: float) -> None:
+        """Count and time."""
+        self.attempts.labels(result, profile).inc()
+        self.attempt_seconds.labels(result, profile).observe(seconds)
+
+    def plugin_called(self, plugin: str, point: str, failed: bool, seconds: float) -> None:
+        """Time."""
+        self.plugin_seconds.labels(plugin, upstream_point(point), _status(failed)).observe(seconds)
+
+    def point_passed(self, profile: str, point: str, failed: bool, seconds: float) -> None:
+        """Time."""
+        self.point_seconds.labels(upstream_point(point), _status(failed), profile).observe(seconds)
+
+    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:  # noqa: ARG002 - for the log
+        """Count."""
+        self.plugin_failures.labels(plugin, upstream_point(point)).inc()
+
+    def permit_waited(self, result: str, seconds: float) -> None:
+        """Time."""
+        self.permit_seconds.labels(result).observe(seconds)
+
+    def pod_bound(self, attempts: int, seconds: float) -> None:
+        """Time and count."""
+        label = str(attempts) if attempts < MANY_ATTEMPTS else f"{MANY_ATTEMPTS}+"
+        self.sli_seconds.labels(label).observe(seconds)
+        self.pod_attempts.observe(attempts)
+
+    def binding_failed(self, profile: str, verdict: str, message: str) -> None:  # noqa: ARG002 - for the log
+        """Count."""
+        self.binding_failures.labels(profile, verdict).inc()
+
+    def pod_refused(
+        self,
+        profile: str,
+        reason: str,
+        *,
+        pod: str,  # noqa: ARG002 - for the log
+        node: str,  # noqa: ARG002 - for the log
+        decision: str,  # noqa: ARG002 - for the log
+        after_s: float | None,  # noqa: ARG002 - for the log
+    ) -> None:
+        """Count."""
+        named = reason if reason in LACKING or not reason.startswith("OutOf") else "OutOfOther"
+        self.refusals.labels(profile, named).inc()
+
+    def extender_asked(self, extender: str, point: str, result: str, seconds: float, problem: str) -> None:  # noqa: ARG002 - for the log
+        """Count, and time what was asked."""
+        self.extender_asks.labels(extender, point, result).inc()
+        if result != "skipped":
+            self.extender_seconds.labels(extender, point).observe(seconds)
+
+    def preempted(self, victims: int) -> None:
+        """Count."""
+        self.preemptions.inc()
+        self.victims.observe(victims)
+
+    def failed(self, where: str, problem: str) -> None:  # noqa: ARG002 - for the log
+        """Count by the first word: the rest may name an object."""
+        self.failures.labels(where.split(" ", 1)[0]).inc()
+
+
+def _status(failed: bool) -> str:
+    return "Error" if failed else "Success"

@@ -1,0 +1,181 @@
+"""What is counted when somebody looks: queues, caches, plugin calls.
+
+Such figures change with every pod and are read every few seconds: they are taken from the state itself when
+Prometheus scrapes, in the event loop that owns it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from plimsoll.rebalancing.run_statistics import RunFigures
+from plimsoll.telemetry.scheduling import upstream_point
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the figures come from.
+
+    Attributes:
+        queues: Waiting pods by queue.
+        cache: Sizes by type.
+        rejections: For each pod that waits: its profile, and the plugins that rejected its last attempt.
+        in_flight: Binding cycles and preemptions under way.
+        calls: By profile: calls by plugin and extension point.
+        events_dropped: Events that were not written.
+        conditions: Policy, type of its condition, whether it is true.
+        degraded: Policy, and a reason why it is degraded.
+        stalled: Stalled pods by profile.
+        runs: Figures of the runs by policy.
+    """
+
+    queues: Callable[[], Mapping[str, int]]
+    cache: Callable[[], Mapping[str, int]]
+    rejections: Callable[[], Iterable[tuple[str, Iterable[str]]]]
+    in_flight: Callable[[], int]
+    calls: Callable[[], Mapping[str, Mapping[tuple[str, str], int]]]
+    events_dropped: Callable[[], int]
+    conditions: Callable[[], Iterable[tuple[str, str, bool]]]
+    degraded: Callable[[], Iterable[tuple[str, str]]]
+    stalled: Callable[[], Mapping[str, int]]
+    runs: Callable[[], Mapping[str, RunFigures]]
+
+
+class StateCollector(Collector):
+    """Reads its sources at each scrape."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    def describe(self) -> Sequence[Metric]:
+        """The families, empty."""
+        return list(_families().values())
+
+    def collect(self) -> Iterator[Metric]:
+        """The families with their samples."""
+        sources, families = self._sources, _families()
+        for queue, depth in sources.queues().items():
+            families["pending"].add_metric([queue], depth)
+        for kind, size in sources.cache().items():
+            families["cache"].add_metric([kind], size)
+        waiting = Counter(
+            (plugin, profile) for profile, plugins in sources.rejections() for plugin in plugins
+        )
+        for labels, pods in waiting.items():
+            families["unschedulable"].add_metric(labels, pods)
+        families["in_flight"].add_metric([], sources.in_flight())
+        for profile, counts in sources.calls().items():
+            for (plugin, point), calls in counts.items():
+                families["calls"].add_metric([plugin, upstream_point(point), profile], calls)
+        families["dropped"].add_metric([], sources.events_dropped())
+        for policy, kind, holds in sources.conditions():
+            families["conditions"].add_metric([policy, kind], holds)
+        for labels in sources.degraded():
+            families["degraded"].add_metric(labels, 1)
+        for profile, pods in sources.stalled().items():
+            families["stalled"].add_metric([profile], pods)
+        for policy, figures in sources.runs().items():
+            _add_runs(families, policy, figures)
+        yield from families.values()
+
+
+def _add_runs(
+    families: Mapping[str, GaugeMetricFamily | CounterMetricFamily], policy: str, figures: RunFigures
+) -> None:
+    families["next_run"].add_metric([policy], figures.next_run)
+    families["due"].add_metric([policy], figures.due)
+    if figures.last_success is not None:
+        families["last_success"].add_metric([policy], figures.last_success)
+    families["moves"].add_metric([policy], figures.in_flight)
+    for (resource, usage), points in figures.imbalance.items():
+        families["imbalance"].add_metric([policy, resource, usage], points)
+    for strategy, pods in figures.violations.items():
+        families["violations"].add_metric([policy, strategy], pods)
+
+
+def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
+    return {
+        "next_run": GaugeMetricFamily(
+            "plimsoll_rebalancer_next_run_timestamp_seconds",
+            "When the next run begins, in seconds since the epoch. Labeled by policy.",
+            labels=["policy"],
+        ),
+        "due": GaugeMetricFamily(
+            "plimsoll_rebalancer_run_due_timestamp_seconds",
+            "When the earliest run was or is due that has neither succeeded nor failed, in seconds since the "
+            "epoch; the next run unless one waits, hangs, crashed or was skipped. Labeled by policy.",
+            labels=["policy"],
+        ),
+        "last_success": GaugeMetricFamily(
+            "plimsoll_rebalancer_last_success_timestamp_seconds",
+            "When the latest run succeeded, in seconds since the epoch; absent until one has since the start "
+            "of the process. Labeled by policy.",
+            labels=["policy"],
+        ),
+        "moves": GaugeMetricFamily(
+            "plimsoll_rebalancer_moves_in_flight",
+            "Moves that have begun and whose replacement is not ready yet. Labeled by policy.",
+            labels=["policy"],
+        ),
+        "imbalance": GaugeMetricFamily(
+            "plimsoll_rebalancer_imbalance_percentage_points",
+            "Standard deviation of the utilization of the nodes that the policy considers, as its latest run "
+            "found it. Labeled by policy, resource (cpu, memory, pods) and usage (requests; actual where the "
+            "policy uses the metrics API).",
+            labels=["policy", "resource", "usage"],
+        ),
+        "violations": GaugeMetricFamily(
+            "plimsoll_rebalancer_violations",
+            "Pods that a strategy wanted to move in the latest run, whether they move or stay; a run that "
+            "reaches a limit looks no further. Labeled by policy and strategy.",
+            labels=["policy", "strategy"],
+        ),
+        "degraded": GaugeMetricFamily(
+            "plimsoll_policy_degraded",
+            "1 for each reason for which a policy is degraded now. Labeled by policy and reason.",
+            labels=["policy", "reason"],
+        ),
+        "stalled": GaugeMetricFamily(
+            "plimsoll_scheduler_stalled_pods",
+            "Pods that have waited for ten minutes although no plugin rejects them: never tried, or five "
+            "errors in a row. Labeled by profile.",
+            labels=["profile"],
+        ),
+        "pending": GaugeMetricFamily(
+            "plimsoll_scheduler_pending_pods",
+            "Pods that wait: active, backoff, unschedulable, gated.",
+            labels=["queue"],
+        ),
+        "cache": GaugeMetricFamily(
+            "plimsoll_scheduler_cache_size",
+            "Objects in the cache: nodes, pods, assumed_pods.",
+            labels=["type"],
+        ),
+        "unschedulable": GaugeMetricFamily(
+            "plimsoll_scheduler_unschedulable_pods",
+            "Waiting pods whose last attempt a plugin rejected; one rejected by several counts for each.",
+            labels=["plugin", "profile"],
+        ),
+        "in_flight": GaugeMetricFamily(
+            "plimsoll_scheduler_inflight_bindings",
+            "Binding cycles and preemptions under way.",
+        ),
+        "calls": CounterMetricFamily(
+            "plimsoll_scheduler_plugin_evaluation",
+            "Calls of a plugin; an answer that is kept from an earlier attempt costs none.",
+            labels=["plugin", "extension_point", "profile"],
+        ),
+        "conditions": GaugeMetricFamily(
+            "plimsoll_policy_condition",
+            "1 when a condition of a policy is true, 0 when it is not: Accepted, Ready, Degraded.",
+            labels=["policy", "type"],
+        ),
+        "dropped": CounterMetricFamily(
+            "plimsoll_events_dropped",
+            "Events that were not written: too many waited, or the API server refused one.",
+        ),
+    }

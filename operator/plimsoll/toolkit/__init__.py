@@ -1,0 +1,1 @@
+"""What several plugins or strategies share and authors need not know."""

@@ -1,0 +1,124 @@
+"""Descheduler's own idea of whether a pod fits a node: cheap, and weaker than the scheduler's.
+
+Used where upstream uses it (evictor option ``nodeFit``, candidates of two strategies). It knows nothing
+of spreading, pod affinity, other pods' anti-affinity, volumes, ports and of moves decided before; the
+Proven planner therefore asks the scheduler's own code afterwards.
+
+Source: descheduler v0.36, ``pkg/descheduler/node/node.go`` (NodeFit) and ``pkg/utils/predicates.go``.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.requests import to_integer
+from plimsoll.model.selectors import (
+    NodeMatcher,
+    Selector,
+    SelectorError,
+    compile_node_matcher,
+    compile_selector,
+)
+from plimsoll.model.taints import untolerated
+from plimsoll.toolkit.descheduling.node_usage import BASIC, exact_requests, requested, rounded
+
+
+@dataclass(frozen=True, slots=True)
+class AntiAffinityTerm:
+    """A required anti-affinity term as upstream reads it: names of namespaces and the selector only."""
+
+    namespaces: frozenset[str]
+    selector: Selector
+    topology_key: str
+
+    def matches(self, pod: PodInfo) -> bool:
+        """Whether the pod is one to stay away from."""
+        return pod.namespace in self.namespaces and self.selector.matches(pod.labels)
+
+
+def required_nodes(pod: PodInfo) -> NodeMatcher:
+    """The pod's node selector and required node affinity."""
+    return pod.template.memo("required nodes", lambda: _matcher(pod))
+
+
+def anti_affinity_terms(pod: PodInfo) -> tuple[AntiAffinityTerm, ...]:
+    """The pod's own required anti-affinity terms, up to the first whose selector means nothing."""
+    return pod.template.memo("own anti-affinity", lambda: _terms(pod))
+
+
+def has_malformed_term(pod: PodInfo) -> bool:
+    """Whether the selector of one of them means nothing."""
+    affinity = pod.template.sample.spec.affinity
+    if affinity is None or affinity.pod_anti_affinity is None:
+        return False
+    return len(anti_affinity_terms(pod)) < len(affinity.pod_anti_affinity.required)
+
+
+def refusal_of(pod: PodInfo, node: Node, context: StrategyContext) -> str:
+    """Why the pod does not fit the node, in upstream's words; empty when it does."""
+    if node.spec.unschedulable:
+        return "node is not schedulable"
+    if not required_nodes(pod).matches(node.labels, node.name):
+        return "pod node selector does not match the node label"
+    if untolerated(node.spec.taints, pod.pod.spec.tolerations, numeric=True) is not None:
+        return "pod does not tolerate taints on the node"
+    terms = anti_affinity_terms(pod)
+    if has_malformed_term(pod):
+        return "pod has an inter-pod anti-affinity rule that cannot be read"
+    if terms:
+        for other in context.pods(node.name):
+            if other.name != pod.name and any(
+                term.topology_key in node.labels and term.matches(other) for term in terms
+            ):
+                return "pod matches inter-pod anti-affinity rule of other pod on node"
+    if pod.pod.node_name != node.name:
+        lacking = _lacking(pod, node, context)
+        if lacking:
+            return f"insufficient {lacking}"
+    return ""
+
+
+def fits_any_other_node(pod: PodInfo, nodes: Iterable[str], context: StrategyContext) -> bool:
+    """Whether the pod fits one of the nodes that is not its own."""
+    return fits_any_node(pod, (name for name in nodes if name != pod.pod.node_name), context)
+
+
+def fits_any_node(pod: PodInfo, nodes: Iterable[str], context: StrategyContext) -> bool:
+    """Whether the pod fits one of the nodes; on its own node resources are not counted."""
+    return any(not refusal_of(pod, context.node(name), context) for name in nodes)
+
+
+def _lacking(pod: PodInfo, node: Node, context: StrategyContext) -> str:
+    wanted = exact_requests(pod)
+    used = requested(node.name, [*wanted, "pods"], context)
+    for name in [*wanted, "pods"]:
+        known = name in BASIC or name in node.status.allocatable
+        allocatable = node.status.allocatable.get(name, 0)
+        # What a node does not have its pods do not use up: a request of 0 still fits.
+        free = to_integer(name, allocatable) - rounded(name, used[name]) if known else 0
+        if free < (1 if name == "pods" else rounded(name, wanted[name])):
+            return name
+    return ""
+
+
+def _matcher(pod: PodInfo) -> NodeMatcher:
+    spec = pod.template.sample.spec
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    return compile_node_matcher(spec.node_selector, affinity.required if affinity else None)
+
+
+def _terms(pod: PodInfo) -> tuple[AntiAffinityTerm, ...]:
+    affinity = pod.template.sample.spec.affinity
+    if affinity is None or affinity.pod_anti_affinity is None:
+        return ()
+    terms = []
+    for term in affinity.pod_anti_affinity.required:
+        try:
+            selector = compile_selector(term.label_selector)
+        except SelectorError:
+            break
+        namespaces = frozenset(term.namespaces or (pod.namespace,))
+        terms.append(AntiAffinityTerm(namespaces, selector, term.topology_key))
+    return tuple(terms)

@@ -1,0 +1,321 @@
+"""How much of each node is used, by three yardsticks: requests, the metrics API, a Prometheus query.
+
+Units: billionths, so that sums of odd quantities stay exact; rounded up to milli-cpu and whole units
+where upstream rounds. A query's pseudo-resource is in percent of 100. Percentages are floats.
+Edges: capacity is ``status.allocatable`` when it has any entry, else ``status.capacity``; of no capacity
+0 % is used; a resource that a node does not have has no percentage.
+Source: descheduler v0.36, ``pkg/framework/plugins/nodeutilization/usageclients.go``.
+Differs: under the Proven planner a node without a sound measurement, or with two that contradict one
+another, is left out and told; upstream then does nothing at all, or takes the last one. A resource that no
+node has stops the strategy there, with a sentence.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from plimsoll.framework.descheduling.context import Measurements, Sample, StrategyContext
+from plimsoll.framework.errors import CannotJudgeError
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.requests import exact
+from plimsoll.model.quantity import nanos, scaled
+
+METRIC_RESOURCE = "MetricResource"
+"""The pseudo-resource that a Prometheus query measures."""
+
+BASIC = ("cpu", "memory", "pods")
+
+BILLION = 10**9
+
+#: Nodes that a sentence names.
+SHOWN = 5
+
+
+@dataclass(slots=True)
+class NodeUsage:
+    """One node's room and what of it is used.
+
+    Attributes:
+        node: The node.
+        used: Billionths by resource; the eviction loop lowers them as pods go.
+        capacity: Billionths by resource; resources that the node does not have are missing.
+        percent: Shares by resource as they were at the start.
+    """
+
+    node: Node
+    used: dict[str, int]
+    capacity: dict[str, int]
+    percent: dict[str, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.percent = {}
+        for name, amount in self.used.items():
+            if name in self.capacity:
+                # What does not fit 64 bits reads as 0, as upstream has it.
+                room = rounded(name, self.capacity[name])
+                self.percent[name] = rounded(name, amount) / room * 100 if room > 0 else 0.0
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.node.name
+
+    @property
+    def bulk(self) -> int:
+        """The plain sum of all amounts, milli-cores and bytes alike: what upstream orders nodes by."""
+        return sum(rounded(name, amount) for name, amount in self.used.items())
+
+
+class UsageError(CannotJudgeError):
+    """Usage cannot be told; the strategy does nothing in this cycle and says why."""
+
+
+class UsageSource(Protocol):
+    """A yardstick."""
+
+    resources: tuple[str, ...]
+
+    def nodes(self, context: StrategyContext) -> list[NodeUsage]:
+        """The nodes under consideration, by name.
+
+        Raises:
+            UsageError: The source is not there, or lacks a node and exactness is wanted.
+        """
+
+    def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
+        """Those of the named nodes that the source knows.
+
+        Raises:
+            UsageError: The source is not there.
+        """
+
+    def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
+        """What a pod uses, in billionths; None when the source cannot tell of any pod.
+
+        Raises:
+            UsageError: The source can tell, but not of this pod.
+        """
+
+
+class RequestedUsage:
+    """The sum of the pods' requests."""
+
+    def __init__(self, resources: Iterable[str]) -> None:
+        self._asked = tuple(resources)
+        self.resources = tuple(dict.fromkeys((*self._asked, *BASIC)))
+
+    def nodes(self, context: StrategyContext) -> list[NodeUsage]:
+        """As the pods ask for it."""
+        found = self.some(context.nodes, context)
+        known = {name for each in found for name in each.capacity} - {METRIC_RESOURCE}
+        unknown = ", ".join(name for name in self._asked if name not in known)
+        if unknown and found and not context.is_exact:
+            raise UsageError(f"no node has {unknown}; correct or remove it in the thresholds")
+        return found
+
+    def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
+        """As their pods ask for it."""
+        return [
+            NodeUsage(node, requested(node.name, self.resources, context), capacity_of(node, self.resources))
+            for node in map(context.node, names)
+        ]
+
+    def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
+        """Its requests."""
+        return {**exact_requests(pod), "pods": BILLION}
+
+
+class MeasuredUsage:
+    """What the metrics API says of cpu and memory; pods are counted."""
+
+    def __init__(self, resources: Iterable[str]) -> None:
+        self.resources = tuple(dict.fromkeys((*resources, *BASIC)))
+        unknown = sorted(set(self.resources) - set(BASIC))
+        self._unknown = ", ".join(unknown)
+
+    def nodes(self, context: StrategyContext) -> list[NodeUsage]:
+        """As measured."""
+        if self._unknown:
+            raise UsageError(
+                f"the metrics API measures {', '.join(BASIC)} only;"
+                f" remove {self._unknown} from the thresholds"
+            )
+        found = self.some(context.nodes, context)
+        if not found and context.nodes:
+            raise UsageError(_because("the metrics API has a recent measurement of no node", context))
+        _tell_left_out("the metrics API has no recent measurement", found, context)
+        return found
+
+    def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
+        """As measured."""
+        measured = context.measurements.nodes
+        if measured is None:
+            raise UsageError(_because("there are no measurements of the metrics API", context))
+        found = []
+        for name in names:
+            sample = measured.get(name)
+            if sample is None or not {"cpu", "memory"} <= sample.keys():
+                if context.is_exact:
+                    raise UsageError(f"the metrics API has no measurement of node {name}")
+                continue
+            node = context.node(name)
+            pods = len(context.pods(name)) * BILLION
+            used = {"cpu": sample["cpu"], "memory": sample["memory"], "pods": pods}
+            used = {name: used[name] for name in self.resources}
+            found.append(NodeUsage(node, used, capacity_of(node, self.resources)))
+        return found
+
+    def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
+        """As measured."""
+        sample = (context.measurements.pods or {}).get(pod.key)
+        if sample is None or not {"cpu", "memory"} <= sample.keys():
+            raise UsageError(f"the metrics API has no measurement of pod {pod.key}")
+        return {**sample, "pods": BILLION}
+
+
+class QueriedUsage:
+    """What a Prometheus query says: one value from 0 to 1 a node, labelled ``instance``."""
+
+    resources: tuple[str, ...] = (METRIC_RESOURCE,)
+
+    def nodes(self, context: StrategyContext) -> list[NodeUsage]:
+        """In whole percent, cut off."""
+        found = self.some(context.nodes, context)
+        if not found and context.nodes:
+            raise UsageError(_of_no_node(context.measurements.samples or ()))
+        _tell_left_out("the Prometheus query returned no single value from 0 to 1", found, context)
+        return found
+
+    def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
+        """In whole percent, cut off."""
+        shares = _shares(context.measurements, exact=context.is_exact)
+        found = []
+        for name in names:
+            if name not in shares:
+                if context.is_exact:
+                    raise UsageError(f"the Prometheus query returned no sample for node {name}")
+                continue
+            used = {METRIC_RESOURCE: int(shares[name] * 100) * BILLION}
+            node = context.node(name)
+            found.append(NodeUsage(node, used, capacity_of(node, self.resources)))
+        return found
+
+    def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
+        """The query knows nothing of pods."""
+        return None
+
+
+class NoUsage:
+    """A source that nobody knows: every question is an error."""
+
+    resources: tuple[str, ...] = ()
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def nodes(self, context: StrategyContext) -> list[NodeUsage]:
+        """Never."""
+        known = "use KubernetesMetrics or Prometheus"
+        if not self._source:
+            raise UsageError(f"metricsUtilization names no source; {known}")
+        raise UsageError(f'there is no metrics source "{self._source}"; {known}')
+
+    def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
+        """Never."""
+        return self.nodes(context)
+
+    def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
+        """Never asked."""
+        return None
+
+
+def _shares(measurements: Measurements, *, exact: bool) -> dict[str, float]:
+    if measurements.samples is None:
+        why = f": {measurements.problem}" if measurements.problem else ""
+        raise UsageError(f"there is no answer to the Prometheus query{why}")
+    shares: dict[str, float] = {}
+    contradicted = set()
+    for sample in measurements.samples:
+        instance = sample.labels.get("instance")
+        sound = 0 <= sample.value <= 1
+        if instance is None or not sound:
+            if exact:
+                raise UsageError(
+                    "the Prometheus query must return values from 0 to 1 labelled instance,"
+                    f" not {'a value' if sound else 'one outside'} {_labelled(sample)}"
+                )
+            continue
+        if shares.setdefault(instance, sample.value) != sample.value:
+            contradicted.add(instance)
+            shares[instance] = sample.value
+    return shares if exact else {name: shares[name] for name in shares.keys() - contradicted}
+
+
+def _of_no_node(samples: Sequence[Sample]) -> str:
+    """What is wrong with an answer that says nothing of any node."""
+    wanted = "one value from 0 to 1 for each node, in the label instance the node's name"
+    if not samples:
+        return f"the Prometheus query returned nothing; it must return {wanted}"
+    return (
+        f"the Prometheus query says nothing about any node; it must return {wanted}, and the first of its"
+        f" {len(samples)} samples is {_labelled(samples[0])}"
+    )
+
+
+def _labelled(sample: Sample) -> str:
+    """The names of a sample's labels; its values are not for everybody who may write a policy."""
+    return f"labelled {', '.join(sorted(sample.labels)[:SHOWN]) or 'nothing'}"
+
+
+def _tell_left_out(lacking: str, found: Iterable[NodeUsage], context: StrategyContext) -> None:
+    """Say of which nodes nothing is known: they are neither emptied nor filled in this run."""
+    left_out = sorted(set(context.nodes) - {each.name for each in found})
+    if left_out:
+        named = ", ".join(left_out[:SHOWN]) + (", ..." if len(left_out) > SHOWN else "")
+        context.remarks.append(
+            f"{lacking} for {len(left_out)} of {len(context.nodes)} nodes, which are left out: {named}"
+        )
+
+
+def _because(sentence: str, context: StrategyContext) -> str:
+    problem = context.measurements.problem
+    return f"{sentence}: {problem}" if problem else sentence
+
+
+def capacity_of(node: Node, resources: Iterable[str]) -> dict[str, int]:
+    """The node's room for those of the resources that it has, in billionths; all have 100 % of a query's."""
+    amounts = {**(node.status.allocatable or node.status.capacity), METRIC_RESOURCE: "100"}
+    return {name: nanos(amounts[name]) for name in resources if name in amounts}
+
+
+def exact_requests(pod: PodInfo) -> Mapping[str, int]:
+    """What a pod requests, in billionths."""
+    return pod.template.memo("exact requests", lambda: exact(pod.template.sample))
+
+
+def requested(node: str, resources: Iterable[str], context: StrategyContext) -> dict[str, int]:
+    """What the pods of a node request, in billionths; pods are counted.
+
+    Exactly, pod by pod, when upstream's decisions are to be reproduced; else as the scheduler's columns
+    have it, each pod rounded up.
+    """
+    if context.is_exact:
+        pods = [pod for pod in context.placed(node) if not pod.pod.is_terminal]
+        wanted = [exact_requests(pod) for pod in pods]
+        used = {name: sum(each.get(name, 0) for each in wanted) for name in resources}
+        return used | ({"pods": len(pods) * BILLION} if "pods" in used else {})
+    cluster = context.cluster
+    amounts = cluster.requested[cluster.rows[node]].tolist()
+    axes = {name: cluster.axis_of(name) for name in resources}
+    return {name: 0 if axis is None else amounts[axis] * unit_of(name) for name, axis in axes.items()}
+
+
+def unit_of(resource: str) -> int:
+    """Billionths in the unit that the resource is counted in: milli for cpu, else one."""
+    return 10**6 if resource == "cpu" else BILLION
+
+
+def rounded(resource: str, billionths: int) -> int:
+    """The amount in the resource's unit, rounded up."""
+    return scaled(billionths, unit_of(resource))

@@ -1,0 +1,166 @@
+"""What LowNodeUtilization and HighNodeUtilization share: thresholds, and taking pods from nodes.
+
+Formula, for each candidate of a source node::
+
+    room[r] = sum over destinations of cap[r] - used[r]
+
+Pods go while the source may go on and ``room`` is positive for every resource; after each accepted pod
+its usage is taken from the source and from the room.
+
+Edges: the room of all destinations is one pool, and is looked at after a pod went, so it may end below 0.
+Source: descheduler v0.36, ``pkg/framework/plugins/nodeutilization``.
+Differs: of equal pods of a node the Proven planner takes the one first that costs least (deletion cost, not
+serving, restarts, age), upstream any; upstream wants as many tolerations as a destination has taints, the
+Proven planner does not.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import Field, StrictFloat, StrictInt, StrictStr
+
+from plimsoll.framework.args import PluginArgs
+from plimsoll.framework.descheduling.complaints import Destinations
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.strategy import Candidate, Candidates, Verdict
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.taints import tolerates
+from plimsoll.toolkit.descheduling.eviction_order import least_important_first
+from plimsoll.toolkit.descheduling.node_usage import NodeUsage, UsageError, UsageSource
+
+#: Room, in billionths, that no pods fill.
+ENDLESS = 2**200
+
+Percentages = dict[StrictStr, StrictInt | StrictFloat]
+"""Percent of a node's room by resource name."""
+
+
+class EvictableNamespacesArg(PluginArgs):
+    """Namespaces whose pods stay; they count as used nevertheless."""
+
+    include: tuple[StrictStr, ...] = Field(default=(), description="Not supported; must be empty.")
+    exclude: tuple[StrictStr, ...] = Field(default=(), description="Namespaces whose pods stay.")
+
+
+def check_evictable_namespaces(namespaces: EvictableNamespacesArg | None) -> None:
+    """Refuse an include list.
+
+    Raises:
+        ValueError: There is one.
+    """
+    if namespaces is not None and namespaces.include:
+        raise ValueError("only Exclude namespaces can be set, inclusion is not supported")
+
+
+def check_thresholds(thresholds: Mapping[str, float]) -> None:
+    """Refuse an empty map, and what is no percentage.
+
+    Raises:
+        ValueError: With upstream's words.
+    """
+    if not thresholds:
+        raise ValueError("no resource threshold is configured")
+    for name, percent in thresholds.items():
+        if not 0 <= percent <= 100:
+            raise ValueError(f"{name} threshold not in [0, 100] range")
+
+
+def why_idle(under: Sequence[NodeUsage], nodes: Sequence[NodeUsage], number_of_nodes: int) -> str:
+    """Why nothing happens with so many nodes under-used, in upstream's words; "" when something may."""
+    if not under:
+        return "no node is underutilized, nothing to do here, you might tune your thresholds further"
+    if len(under) <= number_of_nodes:
+        return (
+            f"number of nodes underutilized ({len(under)}) is less or equal than numberOfNodes"
+            f" ({number_of_nodes}), nothing to do here"
+        )
+    if len(under) == len(nodes):
+        return "all nodes are underutilized, nothing to do here"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Draining:
+    """How pods are taken from the source nodes.
+
+    Attributes:
+        usage: The yardstick.
+        sources: Nodes to take from, in order.
+        destinations: Nodes that pods may go to.
+        room: Amounts left on all destinations together.
+        may_go_on: Whether a source is still to be taken from, the room apart.
+        removable: Whether a pod of a source is worth taking.
+        reason: Why a pod of that source should go.
+        targets: Where pods should go, for planners that choose their places.
+        excluded: Namespaces whose pods stay.
+        node_limit: Pods to take from one node at most.
+    """
+
+    usage: UsageSource
+    sources: Sequence[NodeUsage]
+    destinations: Sequence[NodeUsage]
+    room: dict[str, int]
+    may_go_on: Callable[[NodeUsage], bool]
+    removable: Callable[[PodInfo], bool]
+    reason: Callable[[NodeUsage], str]
+    targets: Destinations
+    excluded: Iterable[str] = ()
+    node_limit: int | None = None
+
+    def candidates(self, context: StrategyContext) -> Candidates:
+        """The pods of the sources, those that matter least first, until there is no need or no room."""
+        for source in self.sources:
+            reason = self.reason(source)
+            pods = [
+                pod
+                for pod in context.pods(source.name)
+                if self.removable(pod) and context.is_evictable(pod, reason)
+            ]
+            if not self._go_on(source):
+                continue
+            taken = 0
+            for pod in least_important_first(pods, context):
+                if self.node_limit is not None and taken >= self.node_limit:
+                    break
+                if not self._has_destination(pod, context):
+                    continue
+                if pod.namespace in self.excluded or not context.is_movable(pod, reason):
+                    continue
+                try:
+                    used = self.usage.pod(pod, context)
+                except UsageError:
+                    continue
+                verdict = yield Candidate(pod, source.name, reason, destinations=self.targets)
+                if verdict is Verdict.NODE_CLOSED:
+                    break
+                if verdict is Verdict.REFUSED:
+                    continue
+                taken += 1
+                if used is None:
+                    # Nobody knows what the pod used: one a node, or as many as the limit says.
+                    if self.node_limit is None:
+                        break
+                    continue
+                for name in self.room:
+                    amount = used.get(name, 0)
+                    source.used[name] -= amount
+                    self.room[name] -= amount
+                if not self._go_on(source):
+                    break
+
+    def _go_on(self, source: NodeUsage) -> bool:
+        return all(left > 0 for left in self.room.values()) and self.may_go_on(source)
+
+    def _has_destination(self, pod: PodInfo, context: StrategyContext) -> bool:
+        if not context.is_exact:
+            return True
+        return any(_admits(each.node, pod) for each in self.destinations)
+
+
+def _admits(node: Node, pod: PodInfo) -> bool:
+    tolerations = pod.pod.spec.tolerations
+    return len(tolerations) >= len(node.spec.taints) and all(
+        any(tolerates(toleration, taint, numeric=True) for toleration in tolerations)
+        for taint in node.spec.taints
+    )

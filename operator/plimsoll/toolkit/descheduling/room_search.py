@@ -1,0 +1,115 @@
+"""The fewest and cheapest pods of one node to move elsewhere so that an amount is free there.
+
+For each node the deficit is what is wanted beyond what is free. Nodes whose movable pods cannot cover it
+are left out; the others are ranked, all at once, by the least number of pods that could: each pod is worth
+the sum of the shares of the deficit that it covers, and as many are needed as it takes the largest of these
+to add up. On the most promising nodes pods are then chosen one by one and sent to where they fit best.
+
+Axis letters: N nodes, K places (of :class:`PodsByImportance`), R resources.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.strategy import Candidate
+from plimsoll.model.columns.columns import IntArray, RowArray
+from plimsoll.model.columns.pods_by_importance import PodsByImportance
+from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.toolkit.descheduling.best_fit import BestFit
+from plimsoll.toolkit.descheduling.eviction_cost import eviction_cost
+
+
+def promising(
+    rows: RowArray, deficits: IntArray, snapshot: Snapshot, most: int, highest: int
+) -> tuple[RowArray, IntArray]:
+    """The rows where at most ``most`` pods might cover the deficit, the fewest first, and their deficits.
+
+    Args:
+        rows: Shape (N,).
+        deficits: Shape (N, R); rows that lack nothing are left out.
+        snapshot: The whole cluster.
+        most: How many pods may leave one node.
+        highest: The highest priority of a pod that may leave.
+    """
+    pods = snapshot.index(PodsByImportance)
+    pods.refresh(snapshot)
+    lacking = deficits.any(axis=1)
+    rows, deficits = rows[lacking], deficits[lacking]
+    if not len(rows):
+        return rows, deficits
+    movable = pods.below(highest + 1, rows)
+    taken = pods.requests[: len(movable), rows, : deficits.shape[1]] * movable[:, :, None]
+    covered = (taken.sum(axis=0) >= deficits).all(axis=1)
+    rows, deficits, taken = rows[covered], deficits[covered], taken[:, covered]
+    if not len(rows):
+        return rows, deficits
+    worth: NDArray[np.float64] = (np.minimum(taken, deficits) / np.maximum(deficits, 1)).sum(axis=2)
+    sums = np.sort(worth, axis=0)[::-1].cumsum(axis=0)
+    needed = (deficits > 0).sum(axis=1)
+    count = 1 + (sums < needed - 1e-9).sum(axis=0)
+    largest = np.maximum(snapshot.allocatable.max(axis=0), 1)
+    names = np.array([snapshot.node(row).name for row in rows.tolist()])
+    order = np.lexsort((names, (deficits / largest).sum(axis=1), count))
+    order = order[count[order] <= most]
+    return rows[order], deficits[order]
+
+
+def moves_off(
+    row: int,
+    deficit: IntArray,
+    context: StrategyContext,
+    fit: BestFit,
+    *,
+    most: int,
+    highest: int,
+    reason: str,
+) -> tuple[Candidate, ...]:
+    """Moves of pods of one node that together request the deficit; none when there are none.
+
+    Args:
+        row: The node.
+        deficit: Shape (R,).
+        context: The cluster.
+        fit: Finds their targets; not changed.
+        most: How many may go.
+        highest: The highest priority of a pod that may go.
+        reason: Why they should.
+    """
+    snapshot = context.snapshot
+    node = snapshot.node(row).name
+    # Who is nominated, or about to be bound, counts as placed and does not run there yet.
+    pods = [each for each in context.pods(node) if each.pod.node_name == node and not each.is_terminating]
+    amounts = {each.uid: snapshot.requests_row(each.requests) for each in pods if each.priority <= highest}
+    left = {each.uid: each for each in pods if each.uid in amounts and not fit.knows_no_place_for(each)}
+    fit, missing, chosen = fit.copy(), deficit, list[Candidate]()
+    while missing.any():
+        worth = {
+            uid: float((np.minimum(amounts[uid], missing) / np.maximum(missing, 1)).sum()) for uid in left
+        }
+        move = None
+        for pod in sorted(left.values(), key=lambda each: (-worth[each.uid], eviction_cost(each))):
+            if not worth[pod.uid] or len(chosen) == most:
+                return ()
+            del left[pod.uid]
+            if context.is_evictable(pod) and context.is_movable(pod):
+                move = fit.move(pod, row, reason)
+            if move is not None:
+                break
+        if move is None:
+            return ()
+        chosen.append(move)
+        missing = np.maximum(missing - amounts[move.pod.uid], 0)
+    return _needed(chosen, amounts, deficit)
+
+
+def _needed(
+    chosen: list[Candidate], amounts: dict[str, IntArray], deficit: IntArray
+) -> tuple[Candidate, ...]:
+    """The same without those that later ones have made superfluous, the dearest looked at first."""
+    kept = list(chosen)
+    for each in sorted(chosen, key=lambda move: eviction_cost(move.pod), reverse=True):
+        rest = [amounts[other.pod.uid] for other in kept if other is not each]
+        if rest and (np.sum(rest, axis=0) >= deficit).all():
+            kept.remove(each)
+    return tuple(kept)

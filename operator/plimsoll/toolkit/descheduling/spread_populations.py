@@ -1,0 +1,202 @@
+"""Pods that topology spread constraints tie together, counted by domain.
+
+The constraints of one namespace whose selectors share pods form a population: a move that mends one of them
+may break another, so they are judged together. The excess of a constraint is::
+
+    excess = sum over domains of max(size - smallest size - maxSkew, 0)
+
+Units: counts of pods. Pods that ended or terminate do not count.
+Source: Kubernetes v1.36, ``pod.spec.topologySpreadConstraints``.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
+from plimsoll.model.selectors import Selector
+from plimsoll.toolkit.descheduling.spread_constraints import SpreadConstraint, spread_constraints_of
+
+Covers = Callable[[PodInfo], bool]
+"""Whether pods like this one count."""
+
+Groups = list[tuple[PodTemplate, Mapping[str, PodInfo]]]
+"""The placed pods of a namespace by uid, template by template."""
+
+
+@dataclass(slots=True)
+class DomainSizes:
+    """One constraint and how many matching pods each domain has.
+
+    Attributes:
+        constraint: The constraint.
+        domain_of: The domain of each node that counts, by name.
+        templates: Of the pods that count.
+        sizes: Pods by domain; domains without pods are among them.
+    """
+
+    constraint: SpreadConstraint
+    domain_of: Mapping[str, str]
+    templates: frozenset[PodTemplate]
+    sizes: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def line(self) -> int:
+        """The largest size that no pod is in excess of."""
+        return min(self.sizes.values(), default=0) + self.constraint.max_skew
+
+    @property
+    def excess(self) -> int:
+        """Pods above the line, over all domains."""
+        line = self.line
+        return sum(size - line for size in self.sizes.values() if size > line)
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong while there is an excess."""
+        rule = self.constraint
+        pods = f"pods that match {_written(rule.selector)}"
+        return f"{pods} are spread unevenly over {rule.topology_key} (maxSkew {rule.max_skew})"
+
+    def size_at(self, node: str) -> int | None:
+        """Pods in the node's domain; None when the node does not count."""
+        domain = self.domain_of.get(node)
+        return None if domain is None else self.sizes[domain]
+
+    def excess_after(self, source: str, target: str) -> int:
+        """The excess when one pod has moved between two nodes."""
+        left, entered = self.domain_of.get(source), self.domain_of.get(target)
+        if left == entered:
+            return self.excess
+        if left is not None:
+            self.sizes[left] -= 1
+        if entered is not None:
+            self.sizes[entered] += 1
+        try:
+            return self.excess
+        finally:
+            if left is not None:
+                self.sizes[left] += 1
+            if entered is not None:
+                self.sizes[entered] -= 1
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """Constraints that share pods, and the pods.
+
+    Attributes:
+        namespace: Of the pods.
+        constraints: With the sizes of their domains.
+        pods: All pods that any of the constraints counts, by uid.
+    """
+
+    namespace: str
+    constraints: tuple[DomainSizes, ...]
+    pods: Mapping[str, PodInfo]
+
+    @property
+    def excess(self) -> int:
+        """Over all constraints."""
+        return sum(each.excess for each in self.constraints)
+
+    def counting(self, template: PodTemplate) -> list[DomainSizes]:
+        """The constraints that count pods of the template."""
+        return [each for each in self.constraints if template in each.templates]
+
+
+def sizes_of(
+    namespace: str,
+    wanted: tuple[str, ...],
+    covers: Covers,
+    context: StrategyContext,
+    only: PodInfo | None = None,
+) -> Iterator[DomainSizes]:
+    """The constraints of a namespace's pods with the sizes of their domains.
+
+    Args:
+        namespace: Of the pods.
+        wanted: Kinds of constraints, such as ``DoNotSchedule``.
+        covers: Which pods count.
+        context: The cluster.
+        only: Yield only constraints that count this pod.
+    """
+    groups: Groups = [
+        (template, pods)
+        for template, pods in context.templates_of(namespace)
+        if covers(next(iter(pods.values())))
+    ]
+    constraints = {
+        each: None
+        for template, pods in sorted(groups, key=lambda group: min(pod.key for pod in group[1].values()))
+        for each in spread_constraints_of(next(iter(pods.values())), wanted)
+    }
+    for constraint in constraints:
+        if only is not None and not constraint.selector.matches(only.template.labels):
+            continue
+        domain_of = _domains(constraint, context)
+        matching = [
+            (template, pods) for template, pods in groups if constraint.selector.matches(template.labels)
+        ]
+        sizes = Counter(dict.fromkeys(sorted(set(domain_of.values())), 0))
+        for _, pods in matching:
+            for pod in pods.values():
+                domain = domain_of.get(context.node_of(pod))
+                if domain is not None and not pod.is_terminating and not pod.pod.is_terminal:
+                    sizes[domain] += 1
+        yield DomainSizes(constraint, domain_of, frozenset(template for template, _ in matching), sizes)
+
+
+def populations(
+    namespace: str, wanted: tuple[str, ...], covers: Covers, context: StrategyContext
+) -> list[Population]:
+    """The populations of a namespace in which some constraint is violated."""
+    found = list(sizes_of(namespace, wanted, covers, context))
+    pods_of = dict(context.templates_of(namespace))
+    made = []
+    for together in _connected(found):
+        if any(each.excess for each in together):
+            templates = frozenset[PodTemplate]().union(*(each.templates for each in together))
+            pods = {uid: pod for template in templates for uid, pod in pods_of[template].items()}
+            made.append(Population(namespace, tuple(together), pods))
+    return made
+
+
+def _connected(found: Iterable[DomainSizes]) -> list[list[DomainSizes]]:
+    """Constraints by shared templates, directly or through others."""
+    groups: list[tuple[set[PodTemplate], list[DomainSizes]]] = []
+    for each in found:
+        templates, members = set(each.templates), [each]
+        apart = []
+        for known, others in groups:
+            if known.isdisjoint(templates):
+                apart.append((known, others))
+            else:
+                templates |= known
+                members = [*others, *members]
+        groups = [*apart, (templates, members)]
+    return [members for _, members in groups]
+
+
+def _written(selector: Selector) -> str:
+    """The selector as kubectl takes it, or nearly so."""
+    parts = []
+    for each in selector.requirements:
+        values = f" ({', '.join(sorted(each.values))})" if each.values else ""
+        parts.append(f"{each.key} {each.operator}{values}")
+    return ", ".join(parts) or "anything"
+
+
+def _domains(constraint: SpreadConstraint, context: StrategyContext) -> Mapping[str, str]:
+    """The domain of each node that counts; kept for the run, in which nodes do not change."""
+    key = ("spread domains", constraint.topology_key, constraint.nodes, constraint.tolerations)
+    if key not in context.kept:
+        label = constraint.topology_key
+        context.kept[key] = {
+            node.name: node.labels[label]
+            for node in map(context.node, context.nodes)
+            if label in node.labels and constraint.admits(node)
+        }
+    domains: Mapping[str, str] = context.kept[key]
+    return domains

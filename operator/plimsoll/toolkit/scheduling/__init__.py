@@ -1,0 +1,1 @@
+"""Shared by plugins of the scheduler."""

@@ -1,0 +1,76 @@
+"""Which pods their PodDisruptionBudget would not let go, in preemption's way of counting.
+
+Source: kube-scheduler v1.36, ``defaultpreemption`` (filterPodsWithPDBViolation).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.workload import PodDisruptionBudget
+from plimsoll.model.selectors import Selector, SelectorError, compile_selector
+
+Selecting = tuple[PodDisruptionBudget, Selector]
+
+
+@dataclass(slots=True)
+class _Compiled:
+    version: int = -1
+    by_namespace: dict[str, list[Selecting]] = field(default_factory=dict)
+
+
+class DisruptionBudgets:
+    """The budgets of a cluster, compiled; asked anew for each choice of victims.
+
+    Args:
+        objects: Where the budgets are.
+    """
+
+    def __init__(self, objects: ClusterObjects) -> None:
+        compiled = objects.derived("budgets by namespace", _Compiled)
+        if compiled.version != objects.budget_version:
+            compiled.by_namespace = _by_namespace(objects.budgets.values())
+            compiled.version = objects.budget_version
+        self._by_namespace = compiled.by_namespace
+
+    @property
+    def protect_anybody(self) -> bool:
+        """Whether there is a budget at all."""
+        return bool(self._by_namespace)
+
+    def violating(self, pods: Sequence[PodInfo]) -> list[bool]:
+        """For each pod, in this order, whether a budget of its is used up before or by it."""
+        allowed: dict[str, int] = {}
+        violating = []
+        for pod in pods:
+            violates = False
+            for budget in self._of(pod):
+                left = allowed.get(budget.key, budget.status.disruptions_allowed) - 1
+                allowed[budget.key] = left
+                violates |= left < 0
+            violating.append(violates)
+        return violating
+
+    def covering(self, pod: PodInfo) -> int:
+        """How many budgets cover a pod; the Eviction API lets no pod go that several cover."""
+        return sum(1 for _ in self._of(pod))
+
+    def _of(self, pod: PodInfo) -> Iterator[PodDisruptionBudget]:
+        if pod.labels:
+            for budget, selector in self._by_namespace.get(pod.namespace, ()):
+                if selector.matches(pod.labels) and pod.name not in budget.status.disrupted_pods:
+                    yield budget
+
+
+def _by_namespace(budgets: Iterable[PodDisruptionBudget]) -> dict[str, list[Selecting]]:
+    """A budget whose selector is empty, absent or malformed protects nobody here."""
+    by_namespace: dict[str, list[Selecting]] = {}
+    for budget in budgets:
+        try:
+            selector = compile_selector(budget.spec.selector)
+        except SelectorError:
+            continue
+        if not selector.is_empty and not selector.matches_nothing:
+            by_namespace.setdefault(budget.metadata.namespace, []).append((budget, selector))
+    return by_namespace

@@ -1,0 +1,190 @@
+"""Fair shares of a cluster among queues: dominant shares, and what each queue deserves.
+
+Formula, for queues q with weight w, demand d and dominant share D = max_r d[q, r] / total[r]::
+
+    raise every queue's dominant share at the rate w[q], its amounts in the proportions of d[q], until
+    it has all it demands, or its capability, or a resource that it demands is used up
+
+Weighted max-min fairness of dominant shares: nobody gets more than it demands, what it leaves goes to the
+others by weight, and a larger weight never means less.
+
+Units: cpu in milli, the rest in units; shares are fractions of the cluster.
+Edges: a resource that the cluster has not got counts in no share.
+Source: Ghodsi et al., "Dominant Resource Fairness", NSDI 2011, progressive filling; kube-batch's plugins drf
+and proportion. Differs: proportion fills each resource by itself, and then a queue that leaves one resource
+alone can never be above what it deserves of it; here a queue has one share.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from plimsoll.framework.extension_points import Plugin
+from plimsoll.model.columns.queue_usage import QUEUE_LABEL, Amounts, QueueKey, QueueUsage, added
+from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.quantity import milli, units
+
+#: Shares that differ by less are equal: a thousandth of a milli-CPU on a cluster of a million.
+EPSILON = 1e-9
+
+#: The largest weight; Volcano's.
+LARGEST_WEIGHT = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one queue brings into the division.
+
+    Attributes:
+        demand: What its placed and waiting pods request.
+        weight: Above 0.
+        capability: At most so much; resources that it does not name have no ceiling.
+    """
+
+    demand: Mapping[str, int]
+    weight: int = 1
+    capability: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The cluster as it is divided, and as it should be.
+
+    Attributes:
+        total: Of the cluster, by resource.
+        usage: By queue and resource.
+        due: Dominant share that each queue deserves.
+    """
+
+    total: Mapping[str, int]
+    usage: Mapping[str, Amounts]
+    due: Mapping[str, float]
+
+    def share(self, queue: str) -> float:
+        """A queue's dominant share."""
+        return dominant_share(self.usage.get(queue, {}), self.total)
+
+    def deserved(self, queue: str) -> float:
+        """The dominant share that it deserves."""
+        return self.due.get(queue, 0.0)
+
+
+def amounts_of(quantities: Mapping[str, str | int]) -> Amounts:
+    """Quantities by resource as integers.
+
+    Raises:
+        QuantityError: One is no quantity.
+    """
+    return {name: milli(text) if name == "cpu" else units(text) for name, text in quantities.items()}
+
+
+def dominant_share(amounts: Mapping[str, int], total: Mapping[str, int]) -> float:
+    """The largest share of any resource."""
+    return max(
+        (amount / total[name] for name, amount in amounts.items() if total.get(name, 0) > 0), default=0.0
+    )
+
+
+def deserved(total: Mapping[str, int], claims: Mapping[str, Claim]) -> dict[str, Amounts]:
+    """What each queue deserves of the cluster.
+
+    Returns:
+        Amounts by queue and resource: never more than its demand or its capability, together never more than
+        ``total``.
+    """
+    wanted = {
+        queue: {
+            name: amount for name, amount in claim.demand.items() if amount > 0 and total.get(name, 0) > 0
+        }
+        for queue, claim in claims.items()
+    }
+    fractions = _filled(total, wanted, claims)
+    shares = {
+        queue: {name: min(amount, int(fractions[queue] * amount + 1e-6)) for name, amount in amounts.items()}
+        for queue, amounts in wanted.items()
+    }
+    for name, most in total.items():
+        over = sum(amounts.get(name, 0) for amounts in shares.values()) - max(0, most)
+        if over > 0:  # by rounding
+            largest = max((queue for queue in shares if name in shares[queue]), key=lambda q: shares[q][name])
+            shares[largest][name] -= over
+    return shares
+
+
+def _filled(
+    total: Mapping[str, int], wanted: Mapping[str, Mapping[str, int]], claims: Mapping[str, Claim]
+) -> dict[str, float]:
+    """The fraction of its demand that each queue gets, by progressive filling."""
+    filled = dict.fromkeys(wanted, 0.0)
+    ceilings = {queue: _ceiling(amounts, claims[queue].capability) for queue, amounts in wanted.items()}
+    #: Fraction of its demand by which a queue grows while dominant shares grow by its weight.
+    rates = {
+        queue: claims[queue].weight / share
+        for queue, amounts in wanted.items()
+        if (share := dominant_share(amounts, total)) > 0
+    }
+    growing = {queue for queue in rates if ceilings[queue] > 0}
+    left = {name: float(amount) for name, amount in total.items()}
+    while growing:
+        speeds = {
+            name: speed
+            for name in left
+            if (speed := sum(rates[queue] * wanted[queue].get(name, 0) for queue in growing)) > 0
+        }
+        until = {queue: (ceilings[queue] - filled[queue]) / rates[queue] for queue in growing}
+        step = min(*until.values(), *(max(0.0, left[name]) / speed for name, speed in speeds.items()), 1e300)
+        used_up = {
+            name for name, speed in speeds.items() if max(0.0, left[name]) / speed <= step * (1 + 1e-12)
+        }
+        for queue in list(growing):
+            filled[queue] += rates[queue] * step
+            if until[queue] <= step * (1 + 1e-12):
+                filled[queue] = ceilings[queue]
+                growing.discard(queue)
+            elif not used_up.isdisjoint(wanted[queue]):
+                growing.discard(queue)
+        for name, speed in speeds.items():
+            left[name] = 0.0 if name in used_up else left[name] - speed * step
+    return filled
+
+
+def _ceiling(amounts: Mapping[str, int], capability: Mapping[str, int]) -> float:
+    """The fraction of a demand that a capability allows."""
+    return min(
+        (min(1.0, capability[name] / amounts[name]) for name in capability if name in amounts), default=1.0
+    )
+
+
+@runtime_checkable
+class FairQueues(Plugin, Protocol):
+    """A plugin that divides the cluster among queues; the scheduling queue pops by it.
+
+    Attributes:
+        waiting: What the pods without a node request, by queue; set by whoever knows.
+    """
+
+    waiting: Callable[[], Mapping[QueueKey, Amounts]]
+
+    def queue_of(self, pod: PodInfo) -> str:
+        """The queue that a pod is in."""
+
+    def standing(self, queue: str, scheduler: str, snapshot: Snapshot) -> float:
+        """A queue's dominant share by its weight, among the pods of a scheduler: the lowest goes first."""
+
+
+__all__ = [
+    "EPSILON",
+    "LARGEST_WEIGHT",
+    "QUEUE_LABEL",
+    "Amounts",
+    "Claim",
+    "Division",
+    "FairQueues",
+    "QueueKey",
+    "QueueUsage",
+    "added",
+    "amounts_of",
+    "deserved",
+    "dominant_share",
+]

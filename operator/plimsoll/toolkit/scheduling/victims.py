@@ -1,0 +1,266 @@
+"""Who would have to leave a node to make room for a pod: one node by trial, or many nodes at once.
+
+Both ways are the same procedure: take away every pod of lower priority; if the pod fits then, put them
+back one by one, those that their disruption budget protects first, then by importance; who cannot stay is
+a victim.
+
+Axis letters: N nodes, K places of :class:`PodsByImportance`, R resources.
+Source: kube-scheduler v1.36, ``defaultpreemption`` (SelectVictimsOnNode) and ``framework/preemption``.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plimsoll.framework.extension_points import WhatIf
+from plimsoll.framework.status import Status, unresolvable
+from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
+from plimsoll.model.columns.pods_by_importance import PodsByImportance, importance, started
+from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
+
+NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
+PRIORITY_OFFSET = 2**31
+#: In ``KeptVictims.kinds``, beside WhatIf's kinds of refusal, which are positive.
+CANDIDATE, UNKNOWN, NOBODY_LOWER = 0, -1, -2
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One candidate.
+
+    Attributes:
+        row: The node.
+        victims: Who has to leave, the most important first.
+        violations: How many of them against their budget.
+    """
+
+    row: int
+    victims: tuple[PodInfo, ...]
+    violations: int
+
+    def cost(self) -> tuple[int, int, int, int, float]:
+        """The lowest is picked.
+
+        Violations; the highest priority; the sum of (priority + 2^31); the number of victims; and minus the
+        earliest start among the victims of the highest priority.
+        """
+        highest = max((victim.priority for victim in self.victims), default=-PRIORITY_OFFSET)
+        starts = [started(victim) for victim in self.victims if victim.priority == highest]
+        return (
+            self.violations,
+            highest,
+            sum(victim.priority + PRIORITY_OFFSET for victim in self.victims),
+            len(self.victims),
+            -min(starts, default=np.inf),
+        )
+
+
+def victims_by_trial(
+    pod: PodInfo, row: int, pods: Sequence[PodInfo], budgets: DisruptionBudgets, what_if: WhatIf
+) -> Found | Status:
+    """The victims on one node, pod by pod; or why it is no candidate.
+
+    Args:
+        pod: The pod that needs room.
+        row: The node.
+        pods: All pods of the node, the most important first.
+        budgets: Of the cluster.
+        what_if: Asks the filters.
+    """
+    lower = [other for other in pods if other.priority < pod.priority]
+    if not lower:
+        return NO_VICTIMS
+    trial = what_if.on(row)
+    try:
+        for other in lower:
+            trial.remove(other)
+        status = trial.status()
+        if not status.is_success:
+            return status
+        violating = budgets.violating(lower)
+        victims: list[PodInfo] = []
+        violations = 0
+        for protected in (True, False):
+            for other, violates in zip(lower, violating, strict=True):
+                if violates is not protected:
+                    continue
+                trial.add(other)
+                if not trial.status().is_success:
+                    trial.remove(other)
+                    victims.append(other)
+                    violations += int(protected)
+    finally:
+        trial.close()
+    return Found(row, tuple(sorted(victims, key=importance)), violations)
+
+
+class KeptVictims:
+    """The victims on every node, for filters that know pods only by the sums of their requests.
+
+    Kept between the attempts of one template: only nodes that changed are looked at again. Shapes (N,), and
+    (K, N) for ``victims``; what is said of a node holds where ``kinds`` is CANDIDATE.
+
+    Attributes:
+        kinds: CANDIDATE, NOBODY_LOWER, UNKNOWN, or the kind of refusal that remains in an empty place.
+        victims: Which places have to go.
+        costs: The criteria of ``Found.cost``, in order.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        count = len(snapshot)
+        self.kinds: IntArray = np.full(count, UNKNOWN, dtype=np.int64)
+        self.victims: BoolArray = np.zeros((0, count), dtype=np.bool_)
+        self.costs: tuple[NDArray[np.float64] | IntArray, ...] = (
+            *(np.zeros(count, dtype=np.int64) for _ in range(4)),
+            np.zeros(count, dtype=np.float64),
+        )
+        self._mark = _mark(snapshot)
+        self._tick = snapshot.tick
+        self._ahead: Mapping[int, tuple[PodInfo, ...]] = {}
+
+    def is_current(self, snapshot: Snapshot, what_if: WhatIf) -> bool:
+        """Whether nodes and budgets are still what they were.
+
+        Forgets the rows whose pods, or whose nominated pods, changed.
+        """
+        changed = snapshot.changed_since(self._tick)
+        if changed is None or self._mark != _mark(snapshot):
+            return False
+        self.kinds[changed] = UNKNOWN
+        self._tick = snapshot.tick
+        before, ahead = self._ahead, what_if.ahead
+        if ahead is not before:
+            for row in [row for row, pods in ahead.items() if before.get(row) is not pods]:
+                self.kinds[row] = UNKNOWN
+            for row in before.keys() - ahead.keys():
+                self.kinds[row] = UNKNOWN
+        self._ahead = ahead
+        return True
+
+    def complete(self, pod: PodInfo, rows: RowArray, snapshot: Snapshot, what_if: WhatIf) -> None:
+        """Find the victims on those of the rows where they are not known."""
+        self._ahead = what_if.ahead
+        rows = rows[self.kinds[rows] == UNKNOWN]
+        if not len(rows):
+            return
+        pods = snapshot.index(PodsByImportance)
+        lower = pods.below(pod.priority, rows)
+        preemptible = lower.any(axis=0)
+        if not preemptible.all():
+            self.kinds[rows[~preemptible]] = NOBODY_LOWER
+            rows, lower = rows[preemptible], lower[:, preemptible]
+        # Slices are views where an array of all rows would be a copy.
+        whole = len(rows) == len(snapshot)
+        taken = pods.requests[: len(lower), : len(snapshot)] if whole else pods.requests[: len(lower), rows]
+        taken = taken[:, :, : len(snapshot.resources)]
+        requested = snapshot.requested[rows]
+        for place, there in enumerate(lower):
+            requested -= taken[place] if there.all() else taken[place] * there[:, None]
+        kinds = what_if.refusals_if(rows, requested)
+        self.kinds[rows] = kinds
+        fits = kinds == CANDIDATE
+        if not fits.all():
+            rows, lower, taken, requested = rows[fits], lower[:, fits], taken[:, fits], requested[fits]
+
+        def still_fits(some: RowArray | slice, amounts: IntArray) -> BoolArray:
+            fitting: BoolArray = what_if.refusals_if(rows[some], amounts) == CANDIDATE
+            return fitting
+
+        victims = np.zeros_like(lower)
+        budgets = DisruptionBudgets(snapshot.objects)
+        violations = np.zeros(len(rows), dtype=np.int64)
+        if budgets.protect_anybody:
+            violating = _violating(rows, lower, pods, budgets)
+            _reprieve(violating, taken, requested, victims, still_fits)
+            violations = victims.sum(axis=0)
+            lower = lower & ~violating
+        _reprieve(lower, taken, requested, victims, still_fits)
+        self._note(rows, victims, violations, pods)
+
+    def at(self, row: int, snapshot: Snapshot) -> Found:
+        """The candidate of one row."""
+        pods = snapshot.index(PodsByImportance).pods[row]
+        victims = tuple(pods[place] for place in np.flatnonzero(self.victims[:, row]).tolist())
+        return Found(row, victims, int(self.costs[0][row]))
+
+    def count(self, rows: RowArray) -> tuple[int, int]:
+        """How many of the rows are candidates, and how many of these without a violation."""
+        costs = self.costs[0][rows[self.kinds[rows] == CANDIDATE]]
+        return len(costs), len(costs) - int(np.count_nonzero(costs))
+
+    def best(self, rows: RowArray) -> RowArray:
+        """Those of the rows that are candidates, equal by every criterion, and better than the others."""
+        rows = rows[self.kinds[rows] == CANDIDATE]
+        for cost in self.costs:
+            if len(rows) > 1:
+                costs = cost[rows]
+                rows = rows[costs == costs.min()]
+        return rows
+
+    def _note(self, rows: RowArray, victims: BoolArray, violations: IntArray, pods: PodsByImportance) -> None:
+        places = len(victims)
+        if places > len(self.victims):
+            wider = np.zeros((places, len(self.kinds)), dtype=np.bool_)
+            wider[: len(self.victims)] = self.victims
+            self.victims = wider
+        self.victims[:, rows] = False
+        self.victims[:places, rows] = victims
+        priorities = pods.priorities[:places, rows]
+        highest = np.where(victims, priorities, -PRIORITY_OFFSET).max(axis=0, initial=-PRIORITY_OFFSET)
+        starts = np.where(victims & (priorities == highest), pods.starts[:places, rows], np.inf)
+        self.costs[0][rows] = violations
+        self.costs[1][rows] = highest
+        self.costs[2][rows] = np.where(victims, priorities + PRIORITY_OFFSET, 0).sum(axis=0)
+        self.costs[3][rows] = victims.sum(axis=0)
+        self.costs[4][rows] = -starts.min(axis=0, initial=np.inf)
+
+
+def _mark(snapshot: Snapshot) -> tuple[tuple[int, int], int, int]:
+    """What nodes and budgets are at."""
+    return snapshot.node_mark, snapshot.objects.version, snapshot.objects.budget_version
+
+
+def _reprieve(
+    lower: BoolArray,
+    taken: IntArray,
+    requested: IntArray,
+    victims: BoolArray,
+    fits: Callable[[RowArray | slice, IntArray], BoolArray],
+) -> None:
+    """Put back the pods in the places ``lower``, place by place, on all nodes; note who cannot stay.
+
+    Args:
+        lower: Shape (K, N): which places to put back.
+        taken: Shape (K, N, R): what the pods there request.
+        requested: Shape (N, R): what the pods on the node request, changed on the way.
+        victims: Shape (K, N), changed: who cannot stay.
+        fits: Whether the pod fits on some of the nodes, if their pods requested that much.
+    """
+    for place, there in enumerate(lower):
+        if there.all():
+            again = requested + taken[place]
+            stays = fits(slice(None), again)
+            requested[stays] = again[stays]
+            victims[place] = ~stays
+        elif there.any():
+            here = np.flatnonzero(there)
+            again = requested[here] + taken[place][here]
+            stays = fits(here, again)
+            requested[here[stays]] = again[stays]
+            victims[place, here[~stays]] = True
+
+
+def _violating(
+    rows: RowArray, lower: BoolArray, pods: PodsByImportance, budgets: DisruptionBudgets
+) -> BoolArray:
+    """Which of the places ``lower`` are protected by a budget, shape (K, N)."""
+    violating = np.zeros_like(lower)
+    if budgets.protect_anybody:
+        for position, row in enumerate(rows.tolist()):
+            places = np.flatnonzero(lower[:, position]).tolist()
+            violating[places, position] = budgets.violating([pods.pods[row][place] for place in places])
+    return violating

@@ -1,0 +1,257 @@
+"""Reviews of what the API server allows, and what becomes of policies that need more."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from plimsoll.access.rights import (
+    BIND,
+    EVICT,
+    MISSING_S,
+    RECORD,
+    REQUEST,
+    REVIEW_S,
+    SPACING_S,
+    SURGE,
+    TAINT,
+    Access,
+    Part,
+    needs_of,
+)
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.testing.fakes import FakeAccessReviewer, FakeClock, RememberingObserver, settled
+from rebalancing.scene import POLICY, Scene, a_policy
+
+
+class Desk:
+    """Somebody who reviews."""
+
+    def __init__(self, *denied):
+        self.clock, self.reviewer = FakeClock(), FakeAccessReviewer(*denied)
+        self.access = Access(self.reviewer, self.clock, RememberingObserver())
+        self.changes = 0
+        self.access.on_change.append(self._changed)
+
+    async def _changed(self):
+        self.changes += 1
+
+    @asynccontextmanager
+    async def reviewing(self):
+        """Review until the end of the test."""
+        task = asyncio.create_task(self.access.run())
+        await settled()
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_missing_right_is_named_with_the_manifest_that_grants_it():
+    """In words that a person can act on."""
+    desk = Desk(EVICT)
+    await desk.access.review()
+
+    assert desk.access.obstacle(a_policy(), Part.REBALANCING) == (
+        "no pod is moved: the operator may not create pods/eviction;"
+        " apply deploy/enforce (chart: mode: Enforce)"
+    )
+    assert desk.access.trouble(a_policy()).startswith("the operator may not create pods/eviction")
+    assert desk.access.trouble(a_policy("DryRun")) == ""
+
+
+async def test_rights_are_reviewed_again_while_some_are_missing():
+    """Whoever grants them waits for half a minute, and restarts nothing."""
+    desk = Desk(EVICT)
+    async with desk.reviewing():
+        assert not desk.access.allows(EVICT)
+        desk.reviewer.denied.clear()
+        desk.reviewer.asked.clear()
+        await desk.clock.advance(MISSING_S)
+
+    assert desk.access.allows(EVICT)
+    assert desk.reviewer.asked == [(EVICT, "")], "what is allowed is not asked about twice a minute"
+    assert desk.changes == 2
+
+
+async def test_everything_is_reviewed_hourly():
+    """A right that was taken away is noticed, though nothing used it."""
+    desk = Desk()
+    async with desk.reviewing():
+        desk.reviewer.denied.add(BIND)
+        await desk.clock.advance(REVIEW_S - 1)
+        assert desk.access.allows(BIND)
+        await desk.clock.advance(1)
+
+    assert not desk.access.allows(BIND)
+
+
+async def test_a_refusal_is_a_reason_to_look():
+    """Once in half a minute, however many there are."""
+    desk = Desk()
+    async with desk.reviewing():
+        desk.reviewer.denied.add(EVICT)
+        desk.reviewer.asked.clear()
+        for _ in range(100):
+            desk.access.request_answered("POST", 403, 0.01)
+        await desk.clock.advance(SPACING_S)
+
+    assert not desk.access.allows(EVICT)
+    assert desk.reviewer.asked.count((EVICT, "")) == 1
+
+
+async def test_a_changed_policy_is_a_reason_to_look():
+    """It may need what was never reviewed since the rights have changed."""
+    desk = Desk()
+    async with desk.reviewing():
+        desk.reviewer.denied.add(EVICT)
+        desk.access.look_again()
+        await desk.clock.advance(1)
+
+    assert not desk.access.allows(EVICT)
+
+
+async def test_no_answer_changes_nothing():
+    """Neither at the start nor later."""
+    desk = Desk(EVICT)
+    desk.reviewer.is_silent = True
+    await desk.access.review()
+    assert desk.access.allows(EVICT)
+
+    async with desk.reviewing():
+        desk.reviewer.is_silent = False
+        await desk.clock.advance(MISSING_S)
+        assert not desk.access.allows(EVICT), "it is asked again soon"
+        desk.reviewer.is_silent = True
+        await desk.clock.advance(MISSING_S)
+
+    assert not desk.access.allows(EVICT)
+
+
+async def test_a_right_may_be_granted_in_one_namespace():
+    """A RoleBinding in the only namespace of the scope is enough; where it is missing, that is said."""
+    desk = Desk(EVICT)
+    desk.reviewer.granted = {(EVICT, "team-a")}
+    here, both = (narrow(a_policy(), *names) for names in (("team-a",), ("team-a", "team-b")))
+    async with desk.reviewing():
+        assert desk.access.obstacle(here, Part.REBALANCING)
+        assert desk.access.obstacle(both, Part.REBALANCING)
+        await desk.clock.advance(1)
+
+        assert desk.access.obstacle(here, Part.REBALANCING) == ""
+        assert desk.access.obstacle(both, Part.REBALANCING)
+        assert desk.access.obstacle(a_policy(), Part.REBALANCING)
+    assert desk.access.allows(EVICT, "team-a")
+    assert not desk.access.allows(EVICT, "team-b")
+
+
+def narrow(policy, *namespaces):
+    """The same for some namespaces."""
+    document = policy.model_dump(mode="json", by_alias=True, exclude_none=True)
+    document["spec"]["scope"] = {"namespaces": {"include": list(namespaces)}}
+    return SchedulingPolicy.model_validate(document)
+
+
+@pytest.mark.parametrize(
+    ("rebalancing", "essential", "further"),
+    [
+        pytest.param({"mode": "DryRun"}, {*RECORD}, set(), id="dry run"),
+        pytest.param({"mode": "Approve"}, {*RECORD, EVICT}, set(), id="approve"),
+        pytest.param({"mode": "Enforce"}, {*RECORD, EVICT}, set(), id="enforce"),
+        pytest.param({"evictBy": "EvictionRequest"}, {*RECORD, *REQUEST}, set(), id="by request"),
+        pytest.param({"surge": True}, {*RECORD, EVICT}, {SURGE}, id="surge"),
+        pytest.param(
+            {"strategies": [{"name": "ConsolidateNodes"}]}, {*RECORD, EVICT}, {*TAINT}, id="closing nodes"
+        ),
+    ],
+)
+def test_what_a_mode_needs(rebalancing, essential, further):
+    """Without the essential rights nothing works, without the others something is missing."""
+    needs = list(needs_of(a_policy(**{"mode": "Enforce", **rebalancing})))
+
+    assert {right for need in needs if need.is_essential for right in need.rights} == essential
+    assert further <= {right for need in needs if not need.is_essential for right in need.rights}
+
+
+# -- rebalancing -------------------------------------------------------------------------------------
+
+
+async def test_no_eviction_is_tried_that_is_not_allowed():
+    """No record is written either; the plan says how many moves wait for the right."""
+    scene = Scene()
+    scene.reviewer.denied = {EVICT}
+    await scene.access.review()
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        await scene.run()
+        refused = scene.statuses.statuses[POLICY]["counts"]["refused"]
+        assert [each["message"] for each in refused] == [
+            'at most 0 evictions by budget "rights of the operator"'
+        ]
+        assert (scene.evictor.evicted, scene.records.documents) == ([], {})
+
+        scene.reviewer.denied = set()
+        await scene.access.review()
+        await scene.run()
+
+    assert scene.evictor.evicted == ["web-1"]
+
+
+async def test_nothing_is_evicted_that_could_not_be_placed_again():
+    """Where policies serve scheduler names, evicting without binding would only take pods away."""
+    scene = Scene()
+    scene.reviewer.denied = {BIND}
+    await scene.access.review()
+    scene.access.places_pods = True
+
+    async with scene.running(a_policy()):
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+
+
+async def test_answers_to_proposals_wait_for_the_right():
+    """They are carried out when it is granted, not lost."""
+    scene = Scene()
+    async with scene.running(a_policy("Approve")):
+        await scene.run()
+        metadata = scene.record["metadata"]
+        scene.reviewer.denied = {EVICT}
+        await scene.access.review()
+        scene.rebalancers.approvals.annotated(
+            metadata["namespace"], metadata["name"], {"plimsoll.dev/approved": "true"}
+        )
+        await scene.clock.advance(10)
+        assert scene.phases == [["Planned"]]
+
+        scene.reviewer.denied = set()
+        await scene.access.review()
+        await scene.clock.advance(5)
+
+    assert scene.evictor.evicted == ["web-1"]
+
+
+async def test_refused_evictions_are_failed_moves():
+    """Of one owner the next try comes later; rights that are granted make up for it."""
+    scene = Scene()
+    scene.evictor.answers = [Answer(Verdict.REFUSED, "pods is forbidden")]
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        assert scene.record["status"]["reason"] == "EvictionRefused"
+        await scene.run()
+        (refused,) = scene.statuses.statuses[POLICY]["counts"]["refused"]
+        assert refused["reason"] == "HeldBack"
+        assert "was refused by the API server" in refused["message"]
+
+        await scene.clock.advance(1)
+        scene.reviewer.denied = {EVICT}
+        await scene.access.review()
+        scene.reviewer.denied = set()
+        await scene.access.review()
+        await scene.run()
+
+    assert scene.evictor.evicted == ["web-1"]

@@ -1,0 +1,41 @@
+"""kopf's start-up: it leaves users' objects alone, and outlives the API server."""
+
+from collections.abc import Sized
+from itertools import islice
+
+import kopf
+import pytest
+
+from plimsoll.app import lifecycle_handlers
+
+
+async def nothing():
+    """Nothing to give or to end."""
+
+
+@pytest.fixture
+def settings():
+    """Kopf's settings after our start-up handler."""
+    registry = kopf.OperatorRegistry()
+    lifecycle_handlers.register(registry, login=nothing, stop=nothing)
+    (startup,) = [
+        handler for handler in registry._activities.get_all_handlers() if handler.fn.__name__ == "startup"
+    ]
+    settings = kopf.OperatorSettings()
+    startup.fn(settings=settings)
+    return settings
+
+
+def test_requests_are_tried_for_ever(settings):
+    """Kopf counts attempts of whatever has a length, and ends the operator after the last one."""
+    backoffs = settings.networking.error_backoffs
+
+    assert not isinstance(backoffs, Sized)
+    assert list(islice(backoffs, 11)) == [1, 1, 2, 3, 5, 8, 13, 21, 30, 30, 30]
+    assert list(islice(backoffs, 1)) == [1]
+
+
+def test_nothing_is_written_into_users_objects(settings):
+    """No events of kopf's, no peering objects."""
+    assert settings.posting.enabled is False
+    assert settings.peering.standalone is True

@@ -1,0 +1,111 @@
+"""What the probes ask of a whole operator."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import asynccontextmanager
+
+import pytest
+import yaml
+
+from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.operator import FREEZE_EVERY, HANGS_S, Operator
+from plimsoll.app.process import TaskEnded, raise_first
+from plimsoll.app.settings import Settings
+from plimsoll.app.supervision import STUCK_S
+from plimsoll.kube.session.session import connected
+from plimsoll.kube.watched_resources import WATCHED
+from plimsoll.model.kinds.watch_event import PodAdded
+from plimsoll.testing.builders import a_pod
+
+
+@asynccontextmanager
+async def built(folder):
+    """An operator that has not begun, of a cluster that is nowhere."""
+    path = folder / "kubeconfig"
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
+                "users": [{"name": "u", "user": {"token": "a-token"}}],
+                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                "current-context": "x",
+            }
+        )
+    )
+    async with (
+        connected(path) as session,
+        LoopThread("election") as thread,
+        thread.entered(connected(path)) as lease_session,
+    ):
+        operator = Operator(Settings(kubeconfig=path), session, lease_session, thread)
+        yield operator
+        await operator.extenders.close()
+
+
+async def test_readiness_waits_for_the_first_lists(tmp_path):
+    """And for nothing else: a standby is ready."""
+    async with built(tmp_path) as operator:
+        assert operator.unready().startswith("waiting for the first list of ")
+        operator.ingestion.synced.update(resource.name for resource in WATCHED)
+        assert operator.unready() == ""
+        assert operator.broken() == ""
+
+
+async def test_what_the_first_lists_bring_is_no_garbage_collectors_business(tmp_path):
+    """A full collection of a large cluster's objects would hold up the election's thread, too."""
+    async with built(tmp_path) as operator:
+        pods = [PodAdded(a_pod(f"p{number}")) for number in range(FREEZE_EVERY)]
+        gc.unfreeze()
+        try:
+            operator._ingest("pods", pods[:-1])
+            assert gc.get_freeze_count() == 0
+            operator._ingest("pods", pods[-1:])
+            assert gc.get_freeze_count() > FREEZE_EVERY
+            operator._is_synced = True
+            gc.unfreeze()
+            operator._ingest("pods", pods)
+            assert gc.get_freeze_count() == 0
+        finally:
+            gc.unfreeze()
+
+
+async def test_an_election_that_stands_still_is_broken(tmp_path):
+    """Two retry periods after its next step was due."""
+    async with built(tmp_path) as operator:
+        elected = operator.leadership._elected
+        elected._step_due = operator.clock.monotonic() - 3.5
+        assert operator.broken() == ""
+        elected._step_due -= 1
+        assert operator.broken() in {f"the election's next step is {late} s overdue" for late in (4, 5)}
+
+
+async def test_a_scheduling_loop_that_hangs_is_broken(tmp_path):
+    """After fifteen minutes."""
+    async with built(tmp_path) as operator:
+        operator.loop._waits_since = operator.clock.monotonic() - HANGS_S - 1
+        assert operator.broken() == "the scheduling loop hangs for 901 s"
+
+
+async def test_a_task_that_has_ended_is_broken_and_not_ready(tmp_path):
+    """The supervision's business; here, that it is asked."""
+    async with built(tmp_path) as operator:
+        operator.supervision.fail("kopf's watcher has failed")
+        assert operator.broken() == operator.unready() == "kopf's watcher has failed"
+        operator.supervision.failure = ""
+        operator.supervision._beaten -= STUCK_S + 1
+        assert operator.broken() == "the event loop has not run for 61 s"
+
+
+async def test_what_ended_the_process_is_one_sentence(tmp_path):
+    """The first task that ended is named, with its error as the cause."""
+    async with built(tmp_path) as operator:
+
+        async def work():
+            raise ValueError("no luck")
+
+        operator.supervision.begin("decisions", work())
+        await operator.supervision.cancel()
+        with pytest.raises(TaskEnded, match=r"^decisions has ended: (ValueError\('no luck'\)|cancelled)$"):
+            raise_first(operator.supervision.ended)
+        raise_first([])

@@ -1,0 +1,93 @@
+"""Who belongs together, and how far a group has come."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.cluster.pod_groups import Census, Groups, counts
+from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, PodAdded, PodDeleted, PodUpdated
+from plimsoll.testing.builders import a_pod
+from scheduling.gangs.gang_scene import a_group, a_member
+
+LEAVING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("census", "told", "phase"),
+    [
+        pytest.param(Census(), {}, "Pending", id="nobody"),
+        pytest.param(Census(present=2), {}, "Pending", id="too-few"),
+        pytest.param(Census(present=3), {}, "PreScheduling", id="not-tried-yet"),
+        pytest.param(Census(present=3), {"is_refused": True}, "Pending", id="no-room"),
+        pytest.param(Census(present=3, scheduled=2), {}, "Scheduling", id="some-bound"),
+        pytest.param(Census(present=3, scheduled=2), {"is_overdue": True}, "Unknown", id="too-late"),
+        pytest.param(Census(present=3, scheduled=3, running=1), {}, "Scheduled", id="all-bound"),
+        pytest.param(Census(present=3, scheduled=3, running=3), {"is_overdue": True}, "Running", id="run"),
+        pytest.param(Census(present=3, scheduled=2, running=2, succeeded=1), {}, "Running", id="one-ended"),
+        pytest.param(Census(present=2, scheduled=2, running=2, failed=1), {}, "Failed", id="one-failed"),
+        pytest.param(Census(present=3, succeeded=3), {}, "Finished", id="all-ended"),
+        pytest.param(Census(present=3, succeeded=3, failed=1), {}, "Finished", id="enough-ended"),
+    ],
+)
+def test_phases(census, told, phase):
+    """Of a group of three, as scheduler-plugins' controller and API have them."""
+    facts = {"is_refused": False, "is_overdue": False, **told}
+
+    assert census.phase(3, **facts) == phase
+
+
+def test_a_member_counts_while_it_waits_runs_or_has_ended_well():
+    """Not when it failed, or leaves; who has ended well counts although it is being deleted."""
+    assert counts(a_member("waits"))
+    assert counts(a_member("runs", node="n"))
+    assert counts(a_member("ended", status={"phase": "Succeeded"}, metadata=LEAVING))
+    assert not counts(a_member("failed", status={"phase": "Failed"}))
+    assert not counts(a_member("leaves", node="n", metadata=LEAVING))
+
+
+def test_nothing_is_kept_of_what_is_gone():
+    """Neither of pods nor of groups, in whatever order they go."""
+    groups = Groups()
+    groups.observe(ObjectAdded(a_group()))
+    groups.observe(PodAdded(a_member("m")))
+    groups.observe(ObjectDeleted(a_group()))
+    assert groups.find("default/train").obstacle().startswith("waiting for PodGroup default/train")
+
+    groups.observe(PodDeleted(a_member("m")))
+
+    assert list(groups) == []
+
+
+def test_a_pod_that_changes_its_label_changes_its_group():
+    """It is in one group at a time, or in none."""
+    groups = Groups()
+    groups.observe(PodAdded(a_member("m")))
+    groups.observe(PodUpdated(a_member("m"), a_member("m", group="other")))
+    assert groups.find("default/train") is None
+    assert list(groups.find("default/other").members) == ["uid-default-m"]
+
+    groups.observe(PodUpdated(a_member("m", group="other"), a_pod("m")))
+
+    assert list(groups) == []
+
+
+STATES = [{}, {"node": "n"}, {"status": {"phase": "Failed"}}, {"metadata": LEAVING}, {"group": "other"}]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from([*STATES, None])), max_size=40))
+def test_who_is_present_is_counted_right(story):
+    """Whatever happens to members: the kept number is the one that counting gives."""
+    groups, known = Groups(), {}
+    for number, state in story:
+        name = f"m{number}"
+        if state is None:
+            if name in known:
+                groups.observe(PodDeleted(known.pop(name)))
+            continue
+        pod = a_member(name, **state)
+        groups.observe(PodUpdated(known[name], pod) if name in known else PodAdded(pod))
+        known[name] = pod
+
+    for group in groups:
+        assert group.present == len(group.counting()) == group.census().present
+    assert sum(len(group.members) for group in groups) == len(known)

@@ -1,0 +1,88 @@
+"""Which lanes are kept: those of templates that come again, however many strangers pass in between."""
+
+import pytest
+
+from engine.toys import Binds, Fifo
+from plimsoll.engine.cache import templates
+from plimsoll.engine.cache.templates import PROBATION, LaneCache
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import Registry
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+
+
+@pytest.fixture
+def cluster():
+    return a_cluster([a_node("n1")])
+
+
+@pytest.fixture
+def lanes(cluster):
+    profile = build_profile(ProfileConfig("s"), Registry([Fifo, Binds]), [Enabled("Fifo"), Enabled("Binds")])
+    return LaneCache(profile, cluster)
+
+
+@pytest.fixture
+def template(cluster):
+    """Makes templates by name; the pods are held, so that equal names are one template."""
+    held = []
+
+    def make(name):
+        held.append(cluster.templates.info(a_pod(labels={"shape": str(name)})))
+        return held[-1].template
+
+    return make
+
+
+def test_a_lane_is_found_again(lanes, template):
+    """Until something else takes its place."""
+    lane = lanes.use(template("a"))
+
+    assert lanes.use(template("a")) is lane is lanes.find(template("a"))
+    assert lanes.find(template("b")) is None
+
+
+def test_a_template_that_came_twice_outlives_any_number_of_strangers(lanes, template):
+    """They only push out each other."""
+    regular = lanes.use(template("regular"))
+    lanes.use(template("regular"))
+    for number in range(10 * PROBATION):
+        lanes.use(template(number))
+
+    assert lanes.find(template("regular")) is regular
+    assert lanes.find(template(0)) is None
+    assert len(lanes) == PROBATION + 1
+
+
+def test_many_templates_in_turn_are_all_kept_in_the_end(lanes, template):
+    """A template that comes back after its probation is kept: they do not chase each other out for ever."""
+    names = range(3 * PROBATION)
+    for _ in range(2):
+        for name in names:
+            lanes.use(template(name))
+    kept = [lanes.find(template(name)) for name in names]
+
+    assert None not in kept
+    assert [lanes.use(template(name)) for name in names] == kept
+
+
+def test_kept_lanes_take_no_more_memory_than_they_may(lanes, template, monkeypatch):
+    """The one that was not used for the longest time goes."""
+    monkeypatch.setattr(templates, "LANE_BYTES", 0)
+    for number in range(PROBATION + 1):
+        lanes.use(template(number))
+        lanes.use(template(number))
+
+    assert lanes.find(template(0)) is None
+    assert lanes.find(template(1)) is not None
+
+
+def test_a_lane_that_went_wrong_is_made_anew(lanes, template):
+    """Kept or on probation."""
+    lane = lanes.use(template("a"))
+    lanes.drop(template("a"))
+    again = lanes.use(template("a"))
+    lanes.use(template("a"))
+    lanes.drop(template("a"))
+
+    assert lanes.find(template("a")) is None
+    assert lane is not again

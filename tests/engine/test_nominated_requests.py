@@ -1,0 +1,100 @@
+"""What nominated pods claim: what is kept says the same as what is worked out anew."""
+
+import random
+
+import numpy as np
+import pytest
+
+from plimsoll.engine.nominated_requests import KeptClaims, ahead_on
+from plimsoll.engine.nominator import LOG_LENGTH, Nominations
+from plimsoll.framework import Cluster, PodInfo
+from plimsoll.testing.builders import a_node, a_pod
+
+
+def _pod(cluster: Cluster, name: str, dice: random.Random) -> PodInfo:
+    requests = {f"example.com/r{dice.randrange(3)}": 1} if dice.random() < 0.1 else {}
+    pod = a_pod(name, cpu=f"{dice.randint(1, 9)}00m", priority=dice.choice((0, 5, 5, 10)), requests=requests)
+    return cluster.templates.info(pod)
+
+
+def _assert_exact(kept: KeptClaims, cluster: Cluster, nominations: Nominations, pod: PodInfo) -> None:
+    claims = kept.against(pod)
+    expected = {
+        row: there
+        for name in nominations.by_node
+        if (row := cluster.rows.get(name)) is not None
+        and (there := ahead_on(cluster, nominations, row, pod.priority, but=pod.uid))
+    }
+    assert dict(claims.pods) == expected
+    assert claims.rows.tolist() == sorted(expected)
+    amounts = [
+        sum(
+            (
+                np.resize(cluster.requests_row(each.requests), len(cluster.resources))
+                for each in expected[row]
+            ),
+            np.zeros(len(cluster.resources), dtype=np.int64),
+        ).tolist()
+        for row in sorted(expected)
+    ]
+    assert claims.amounts.tolist() == amounts
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_kept_claims_say_what_is_true_now(seed: int) -> None:
+    dice = random.Random(seed)
+    cluster, nominations = Cluster(), Nominations()
+    kept = KeptClaims(cluster, nominations)
+    names = [f"n{number}" for number in range(8)]
+    for name in names[:6]:
+        cluster.set_node(a_node(name))
+    pods = [_pod(cluster, f"p{number}", dice) for number in range(30)]
+    for step in range(300):
+        pod = dice.choice(pods)
+        match dice.randrange(8):
+            case 0 | 1 | 2:
+                nominations.add(pod, dice.choice(names))  # also to nodes that are not known
+            case 3:
+                nominations.remove(pod.uid)
+            case 4 if pod.uid not in cluster.pods:
+                cluster.place(pod, dice.choice(names))  # also elsewhere than where it was nominated
+            case 5:
+                cluster.displace(pod.uid)
+            case 6 if step % 5 == 0:
+                cluster.set_node(
+                    a_node(dice.choice(names), allocatable={f"example.com/r{dice.randrange(3)}": 4})
+                )
+            case 7 if step % 7 == 0:
+                name = dice.choice(names)
+                if name in cluster.rows:
+                    cluster.remove_node(name)
+        _assert_exact(kept, cluster, nominations, dice.choice(pods))
+
+
+def test_a_reader_that_is_behind_the_log_looks_at_everything() -> None:
+    cluster, nominations = Cluster(), Nominations()
+    cluster.set_node(a_node("a"))
+    cluster.set_node(a_node("b"))
+    kept = KeptClaims(cluster, nominations)
+    asking = cluster.templates.info(a_pod("asking"))
+    first = cluster.templates.info(a_pod("first", cpu="1"))
+    assert not kept.against(asking).pods
+    nominations.add(first, "a")
+    other = cluster.templates.info(a_pod("other", cpu="1"))
+    for _ in range(LOG_LENGTH):
+        nominations.add(other, "b")
+        nominations.remove(other.uid)
+    assert nominations.changed_since(0) is None
+    assert dict(kept.against(asking).pods) == {cluster.rows["a"]: (first,)}
+
+
+def test_what_was_said_does_not_change_afterwards() -> None:
+    cluster, nominations = Cluster(), Nominations()
+    cluster.set_node(a_node("a"))
+    kept = KeptClaims(cluster, nominations)
+    asking = cluster.templates.info(a_pod("asking"))
+    before = kept.against(asking)
+    nominations.add(cluster.templates.info(a_pod("first", cpu="1")), "a")
+    assert kept.against(asking).pods
+    assert not before.pods
+    assert not len(before.rows)

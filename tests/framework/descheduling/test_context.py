@@ -1,0 +1,105 @@
+"""What strategies see of the cluster: live, in an order that never varies."""
+
+import pytest
+
+from plimsoll.framework.descheduling.context import OwnerCounts, PodsByOwner, PodsByTemplate
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from strategies.driving import a_context, pods_on
+
+
+def the_context():
+    ended = a_pod("ended", node="n1", owner="ReplicaSet/web", status={"phase": "Failed"})
+    waiting = a_pod("waiting", owner="ReplicaSet/web")
+    nodes = [a_node(name) for name in ("n3", "n1", "n2")]
+    return a_context(nodes, [*pods_on("n1", 2), *pods_on("n2", 1), ended, waiting])
+
+
+def test_pods_are_walked_by_name():
+    """Those that hold a place, or all that were ever put on the node."""
+    context = the_context()
+
+    assert context.nodes == ("n1", "n2", "n3")
+    assert [pod.name for pod in context.pods("n1")] == ["n1-0", "n1-1"]
+    assert [pod.name for pod in context.all_pods("n1")] == ["ended", "n1-0", "n1-1"]
+    assert context.pods("gone") == []
+
+
+def test_replicas_are_counted_wherever_they_are():
+    """Of any phase; the count follows what happens to the pods."""
+    context = the_context()
+
+    assert context.replicas("default", "uid-ReplicaSet/web") == 5
+    context.cluster.displace("uid-default-n1-0")
+    context.unplaced.discard("uid-default-ended")
+    assert context.replicas("default", "uid-ReplicaSet/web") == 3
+
+
+def test_siblings_come_together():
+    """Template by template, only from nodes under consideration."""
+    context = the_context()
+    context.nodes = ("n1", "n3")
+
+    assert [[pod.name for pod in pods] for _, pods in context.siblings()] == [["n1-0", "n1-1"]]
+    assert list(context.siblings("elsewhere")) == []
+    assert context.namespaces() == ["default"]
+
+
+def test_the_snapshot_is_of_the_present():
+    """It shows the accepted moves."""
+    context = the_context()
+    row = context.cluster.rows["n1"]
+    before = int(context.snapshot.requested[row, 3])
+    context.cluster.displace("uid-default-n1-0")
+
+    assert (before, int(context.snapshot.requested[row, 3])) == (2, 1)
+
+
+def test_indexes_survive_removal_growth_and_forks():
+    """They do not depend on rows; a fork counts for itself."""
+    context = the_context()
+    cluster = context.cluster
+    owners, groups = cluster.index(OwnerCounts), cluster.index(PodsByTemplate)
+
+    fork = cluster.fork()
+    fork.displace("uid-default-n2-0")
+    for number in range(100):
+        cluster.set_node(a_node(f"more{number}"))
+    cluster.remove_node("n2")
+
+    assert owners.of("default", "uid-ReplicaSet/web") == 2
+    assert fork.index(OwnerCounts).of("default", "uid-ReplicaSet/web") == 2
+    assert sum(len(pods) for pods in groups.groups["default"].values()) == 2
+    assert sum(len(pods) for pods in fork.index(PodsByTemplate).groups["default"].values()) == 2
+
+
+@pytest.mark.parametrize("index", [PodsByTemplate, PodsByOwner])
+def test_a_fork_and_its_origin_do_not_see_each_other_s_changes(index):
+    """They share the pods of a group until one of them changes it, whichever does so first."""
+
+    def seen(cluster):
+        groups = cluster.index(index).groups
+        inner = (
+            groups.values()
+            if index is PodsByOwner
+            else [g for each in groups.values() for g in each.values()]
+        )
+        return sorted(pod.name for pods in inner for pod in pods.values())
+
+    pods = [a_pod(f"p{n}", node="n1", owner="ReplicaSet/web") for n in range(3)]
+    origin = a_cluster([a_node("n1"), a_node("n2")], pods)
+    origin.index(index)
+
+    first, second = origin.fork(), origin.fork()
+    first.displace("uid-default-p0")
+    origin.displace("uid-default-p1")
+    third = first.fork()
+    first.displace("uid-default-p2")
+    second.place(second.templates.info(a_pod("p3", node="n2", owner="ReplicaSet/web")), "n2")
+
+    assert seen(first) == ["p1"]
+    assert seen(origin) == ["p0", "p2"]
+    assert seen(second) == ["p0", "p1", "p2", "p3"]
+    assert seen(third) == ["p1", "p2"]
+    for uid in ("p0", "p2"):
+        origin.displace(f"uid-default-{uid}")
+    assert seen(origin) == []

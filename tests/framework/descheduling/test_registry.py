@@ -1,0 +1,48 @@
+"""The registries of strategies and evictors: what is misregistered fails on entry."""
+
+import pytest
+
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework.errors import ConfigurationError
+from plimsoll.strategies import EVICTORS, IN_TREE
+from plimsoll.strategies.pod_life_time import PodLifeTime
+
+
+def test_a_name_is_taken_once():
+    """The second class is told by whom."""
+    with pytest.raises(ConfigurationError, match=r'"PodLifeTime" is taken by plimsoll\.strategies'):
+        StrategyRegistry([PodLifeTime, PodLifeTime])
+
+
+def test_members_are_needed():
+    """The missing ones are named."""
+
+    class Nothing:
+        name = "Nothing"
+
+    with pytest.raises(ConfigurationError, match="lacks kind, candidates"):
+        StrategyRegistry([Nothing])
+
+
+def test_building_names_the_field():
+    """An unknown name, an unknown field, a bad value."""
+    registry = StrategyRegistry(IN_TREE)
+
+    with pytest.raises(ConfigurationError, match='there is no strategy "Foo"'):
+        registry.build("Foo", {}, "here")
+    with pytest.raises(ConfigurationError) as misspelt:
+        registry.build("LowNodeUtilization", {"treshold": {}, "thresholds": {"cpu": "20"}}, "here")
+    assert str(misspelt.value).startswith('here.thresholds.cpu: "20" has the wrong type; give a number; ')
+    assert "here.treshold: there is no such field; did you mean thresholds" in str(misspelt.value)
+    with pytest.raises(ConfigurationError, match="does not accept these arguments: with source Prometheus"):
+        registry.build(
+            "LowNodeUtilization",
+            {
+                "thresholds": {"cpu": 1},
+                "targetThresholds": {"cpu": 2},
+                "metricsUtilization": {"source": "Prometheus", "prometheus": {"query": "x"}},
+            },
+            "here",
+        )
+    assert registry.build("RemoveFailedPods", None, "here").name == "RemoveFailedPods"
+    assert EvictorRegistry(EVICTORS).build("DefaultEvictor", {"kind": "x"}, "here").name == "DefaultEvictor"

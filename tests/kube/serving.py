@@ -1,0 +1,77 @@
+"""A loopback HTTP server whose answers a test tells, and a session that speaks to it."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import orjson
+import yaml
+from aiohttp import web
+
+from plimsoll.kube.session.session import connected
+
+
+class ToldServer:
+    """Answers each request with the next thing told; a callable answer writes the response itself."""
+
+    def __init__(self):
+        self.requests = []
+        self.answers = []
+
+    def then(self, body=None, status=200, headers=None):
+        """Answer the next request so."""
+        self.answers.append((status, body if body is not None else {}, headers or {}))
+
+    def then_stream(self, *lines, hold=None):
+        """Answer the next request with lines, documents or bytes; then wait for ``hold``."""
+        self.answers.append((lines, hold))
+
+    async def answer(self, request):
+        """The next answer; nothing told is a failure of the test."""
+        body = await request.read()
+        self.requests.append((request.method, request.path_qs, orjson.loads(body) if body else None, request))
+        if not self.answers:
+            await asyncio.Event().wait()
+        told = self.answers.pop(0)
+        if len(told) == 3:
+            status, body, headers = told
+            content = body if isinstance(body, bytes) else orjson.dumps(body)
+            return web.Response(
+                status=status, body=content, headers={"Content-Type": "application/json", **headers}
+            )
+        lines, hold = told
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for line in lines:
+            await response.write(line if isinstance(line, bytes) else orjson.dumps(line) + b"\n")
+        if hold is not None:
+            await hold.wait()
+        return response
+
+
+@asynccontextmanager
+async def told_server(folder):
+    """The server, and a session to it that shows a token."""
+    told = ToldServer()
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", told.answer)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(
+        yaml.safe_dump(
+            {
+                "clusters": [{"name": "c", "cluster": {"server": f"http://{host}:{port}"}}],
+                "users": [{"name": "u", "user": {"token": "a-token"}}],
+                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                "current-context": "x",
+            }
+        )
+    )
+    try:
+        async with connected(kubeconfig) as session:
+            yield told, session
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,252 @@
+"""Credentials that end: a server that really refuses the old token, and a client that shows the new one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+import sys
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import yaml
+from aiohttp import web
+from kubernetes_asyncio import client
+from kubernetes_asyncio.config import incluster_config
+
+from plimsoll.kube.session.credentials import PAUSE_S, REREAD_S, Credentials, Loaded
+from plimsoll.kube.session.errors import Unauthorized
+from plimsoll.kube.session.session import connected
+
+PODS = "/api/v1/pods"
+
+
+class Guard:
+    """A server that takes one token at a time, and notes what it was shown."""
+
+    def __init__(self):
+        self.token = "first"
+        self.shown = []
+        self.url = ""
+
+    async def answer(self, request):
+        """Whether the token is the present one."""
+        await request.read()
+        self.shown.append(request.headers.get("Authorization", ""))
+        if self.shown[-1] != f"Bearer {self.token}":
+            return web.json_response({"code": 401, "message": "Unauthorized"}, status=401)
+        if request.query.get("watch"):
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await response.write(b'{"type": "BOOKMARK"}\n')
+            return response
+        return web.json_response({"items": []})
+
+
+@pytest.fixture
+async def guard():
+    """A guard that listens."""
+    one = Guard()
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", one.answer)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    one.url = "http://{}:{}".format(*runner.addresses[0][:2])
+    yield one
+    await runner.cleanup()
+
+
+def kubeconfig(path, url, **user):
+    """Write a kubeconfig of one user."""
+    content = {
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+@asynccontextmanager
+async def later(session):
+    """A session whose first credentials were read some time ago."""
+    session.credentials._read_at -= PAUSE_S
+    yield session
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_kubeconfig_that_was_rewritten_is_read_when_its_old_token_is_refused(guard, tmp_path, method):
+    """The request goes through at its second attempt; nobody above sees a 401."""
+    path = kubeconfig(tmp_path / "kubeconfig", guard.url, token="first")
+    async with connected(path) as session, later(session):
+        await session.request(method, PODS, {} if method == "POST" else None)
+        guard.token = "second"
+        kubeconfig(path, guard.url, token="second")
+
+        await session.request(method, PODS, {} if method == "POST" else None)
+
+    assert guard.shown == ["Bearer first", "Bearer first", "Bearer second"]
+
+
+async def test_a_watch_that_is_refused_begins_with_the_new_token(guard, tmp_path):
+    """Without a list in between."""
+    path = kubeconfig(tmp_path / "kubeconfig", guard.url, token="first")
+    async with connected(path) as session, later(session):
+        guard.token = "second"
+        kubeconfig(path, guard.url, token="second")
+        async with session.stream(PODS, {"watch": "true"}, 5) as batches:
+            lines = [line async for some in batches for line in some]
+
+    assert lines == [b'{"type": "BOOKMARK"}']
+    assert guard.shown == ["Bearer first", "Bearer second"]
+
+
+async def test_a_hundred_refused_requests_read_the_credentials_once(guard, tmp_path):
+    """Those that wait take what the first one read."""
+    path = kubeconfig(tmp_path / "kubeconfig", guard.url, token="first")
+    async with connected(path) as session, later(session):
+        reads = []
+        load = session.credentials._load
+
+        async def counted():
+            reads.append(1)
+            return await load()
+
+        session.credentials._load = counted
+        guard.token = "second"
+        kubeconfig(path, guard.url, token="second")
+
+        await asyncio.gather(*(session.request("GET", PODS) for _ in range(100)))
+
+    assert len(reads) == 1
+
+
+async def test_a_token_that_stays_refused_is_not_shown_twice_for_one_request(guard, tmp_path):
+    """Neither is the file read at each request."""
+    path = kubeconfig(tmp_path / "kubeconfig", guard.url, token="wrong")
+    async with connected(path) as session, later(session):
+        for _ in range(3):
+            with pytest.raises(Unauthorized):
+                await session.request("GET", PODS)
+
+    assert guard.shown == ["Bearer wrong"] * 3
+
+
+async def test_credentials_that_cannot_be_read_again_are_named_in_the_refusal(guard, tmp_path):
+    """The old ones are kept, for the file may be half written."""
+    path = kubeconfig(tmp_path / "kubeconfig", guard.url, token="first")
+    async with connected(path) as session, later(session):
+        guard.token = "second"
+        path.write_text("")
+        with pytest.raises(Unauthorized, match=r"reading the credentials again failed: .*not a kubeconfig"):
+            await session.request("GET", PODS)
+        kubeconfig(path, guard.url, token="second")
+        session.credentials._read_at -= PAUSE_S
+
+        await session.request("GET", PODS)
+
+
+# -- login programs ----------------------------------------------------------------------------------
+
+
+def program(folder, token, expires=None):
+    """A login program, as exec in a kubeconfig names it, that notes that it ran."""
+    status = {"token": token}
+    if expires is not None:
+        status["expirationTimestamp"] = expires.strftime("%Y-%m-%dT%H:%M:%SZ")
+    answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+    path = folder / "login"
+    path.write_text(
+        f"#!{sys.executable}\n"
+        f"open({str(folder / 'runs')!r}, 'a').write('x')\n"
+        f"print({json.dumps(json.dumps(answer))})\n"
+    )
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(path)}}
+
+
+async def test_a_login_program_runs_again_when_its_token_expires(guard, tmp_path):
+    """Before the server refuses it; and not sooner."""
+    expires = datetime.now(UTC) + timedelta(hours=1)
+    path = kubeconfig(tmp_path / "kubeconfig", guard.url, **program(tmp_path, "first", expires))
+    async with connected(path) as session:
+        await session.request("GET", PODS)
+        credentials = session.credentials
+        credentials._now = lambda: expires.timestamp() - 60
+        await session.request("GET", PODS)
+        assert (tmp_path / "runs").read_text() == "x"
+
+        program(tmp_path, "second", expires + timedelta(hours=1))
+        guard.token = "second"
+        credentials._now = lambda: expires.timestamp() - 10
+        await session.request("GET", PODS)
+
+    assert guard.shown == ["Bearer first", "Bearer first", "Bearer second"]
+    assert (tmp_path / "runs").read_text() == "xx"
+
+
+async def test_a_login_program_runs_again_when_its_token_is_refused(guard, tmp_path):
+    """It said nothing of an expiry."""
+    path = kubeconfig(tmp_path / "kubeconfig", guard.url, **program(tmp_path, "first"))
+    async with connected(path) as session, later(session):
+        program(tmp_path, "second")
+        guard.token = "second"
+
+        await session.request("GET", PODS)
+
+    assert guard.shown == ["Bearer first", "Bearer second"]
+
+
+async def test_a_login_program_that_fails_for_a_while_ends_nothing(guard, tmp_path):
+    """What it says is part of the refusal."""
+    path = kubeconfig(tmp_path / "kubeconfig", guard.url, **program(tmp_path, "first"))
+    async with connected(path) as session, later(session):
+        guard.token = "second"
+        (tmp_path / "login").write_text("#!/bin/sh\necho no network >&2\nexit 1\n")
+        with pytest.raises(Unauthorized, match=r"process returned 1\. no network"):
+            await session.request("GET", PODS)
+        program(tmp_path, "second")
+        session.credentials._read_at -= PAUSE_S
+
+        await session.request("GET", PODS)
+
+
+# -- service accounts --------------------------------------------------------------------------------
+
+
+async def test_a_service_accounts_token_is_read_again_each_minute(tmp_path, monkeypatch):
+    """As kubelets replace it long before it ends."""
+    token, authority = tmp_path / "token", tmp_path / "ca.crt"
+    token.write_text("first\n")
+    authority.write_text("a certificate")
+    monkeypatch.setenv(incluster_config.SERVICE_HOST_ENV_NAME, "127.0.0.1")
+    monkeypatch.setenv(incluster_config.SERVICE_PORT_ENV_NAME, "1")
+    now = [1000.0]
+
+    async def load():
+        settings = client.Configuration()
+        incluster_config.load_incluster_config(
+            client_configuration=settings,
+            try_refresh_token=False,
+            token_filename=str(token),
+            cert_filename=str(authority),
+        )
+        return Loaded(settings)
+
+    credentials = Credentials(await load(), load, now=lambda: now[0])
+    assert await credentials.authorization() == "Bearer first"
+    token.write_text("second")
+    now[0] += REREAD_S - 1
+    assert await credentials.authorization() == "Bearer first"
+    now[0] += 1
+    assert await credentials.authorization() == "Bearer second"
+
+
+async def test_basic_credentials_are_shown_as_they_are(guard, tmp_path):
+    """User and password of a kubeconfig."""
+    path = kubeconfig(tmp_path / "kubeconfig", guard.url, username="ada", password="pw")
+    async with connected(path) as session:
+        assert (await session.credentials.authorization()).startswith("Basic ")

@@ -1,0 +1,93 @@
+"""One request: who asks, what an answer means, what no answer means."""
+
+import asyncio
+import threading
+
+import pytest
+
+from plimsoll.kube.session.errors import APIError, Conflict, Gone, NotFound, TooManyRequests, Unconfigured
+from plimsoll.kube.session.session import connected
+
+
+async def test_every_request_shows_the_token(told):
+    """Credentials of the kubeconfig go with each request."""
+    server, session = told
+    server.then({"kind": "PodList"})
+
+    answer = await session.object("GET", "/api/v1/pods", params={"limit": "1"})
+
+    assert answer == {"kind": "PodList"}
+    method, path, _, request = server.requests[0]
+    assert (method, path) == ("GET", "/api/v1/pods?limit=1")
+    assert request.headers["Authorization"] == "Bearer a-token"
+
+
+async def test_requests_start_no_threads(told):
+    """Looking for proxies and .netrc in a thread, twice a request, was half of the operator's CPU."""
+    server, session = told
+    before = threading.active_count()
+    for _ in range(5):
+        server.then()
+
+    for _ in range(5):
+        await session.request("GET", "/api")
+
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        pytest.param(404, NotFound, id="not-found"),
+        pytest.param(409, Conflict, id="conflict"),
+        pytest.param(410, Gone, id="gone"),
+        pytest.param(429, TooManyRequests, id="too-many"),
+        pytest.param(500, APIError, id="broken"),
+    ],
+)
+async def test_a_refusal_is_an_error_of_its_kind(told, status, kind):
+    """The server's own sentence is kept."""
+    server, session = told
+    server.then({"kind": "Status", "code": status, "reason": "Because", "message": "the sentence"}, status)
+
+    with pytest.raises(kind, match="the sentence"):
+        await session.request("GET", "/api/v1/pods")
+
+
+async def test_an_answer_that_is_no_status_is_quoted(told):
+    """Proxies in between answer in HTML."""
+    server, session = told
+    server.then(b"<html>bad gateway</html>", 502)
+
+    with pytest.raises(APIError, match="bad gateway"):
+        await session.request("GET", "/api/v1/pods")
+
+
+async def test_no_answer_is_an_error_too(told):
+    """A server that hangs is given up in time."""
+    _, session = told
+
+    with pytest.raises(APIError, match="TimeoutError"):
+        await session.request("GET", "/api/v1/pods", timeout_s=0.05)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("clusters: 3", id="nonsense"),
+        pytest.param("{}", id="no-context"),
+        pytest.param("a: [", id="no-yaml"),
+        pytest.param("not a kubeconfig", id="a-sentence"),
+        pytest.param("- 1", id="a-list"),
+    ],
+)
+async def test_an_unusable_kubeconfig_is_one_sentence(tmp_path, content):
+    """Named, with what is wrong; no traceback of the library."""
+    path = tmp_path / "kubeconfig"
+    await asyncio.to_thread(path.write_text, content)
+
+    with pytest.raises(Unconfigured, match=r"^reading .*kubeconfig: [^\n]+$") as refused:
+        async with connected(path):
+            pass
+    assert "object" not in refused.value.message

@@ -1,0 +1,66 @@
+"""Who owns the word ``evictions`` on this server."""
+
+import pytest
+from aiohttp import web
+
+from plimsoll.kube.discovering import shadowing_evictions
+from plimsoll.kube.session.session import connected
+
+
+@pytest.fixture
+async def serve(tmp_path):
+    """Start an API server that knows some paths; returns a kubeconfig."""
+    runners = []
+
+    async def start(answers):
+        async def answer(request):
+            found = answers.get(request.path)
+            return web.json_response(found or {"kind": "Status", "code": 404}, status=200 if found else 404)
+
+        app = web.Application()
+        app.router.add_get("/{path:.*}", answer)
+        runner = web.AppRunner(app)
+        runners.append(runner)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        path = tmp_path / "kubeconfig"
+        path.write_text(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+            "contexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\n"
+            f"clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{runner.addresses[0][1]}'}}}}]\n"
+        )
+        return path
+
+    yield start
+    for runner in runners:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("answers", "shadow"),
+    [
+        pytest.param({}, "", id="no-such-group"),
+        pytest.param(
+            {
+                "/apis/lifecycle.k8s.io": {"versions": [{"groupVersion": "lifecycle.k8s.io/v1alpha1"}]},
+                "/apis/lifecycle.k8s.io/v1alpha1": {"resources": [{"name": "evictionrequests"}]},
+            },
+            "",
+            id="a-group-without-evictions",
+        ),
+        pytest.param(
+            {
+                "/apis/lifecycle.k8s.io": {"versions": [{"groupVersion": "lifecycle.k8s.io/v1alpha1"}]},
+                "/apis/lifecycle.k8s.io/v1alpha1": {"resources": [{"name": "evictions"}]},
+            },
+            "evictions.lifecycle.k8s.io/v1alpha1",
+            id="kubernetes-1.37-with-the-gate-on",
+        ),
+    ],
+)
+async def test_a_built_in_resource_of_our_plural_is_noticed(serve, answers, shadow):
+    """Kubectl would take it without a word, so we say it."""
+    kubeconfig = await serve(answers)
+
+    async with connected(kubeconfig) as session:
+        assert await shadowing_evictions(session) == shadow

@@ -1,0 +1,163 @@
+"""Events: one object for equal ones, a count for the rest, nobody waits."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from plimsoll.kube.events import FORGET_S, NOTE_BYTES, SERIES_BURST, SERIES_S, EventRecorder
+from plimsoll.ports.ports import Note, pod_reference
+from plimsoll.testing.builders import a_pod
+from plimsoll.testing.fakes import FakeClock
+
+
+def a_note(text="0/3 nodes are available: 3 Insufficient cpu.", pod="web-1"):
+    """Why a pod waits."""
+    return Note(
+        pod_reference(a_pod(pod)),
+        "FailedScheduling",
+        "Scheduling",
+        text,
+        is_warning=True,
+        reporter="plimsoll",
+    )
+
+
+@asynccontextmanager
+async def recording(session):
+    """A recorder at work, and its clock."""
+    clock = FakeClock()
+    recorder = EventRecorder(session, clock, "instance-1")
+    task = asyncio.create_task(recorder.run())
+    try:
+        yield recorder, clock
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_an_event_is_written_as_kubectl_describe_shows_it(told):
+    """events.k8s.io/v1, in the pod's namespace, about this very pod."""
+    server, session = told
+    server.then({}, 201)
+
+    async with recording(session) as (recorder, _):
+        recorder.record(a_note())
+        await recorder.drain()
+
+    method, path, body, _ = server.requests[0]
+    assert (method, path) == ("POST", "/apis/events.k8s.io/v1/namespaces/default/events")
+    assert body["regarding"]["uid"] == "uid-default-web-1"
+    assert (body["type"], body["reason"], body["action"]) == ("Warning", "FailedScheduling", "Scheduling")
+    assert body["reportingController"] == "plimsoll"
+    assert body["note"] == "0/3 nodes are available: 3 Insufficient cpu."
+
+
+async def test_equal_events_become_a_series_that_is_seldom_written(told):
+    """A hundred failures of one pod are one event and, a minute later, one count."""
+    server, session = told
+    server.then({}, 201)
+    server.then({})
+
+    async with recording(session) as (recorder, clock):
+        for _ in range(100):
+            recorder.record(a_note())
+        await recorder.drain()
+        await clock.advance(SERIES_S)
+        recorder.record(a_note())
+        await recorder.drain()
+
+    assert [method for method, _, _, _ in server.requests] == ["POST", "PATCH"]
+    assert server.requests[1][2]["series"]["count"] == 101
+
+
+async def test_another_sentence_is_another_event(told):
+    """What changed is news."""
+    server, session = told
+    server.then({}, 201)
+    server.then({}, 201)
+
+    async with recording(session) as (recorder, _):
+        recorder.record(a_note("one"))
+        recorder.record(a_note("two"))
+        await recorder.drain()
+
+    assert sorted(body["note"] for _, _, body, _ in server.requests) == ["one", "two"]
+
+
+async def test_the_same_much_later_is_a_new_event(told):
+    """A series ends when nothing was heard of it for a while."""
+    server, session = told
+    server.then({}, 201)
+    server.then({}, 201)
+
+    async with recording(session) as (recorder, clock):
+        recorder.record(a_note())
+        await recorder.drain()
+        await clock.advance(FORGET_S)
+        recorder.record(a_note())
+        await recorder.drain()
+
+    assert [method for method, _, _, _ in server.requests] == ["POST", "POST"]
+
+
+async def test_a_refused_event_is_counted_and_forgotten(told):
+    """Events are a courtesy: nothing depends on them, and the next one is written in full."""
+    server, session = told
+    server.then({"code": 403}, 403)
+    server.then({}, 201)
+
+    async with recording(session) as (recorder, _):
+        recorder.record(a_note())
+        await recorder.drain()
+        recorder.record(a_note())
+        await recorder.drain()
+
+    assert [method for method, _, _, _ in server.requests] == ["POST", "POST"]
+    assert recorder.dropped == 1
+
+
+async def test_long_sentences_are_cut_as_kube_scheduler_cuts_them(told):
+    """1,024 bytes at most, never within a character."""
+    server, session = told
+    server.then({}, 201)
+
+    async with recording(session) as (recorder, _):
+        recorder.record(a_note("é" * 2000))
+        await recorder.drain()
+
+    note = server.requests[0][2]["note"]
+    assert len(note.encode()) <= NOTE_BYTES
+    assert note.endswith("é ...")
+
+
+async def test_a_text_that_cannot_be_sent_is_dropped_alone(told):
+    """A plugin's message with half a character in it: the next event is written."""
+    server, session = told
+    server.then({}, 201)
+
+    async with recording(session) as (recorder, _):
+        for _ in range(10):
+            recorder.record(a_note("\ud800"))
+        recorder.record(a_note())
+        await recorder.drain()
+
+    assert recorder.dropped == 10
+    assert [body["note"] for _, _, body, _ in server.requests] == [a_note().text]
+
+
+async def test_counts_of_many_series_are_written_at_a_bounded_rate(told):
+    """A thousand pods fail again a minute later: some are told at once, the others with a later failure."""
+    server, session = told
+    for _ in range(1000):
+        server.then({}, 201)
+    for _ in range(SERIES_BURST):
+        server.then({})
+
+    async with recording(session) as (recorder, clock):
+        for _ in range(2):
+            for number in range(1000):
+                recorder.record(a_note(pod=f"web-{number}"))
+            await recorder.drain()
+            await clock.advance(SERIES_S + 1)
+
+    methods = [method for method, *_ in server.requests]
+    assert (methods.count("POST"), methods.count("PATCH")) == (1000, SERIES_BURST)

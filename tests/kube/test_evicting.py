@@ -1,0 +1,71 @@
+"""What the Eviction API is asked, and what its answers mean."""
+
+import pytest
+
+from plimsoll.kube.evicting import PodEvictor
+from plimsoll.ports.ports import Verdict
+from plimsoll.testing.builders import a_pod
+
+
+def refusal(code, message="no", **details):
+    """A Status as the API server sends it."""
+    return {"kind": "Status", "code": code, "message": message, "details": details}
+
+
+BUDGET = refusal(
+    429,
+    "Cannot evict pod as it would violate the pod's disruption budget.",
+    causes=[
+        {
+            "reason": "DisruptionBudget",
+            "message": "The disruption budget web needs 3 healthy pods and has 3 currently",
+        }
+    ],
+)
+
+
+async def test_this_very_pod_is_evicted(told):
+    """The uid is a precondition: a later pod of the same name is spared."""
+    server, session = told
+    server.then({}, 201)
+
+    answer = await PodEvictor(session).evict(a_pod("web-1", uid="u1"))
+
+    assert answer.is_done
+    method, path, body, _ = server.requests[0]
+    assert (method, path) == ("POST", "/api/v1/namespaces/default/pods/web-1/eviction")
+    assert body["deleteOptions"] == {"preconditions": {"uid": "u1"}}
+
+
+async def test_a_budget_is_named(told):
+    """429 with the cause of a budget: Blocked, by that one."""
+    server, session = told
+    server.then(BUDGET, 429)
+
+    answer = await PodEvictor(session).evict(a_pod())
+
+    assert answer.verdict is Verdict.BLOCKED
+    assert answer.budget == "default/web"
+    assert "needs 3 healthy pods" in answer.message
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict"),
+    [
+        pytest.param(429, Verdict.BUSY, id="flow-control"),
+        pytest.param(404, Verdict.GONE, id="gone"),
+        pytest.param(409, Verdict.CONFLICT, id="another-uid"),
+        pytest.param(403, Verdict.REFUSED, id="not-allowed"),
+        pytest.param(503, Verdict.UNKNOWN, id="unavailable"),
+    ],
+)
+async def test_other_answers_are_told_apart(told, code, verdict):
+    """Whether to wait, to give up, or to ask again."""
+    server, session = told
+    server.then(refusal(code, "the sentence", retryAfterSeconds=3), code)
+
+    answer = await PodEvictor(session).evict(a_pod())
+
+    assert answer.verdict is verdict
+    assert answer.message == "the sentence"
+    assert answer.retry_after_s == 3

@@ -1,0 +1,65 @@
+"""Eviction records over HTTP: status apart, nothing stale left behind."""
+
+from plimsoll.kube.eviction_records import EvictionRecords
+from plimsoll.ports.ports import Verdict
+
+RECORD = {
+    "apiVersion": "plimsoll.dev/v1alpha1",
+    "kind": "Eviction",
+    "metadata": {"namespace": "shop", "name": "web-1-abc"},
+    "spec": {"reason": "because"},
+    "status": {"phase": "Planned"},
+}
+FOLDER = "/apis/plimsoll.dev/v1alpha1/namespaces/shop/evictions"
+
+
+async def test_a_new_record_is_written_with_its_status(told):
+    """The API server takes the status at its own path."""
+    server, session = told
+    server.then({}, 201)
+    server.then({})
+
+    answer = await EvictionRecords(session).create(RECORD)
+
+    assert answer.is_done
+    assert [(method, path) for method, path, _, _ in server.requests] == [
+        ("POST", FOLDER),
+        ("PATCH", f"{FOLDER}/web-1-abc/status"),
+    ]
+    assert "status" not in server.requests[0][2]
+    assert server.requests[1][2]["status"]["phase"] == "Planned"
+
+
+async def test_a_status_keeps_nothing_of_the_one_before(told):
+    """A merge patch removes only what it names: the sentence of an earlier phase must go."""
+    server, session = told
+    server.then({})
+
+    await EvictionRecords(session).write_status("shop", "web-1-abc", {"phase": "Evicting"})
+
+    status = server.requests[0][2]["status"]
+    assert status["phase"] == "Evicting"
+    assert status["message"] is None
+    assert status["blockedBy"] is None
+
+
+async def test_a_record_that_is_there_already_is_a_conflict(told):
+    """Written before a crash; it is not written twice."""
+    server, session = told
+    server.then({"kind": "Status", "code": 409, "reason": "AlreadyExists"}, 409)
+
+    answer = await EvictionRecords(session).create(RECORD)
+
+    assert answer.verdict is Verdict.CONFLICT
+    assert len(server.requests) == 1
+
+
+async def test_a_server_without_our_kinds_is_told_as_such(told):
+    """The definitions are not installed yet."""
+    server, session = told
+    server.then({"kind": "Status", "code": 404}, 404)
+
+    answer, records = await EvictionRecords(session).list()
+
+    assert answer.verdict is Verdict.GONE
+    assert list(records) == []

@@ -1,0 +1,190 @@
+"""EvictionRequests over HTTP, against the development cluster: asked, seen, withdrawn, deleted."""
+
+import asyncio
+
+import pytest
+
+from plimsoll.devcluster.cluster import DevCluster, simulated_nodes
+from plimsoll.kube.eviction_requests import REQUESTER, PodEvictionRequester
+from plimsoll.kube.session.session import connected
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.ports.ports import Verdict
+from plimsoll.testing.builders import a_pod
+
+MIGRATOR = "acme.io/migrator"
+REQUESTS, EVICTIONS = "evictionrequests.lifecycle.k8s.io", "evictions.lifecycle.k8s.io"
+
+
+@pytest.fixture
+async def cluster():
+    """A cluster that does not offer the API yet."""
+    async with DevCluster(nodes=simulated_nodes(1)) as one:
+        yield one
+
+
+@pytest.fixture
+async def requester(cluster, tmp_path):
+    """Speaks to it."""
+    cluster.write_kubeconfig(tmp_path / "kubeconfig")
+    async with connected(tmp_path / "kubeconfig") as session:
+        yield PodEvictionRequester(session)
+
+
+async def made(cluster, name="vm"):
+    """A pod that names a responder."""
+    spec = {
+        "containers": [{"name": "app", "image": "app:1"}],
+        "evictionResponders": [{"name": MIGRATOR, "priority": 10000}],
+        "nodeName": "node-0001",
+    }
+    created = cluster.api.create("pods", {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
+    return convert(Pod, created)
+
+
+async def until(requester, holds, cluster):
+    """Our only request, once it is so; the controllers work in this very loop."""
+    for _ in range(2000):
+        await asyncio.sleep(0.005)
+        _, listed = await requester.list()
+        if listed and holds(listed[0]):
+            return listed[0]
+    pytest.fail(f"still {listed}; {cluster.api.list(EVICTIONS)}")
+
+
+async def test_a_server_without_the_api_is_told_as_such(requester):
+    """404 of discovery, and of the list."""
+    assert (await requester.offered()).verdict is Verdict.GONE
+    assert (await requester.list())[0].verdict is Verdict.GONE
+    assert (await requester.request(a_pod("vm", uid="u"), "r")).verdict is Verdict.GONE
+
+
+async def test_an_upgraded_server_offers_it(cluster, requester):
+    """Discovery is asked each time."""
+    assert not (await requester.offered()).is_done
+    cluster.offer_eviction_requests()
+    assert (await requester.offered()).is_done
+    assert await requester.list() == (await requester.offered(), [])
+
+
+async def test_a_request_is_ours_for_this_very_pod_and_made_once(cluster, requester):
+    """Name, uid, requester; a second time it is there already."""
+    cluster.offer_eviction_requests()
+    pod = await made(cluster)
+
+    assert (await requester.request(pod, "vm-1")).is_done
+    assert (await requester.request(pod, "vm-1")).is_done
+
+    (document,) = cluster.api.list(REQUESTS)
+    assert document["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "plimsoll"}
+    assert document["spec"] == {
+        "target": {"pod": {"name": "vm", "uid": pod.uid}},
+        "requester": REQUESTER,
+        "intent": "Eviction",
+    }
+
+
+async def test_a_request_of_the_name_that_is_not_ours_is_a_conflict(cluster, requester):
+    """Somebody else's is neither taken over nor changed."""
+    cluster.offer_eviction_requests()
+    pod = await made(cluster)
+    theirs = {
+        "metadata": {"name": "vm-1", "namespace": "default"},
+        "spec": {
+            "target": {"pod": {"name": "vm", "uid": pod.uid}},
+            "requester": "acme.io/drain",
+            "intent": "Withdrawn",
+        },
+    }
+    before = cluster.api.create(REQUESTS, theirs)
+
+    assert (await requester.request(pod, "vm-1")).verdict is Verdict.CONFLICT
+    assert (await requester.list())[1] == []
+    assert cluster.api.get(REQUESTS, "default", "vm-1")["spec"] == before["spec"]
+
+
+async def test_a_request_that_bears_our_label_and_is_somebody_elses_is_not_listed(cluster, requester):
+    """It would be withdrawn and deleted as a leftover."""
+    cluster.offer_eviction_requests()
+    pod = await made(cluster)
+    labels = {"app.kubernetes.io/managed-by": "plimsoll"}
+    target = {"pod": {"name": "vm", "uid": pod.uid}}
+    spec = {"target": target, "requester": "acme.io/drain", "intent": "Eviction"}
+    metadata = {"name": "theirs", "namespace": "default", "labels": labels}
+    cluster.api.create(REQUESTS, {"metadata": metadata, "spec": spec})
+
+    assert (await requester.list())[1] == []
+
+
+async def test_progress_is_read_from_the_eviction_that_it_is_part_of(cluster, requester):
+    """Whose turn it is, what is told, when it is expected to end."""
+    cluster.offer_eviction_requests()
+    pod = await made(cluster)
+    await requester.request(pod, "vm-1")
+    request = await until(requester, lambda one: one.responder, cluster)
+    assert (request.is_observed, request.is_final, request.responder) == (True, False, MIGRATOR)
+
+    (eviction,) = cluster.api.list(EVICTIONS)
+    told = {"message": "copying", "expectedCompletionTime": "2030-01-01T00:00:00Z"}
+    responders = [
+        {**one, **told} if one["name"] == MIGRATOR else one for one in eviction["status"]["responders"]
+    ]
+    cluster.api.update_status(
+        EVICTIONS, {**eviction, "status": {**eviction["status"], "responders": responders}}
+    )
+
+    request = await until(requester, lambda one: one.said, cluster)
+    assert (request.said, request.expected) == ("copying", 1_893_456_000.0)
+
+
+async def test_withdrawn_by_us_it_fails_and_can_be_deleted(cluster, requester):
+    """The pod stays."""
+    cluster.offer_eviction_requests()
+    await requester.request(await made(cluster), "vm-1")
+    request = await until(requester, lambda one: one.responder, cluster)
+
+    assert (await requester.withdraw(request)).is_done
+    request = await until(requester, lambda one: one.is_final, cluster)
+    assert (request.is_withdrawn, request.failure) == (True, "CanceledDueToNoRequesters")
+    assert (await requester.drop(request)).is_done
+    assert (await requester.list())[1] == []
+    assert (await requester.drop(request)).verdict is Verdict.GONE
+    assert cluster.api.find("pods", "default", "vm") is not None
+
+
+async def test_a_pod_that_has_left_ends_it(cluster, requester):
+    """TargetEvicted."""
+    cluster.offer_eviction_requests()
+    await requester.request(await made(cluster), "vm-1")
+    await until(requester, lambda one: one.responder, cluster)
+    cluster.api.delete("pods", "default", "vm", grace_seconds=0)
+    (eviction,) = cluster.api.list(EVICTIONS)
+    now = cluster.api.now()
+    responders = [
+        {**one, "completionTime": now} if one["name"] == MIGRATOR else one
+        for one in eviction["status"]["responders"]
+    ]
+    cluster.api.update_status(
+        EVICTIONS, {**eviction, "status": {**eviction["status"], "responders": responders}}
+    )
+
+    request = await until(requester, lambda one: one.is_final, cluster)
+    assert (request.is_evicted, request.failure) == (True, "")
+
+
+async def test_what_the_server_refuses_is_told(cluster, requester):
+    """A request whose uid is none."""
+    cluster.offer_eviction_requests()
+    answer = await requester.request(a_pod("vm", uid="none"), "vm-1")
+    assert answer.verdict is Verdict.REFUSED
+    assert "lowercase UUID" in answer.message
+
+
+async def test_without_its_controller_nobody_takes_it_up(cluster, requester):
+    """As Kubernetes 1.37.0 serves it."""
+    cluster.offer_eviction_requests(controllers=False)
+    await requester.request(await made(cluster), "vm-1")
+    for _ in range(20):
+        await asyncio.sleep(0.005)
+    (request,) = (await requester.list())[1]
+    assert (request.is_observed, request.is_final) == (False, False)

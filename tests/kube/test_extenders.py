@@ -1,0 +1,286 @@
+"""Speaking to extenders: nothing of ours goes along, nothing of theirs is taken on trust."""
+
+import asyncio
+import base64
+import datetime as dt
+import ssl
+import tempfile
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from plimsoll.kube.extenders import ANSWER_BYTES, HTTPExtenders
+from plimsoll.ports.ports import Endpoint, TLSSettings
+
+
+class Authority:
+    """A certificate authority for one test."""
+
+    def __init__(self):
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = self._named("authority")
+        self.certificate = self._signed(self._name, self._key, is_authority=True)
+        self.pem = self.certificate.public_bytes(serialization.Encoding.PEM)
+
+    @staticmethod
+    def _named(name):
+        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+    def _signed(self, name, key, *, host="", is_authority=False):
+        now = dt.datetime.now(dt.UTC)
+        builder = (
+            x509.CertificateBuilder(self._name, name, key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - dt.timedelta(hours=1))
+            .not_valid_after(now + dt.timedelta(hours=1))
+            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
+            )
+        )
+        if is_authority:
+            others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
+            usage = dict.fromkeys((*others, "encipher_only", "decipher_only"), False)
+            signs = x509.KeyUsage(digital_signature=True, key_cert_sign=True, crl_sign=True, **usage)
+            builder = builder.add_extension(signs, critical=True)
+        if host:
+            builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        return builder.sign(self._key, hashes.SHA256())
+
+    def issue(self, host, password=None):
+        """Certificate and key for a host, as PEM."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        certificate = self._signed(self._named(host), key, host=host)
+        how = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
+        return (
+            certificate.public_bytes(serialization.Encoding.PEM),
+            key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, how),
+        )
+
+
+def coded(pem):
+    return base64.b64encode(pem).decode()
+
+
+@asynccontextmanager
+async def served(handler, context=None):
+    """A server on loopback; its port, and what was asked of it."""
+    asked = []
+
+    async def handle(request):
+        asked.append((request.method, request.path, await request.read(), request.headers))
+        return await handler(request)
+
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", handle)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    try:
+        yield runner.addresses[0][1], asked
+    finally:
+        await runner.cleanup()
+
+
+@pytest.fixture
+async def extenders():
+    one = HTTPExtenders()
+    yield one
+    await one.close()
+    await asyncio.sleep(0)
+
+
+def an_endpoint(port, path="/x", scheme="http", timeout_s=10.0, **tls):
+    return Endpoint(f"{scheme}://127.0.0.1:{port}{path}", timeout_s, TLSSettings(**tls))
+
+
+async def fine(_):
+    return web.Response(body=b'{"ok": true}')
+
+
+async def test_a_question_and_its_answer(extenders, monkeypatch):
+    """A POST of JSON to the verb's URL; proxies of the environment and credentials stay out of it."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    async with served(fine) as (port, asked):
+        reply = await extenders.post(an_endpoint(port, "/x/"), "filter", b"{}")
+
+    assert reply.content == b'{"ok": true}'
+    ((method, path, body, headers),) = asked
+    assert (method, path, body) == ("POST", "/x/filter", b"{}")
+    assert headers["Content-Type"] == "application/json"
+    assert headers["Accept-Encoding"] == "identity"
+    assert not {"Authorization", "Cookie"} & set(headers)
+
+
+async def test_cookies_are_not_kept(extenders):
+    """Nobody is recognised."""
+
+    async def sticky(_):
+        response = web.Response(body=b"{}")
+        response.set_cookie("who", "you")
+        return response
+
+    async with served(sticky) as (port, asked):
+        for _ in range(2):
+            await extenders.post(an_endpoint(port), "filter", b"{}")
+
+    assert "Cookie" not in asked[1][3]
+
+
+@pytest.mark.parametrize("status", [201, 204, 302, 307, 404, 500])
+async def test_only_200_is_an_answer(extenders, status):
+    """A redirect is followed nowhere."""
+
+    async def elsewhere(_):
+        return web.Response(status=status, headers={"Location": "/elsewhere"})
+
+    async with served(elsewhere) as (port, asked):
+        reply = await extenders.post(an_endpoint(port), "filter", b"{}")
+
+    assert reply.content is None
+    assert reply.problem == (
+        f"failed filter with extender at URL http://127.0.0.1:{port}/x/filter, code {status}"
+    )
+    assert len(asked) == 1
+
+
+async def test_nobody_there(extenders):
+    """Told in a sentence."""
+    async with served(fine) as (port, _):
+        pass
+
+    reply = await extenders.post(an_endpoint(port), "filter", b"{}")
+
+    assert reply.content is None
+    assert reply.problem.startswith(f'Post "http://127.0.0.1:{port}/x/filter": ')
+
+
+async def test_an_answer_has_a_bound_that_grows_with_the_question(extenders):
+    """An honest one repeats the nodes at most."""
+    sizes = iter([ANSWER_BYTES + 3 * 1000, ANSWER_BYTES + 3 * 1000 + 1])
+
+    async def large(_):
+        return web.Response(body=b" " * next(sizes))
+
+    async with served(large) as (port, _):
+        taken = await extenders.post(an_endpoint(port), "filter", b"x" * 1000)
+        refused = await extenders.post(an_endpoint(port), "filter", b"x" * 1000)
+
+    assert len(taken.content) == ANSWER_BYTES + 3000
+    assert "has more than" in refused.problem
+
+
+async def test_an_answer_that_is_packed_is_not_unpacked(extenders):
+    """A few bytes could become gigabytes."""
+
+    async def packed(_):
+        return web.Response(body=b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
+
+    async with served(packed) as (port, _):
+        reply = await extenders.post(an_endpoint(port), "filter", b"{}")
+
+    assert reply.content == b"\x1f\x8b"
+
+
+async def test_an_answer_that_breaks_off_is_none(extenders):
+    """However well it began."""
+
+    async def broken(request):
+        response = web.StreamResponse(headers={"Content-Length": "100"})
+        await response.prepare(request)
+        await response.write(b"{}")
+        request.transport.abort()
+        return response
+
+    async with served(broken) as (port, _):
+        reply = await extenders.post(an_endpoint(port), "filter", b"{}")
+
+    assert reply.content is None
+
+
+async def test_the_time_counts_to_the_last_byte(extenders):
+    """Not from one byte to the next."""
+
+    async def trickle(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b" ")
+            await asyncio.sleep(0.02)
+
+    async with served(trickle) as (port, _):
+        reply = await extenders.post(an_endpoint(port, timeout_s=0.3), "filter", b"{}")
+
+    assert reply.problem.endswith("no complete answer within 0.3 s")
+
+
+async def test_both_sides_show_certificates(extenders):
+    """Under the name that the policy says; without ours the extender hangs up."""
+    ours, theirs = Authority(), Authority()
+    certificate, key = theirs.issue("gpu.example.com")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=ours.pem.decode())
+    context.verify_mode = ssl.CERT_REQUIRED
+    load(context, certificate, key)
+    client_certificate, client_key = ours.issue("plimsoll")
+    known = {"ca_data": coded(theirs.pem), "server_name": "gpu.example.com"}
+    shown = {"cert_data": coded(client_certificate), "key_data": coded(client_key)}
+    async with served(fine, context) as (port, _):
+        for tls, is_taken in (
+            ({**known, **shown}, True),
+            (known, False),
+            ({**shown, "ca_data": coded(theirs.pem)}, False),  # 127.0.0.1 is not its name
+            ({**shown, "server_name": "gpu.example.com"}, False),  # the system knows no such authority
+            ({**shown, "insecure": True}, True),
+        ):
+            reply = await extenders.post(an_endpoint(port, scheme="https", **tls), "filter", b"{}")
+
+            assert (reply.content is not None) is is_taken, (tls, reply)
+
+
+def load(context, certificate, key):
+    """The library reads files only."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(certificate + key)
+        file.flush()
+        context.load_cert_chain(file.name)
+
+
+async def test_certificates_are_judged_before_they_are_used(extenders):
+    """In a sentence, and without asking anybody for a password."""
+    authority = Authority()
+    certificate, key = authority.issue("plimsoll")
+    _, other_key = authority.issue("plimsoll")
+    _, locked = authority.issue("plimsoll", password=b"secret")
+    good = {"cert_data": coded(certificate), "key_data": coded(key)}
+
+    assert extenders.problem_of(an_endpoint(1, scheme="https", ca_data=coded(authority.pem), **good)) == ""
+    for bad in (
+        {"ca_data": coded(b"nothing")},
+        {"ca_data": "!"},
+        {"ca_data": coded("Zertifikat für dich".encode())},
+        {**good, "key_data": coded(other_key)},
+        {**good, "key_data": coded(locked)},
+        {**good, "key_data": coded(b"nothing")},
+        {"ca_data": "===="},
+    ):
+        problem = extenders.problem_of(an_endpoint(1, scheme="https", **bad))
+        assert "certificates cannot be used" in problem, bad
+
+
+async def test_connections_of_extenders_that_are_gone_are_closed(extenders):
+    """The others are kept."""
+    async with served(fine) as (port, _):
+        one, two = an_endpoint(port, "/1"), an_endpoint(port, "/2")
+        for endpoint in (one, two):
+            await extenders.post(endpoint, "filter", b"{}")
+
+        await extenders.retain([two])
+
+        assert set(extenders._sessions) == {two}
+        assert (await extenders.post(one, "filter", b"{}")).content is not None

@@ -1,0 +1,144 @@
+"""The fence around a session: what passes, for how long, and what is stopped at the last moment."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from plimsoll.kube.binding import PodBinder
+from plimsoll.kube.session.errors import Fenced, NotFound, Unavailable
+from plimsoll.leadership.fence import Fence
+from plimsoll.ports.ports import Verdict
+from plimsoll.testing.builders import a_pod
+from plimsoll.testing.fakes import FakeClock, settled
+
+PATH = "/api/v1/namespaces/default/pods/a/binding"
+
+
+@pytest.fixture
+def fence() -> Fence:
+    """Open for ten seconds on a clock that stands still."""
+    clock = FakeClock()
+    one = Fence(clock)
+    one.open(clock.time + 10)
+    return one
+
+
+async def test_reading_needs_no_leader(told, fence):
+    """A standby lists and watches."""
+    server, session = told
+    fence.shut()
+    server.then({"kind": "PodList"})
+
+    assert await session.fenced(fence).object("GET", "/api/v1/pods") == {"kind": "PodList"}
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+async def test_a_closed_fence_lets_no_write_pass(told, fence, method):
+    """Nothing is sent."""
+    server, session = told
+    fence.shut()
+
+    with pytest.raises(Fenced, match="does not lead"):
+        await session.fenced(fence).request(method, PATH, {})
+
+    assert server.requests == []
+
+
+async def test_what_is_not_sent_is_an_answer_of_its_own(told, fence):
+    """It is neither refused by the server nor unknown: it has not happened, and must not be tried again."""
+    _, session = told
+    fence.shut()
+
+    answer = await PodBinder(session.fenced(fence)).bind(a_pod("a"), "node")
+
+    assert answer.verdict is Verdict.FENCED
+
+
+async def test_an_open_fence_lets_bodies_pass_as_they_are(told, fence):
+    """With their length and type."""
+    server, session = told
+    server.then()
+
+    await session.fenced(fence).request("POST", PATH, {"kind": "Binding"})
+
+    _, _, body, request = server.requests[0]
+    assert body == {"kind": "Binding"}
+    assert request.headers["Content-Type"] == "application/json"
+    assert request.headers["Content-Length"] == "18"
+
+
+async def test_a_write_takes_no_longer_than_the_lease_is_ours(told):
+    """Nobody waits for an answer beyond it."""
+    _, session = told
+    clock = FakeClock()
+    fence = Fence(clock)
+    fence.open(clock.time + 0.2)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    with pytest.raises(Unavailable):
+        await session.fenced(fence).request("POST", PATH, {})
+
+    assert loop.time() - began < 10, "the usual patience is 30 s"
+    assert not fence.is_quiet(5), "it may happen yet"
+
+
+async def test_a_fence_that_closes_before_the_body_is_sent_stops_the_write(told, fence):
+    """As when the process is paused there: the request is never complete, so the server never acts on it."""
+    server, session = told
+    clock: FakeClock = fence._clock
+
+    async def slow_credentials():
+        clock.time += 20  # the process was paused after it had looked at the fence
+        return ""
+
+    session.credentials.authorization = slow_credentials
+
+    with pytest.raises(Fenced):
+        await session.fenced(fence).request("POST", PATH, {"kind": "Binding"})
+    await settled()
+
+    assert server.requests == []
+    assert fence.is_quiet(5), "it has not happened"
+
+
+async def test_a_refusal_is_an_answer(told, fence):
+    """The lease may be given away after it: what was asked has not happened and will not."""
+    server, session = told
+    server.then({"kind": "Status", "message": "no such pod"}, 404)
+
+    with pytest.raises(NotFound):
+        await session.fenced(fence).request("POST", PATH, {})
+
+    assert fence.is_quiet(5)
+    assert fence.under_way == 0
+
+
+async def test_a_write_that_is_called_off_may_have_happened(told, fence):
+    """Nobody hears the answer."""
+    _, session = told
+    task = asyncio.create_task(session.fenced(fence).request("POST", PATH, {}))
+    await settled()
+    assert fence.under_way == 1
+
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    assert fence.under_way == 0
+    assert not fence.is_quiet(5)
+    fence._clock.time += 5
+    assert fence.is_quiet(5)
+
+
+def test_a_fence_that_was_shut_stays_shut_whatever_the_election_stores():
+    """It is opened from another thread: the last store may come after the shutting."""
+    clock = FakeClock()
+    one = Fence(clock)
+    one.open(clock.monotonic() + 10)
+    assert one.seconds_left() == 10
+    one.shut()
+    one._until = clock.monotonic() + 10  # as a thread that had looked before and was paused in between
+
+    assert one.seconds_left() == 0

@@ -1,0 +1,110 @@
+"""The lease as an API server keeps it: written, read back, refused, and taken from whoever left it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plimsoll.kube.leases import LeaseStore
+from plimsoll.kube.session.session import MERGE_PATCH, connected
+from plimsoll.leadership.election import Lease
+from plimsoll.ports.ports import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from plimsoll.kube.session.session import Session
+
+pytestmark = pytest.mark.e2e
+
+PATH = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+MINE = Lease("me", 15, acquired=1_700_000_000.123456, renewed=1_700_000_010.5, transitions=2)
+
+
+@pytest.fixture
+async def session(kubeconfig: Path) -> AsyncIterator[Session]:
+    """A connection to the cluster of this session."""
+    async with connected(kubeconfig) as one:
+        yield one
+
+
+@pytest.fixture
+async def store(session: Session) -> AsyncIterator[LeaseStore]:
+    """A lease that does not exist yet, and is gone afterwards."""
+    yield LeaseStore(session, "default", "election-test", 10)
+    answer, lease = await LeaseStore(session, "default", "election-test", 10).read()
+    if answer.is_done and lease is not None:
+        await session.request("DELETE", f"{PATH}/election-test")
+
+
+async def test_no_lease_is_an_answer(store: LeaseStore) -> None:
+    """Not a failure: it is to be created."""
+    answer, lease = await store.read()
+
+    assert answer.is_done
+    assert lease is None
+
+
+async def test_a_lease_is_read_as_it_was_written(store: LeaseStore) -> None:
+    """To the microsecond, with the version that the server gave it."""
+    answer, stored = await store.write(MINE)
+    assert answer.is_done
+    assert stored is not None
+    assert stored.version
+
+    _, found = await store.read()
+
+    assert found == stored
+    assert replace(stored, version="", metadata={}) == MINE
+
+
+async def test_only_who_names_the_latest_version_replaces_it(store: LeaseStore) -> None:
+    """The one that comes second is told of a conflict; so is a second creation."""
+    _, first = await store.write(MINE)
+    assert first is not None
+    assert (await store.write(MINE))[0].verdict is Verdict.CONFLICT
+    answer, second = await store.write(replace(first, holder="you"))
+    assert answer.is_done
+    assert second is not None
+
+    answer, _ = await store.write(replace(first, holder="me again"))
+
+    assert answer.verdict is Verdict.CONFLICT
+    assert (await store.read())[1] == second
+
+
+async def test_a_lease_that_is_left_has_no_holder(store: LeaseStore) -> None:
+    """As client-go leaves it, so that another implementation may take it."""
+    _, stored = await store.write(MINE)
+    assert stored is not None
+    answer, left = await store.write(replace(stored, holder="", duration_s=1))
+
+    assert answer.is_done
+    assert left is not None
+    assert (left.holder, left.duration_s, left.transitions) == ("", 1, 2)
+
+
+async def test_what_others_wrote_on_it_is_kept(store: LeaseStore, session: Session) -> None:
+    """Labels and annotations survive a renewal."""
+    await store.write(MINE)
+    label = {"metadata": {"labels": {"team": "a"}}}
+    await session.request("PATCH", f"{PATH}/election-test", label, content_type=MERGE_PATCH)
+    _, found = await store.read()
+    assert found is not None
+
+    await store.write(replace(found, renewed=found.renewed + 2))
+
+    kept = await session.object("GET", f"{PATH}/election-test")
+    assert kept["metadata"]["labels"] == {"team": "a"}
+
+
+async def test_a_namespace_that_is_missing_is_named(session: Session) -> None:
+    """For the log: the operator goes on trying."""
+    answer, stored = await LeaseStore(session, "nowhere", "election-test", 10).write(MINE)
+
+    assert stored is None
+    assert answer.verdict is Verdict.GONE
+    assert 'namespaces "nowhere" not found' in answer.message

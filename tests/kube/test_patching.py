@@ -1,0 +1,52 @@
+"""Why a pod is not scheduled, as its condition says it."""
+
+from plimsoll.kube.patching import PodStatusPatcher
+from plimsoll.ports.ports import PodCondition
+from plimsoll.testing.builders import a_pod
+from plimsoll.testing.fakes import FakeClock
+
+
+async def written(told, pod, condition):
+    """What is sent."""
+    server, session = told
+    server.then({})
+    await PodStatusPatcher(session, FakeClock()).write_condition(pod, condition)
+    _, path, body, request = server.requests[0]
+    assert path == "/api/v1/namespaces/default/pods/pod/status"
+    assert request.headers["Content-Type"] == "application/strategic-merge-patch+json"
+    return body
+
+
+async def test_the_condition_is_merged_by_its_type(told):
+    """For this very pod (by uid), with the generation that was judged."""
+    pod = a_pod(uid="u1", metadata={"generation": 4})
+
+    body = await written(told, pod, PodCondition("Unschedulable", "0/1 nodes are available: 1 node(s) full."))
+
+    assert body["metadata"] == {"uid": "u1"}
+    (condition,) = body["status"]["conditions"]
+    assert condition == {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/1 nodes are available: 1 node(s) full.",
+        "lastTransitionTime": "1970-01-12T13:46:40Z",
+        "observedGeneration": 4,
+    }
+    assert "nominatedNodeName" not in body["status"]
+
+
+async def test_the_transition_time_moves_only_with_the_status(told):
+    """A new reason is no transition: users see since when the pod waits."""
+    pod = a_pod(status={"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Other"}]})
+
+    body = await written(told, pod, PodCondition("Unschedulable", "full"))
+
+    assert "lastTransitionTime" not in body["status"]["conditions"][0]
+
+
+async def test_an_empty_nomination_is_removed(told):
+    """Null in a merge patch."""
+    body = await written(told, a_pod(), PodCondition("Unschedulable", "full", nominated_node=""))
+
+    assert body["status"]["nominatedNodeName"] is None

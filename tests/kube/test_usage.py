@@ -1,0 +1,267 @@
+"""The metrics API and Prometheus, over HTTP: what counts, and what each failure says."""
+
+import asyncio
+import gzip
+import tracemalloc
+
+import pytest
+
+from kube.serving import told_server
+from plimsoll.framework.descheduling.context import Sample
+from plimsoll.kube import usage
+from plimsoll.kube.usage import UsageMeter
+from plimsoll.ports.ports import Verdict
+
+
+def node(name, cpu="250m", memory="1Gi", timestamp="2026-01-01T00:00:00Z"):
+    return {"metadata": {"name": name}, "timestamp": timestamp, "usage": {"cpu": cpu, "memory": memory}}
+
+
+def vector(*samples):
+    """An answer of Prometheus with values by instance."""
+    result = [{"metric": {"instance": name}, "value": [1.5, value]} for name, value in samples]
+    return {"status": "success", "data": {"resultType": "vector", "result": result}}
+
+
+async def test_nodes_are_read_in_billionths(told):
+    """A quarter of a core and a gibibyte."""
+    server, session = told
+    server.then({"items": [node("n1")]})
+
+    answer, (reading,) = await UsageMeter(session).nodes()
+
+    assert answer.is_done
+    assert server.requests[0][:2] == ("GET", "/apis/metrics.k8s.io/v1beta1/nodes")
+    assert (reading.name, reading.taken) == ("n1", 1767225600.0)
+    assert reading.usage == {"cpu": 250_000_000, "memory": 2**30 * 10**9}
+
+
+async def test_containers_of_a_pod_are_added_up(told):
+    """The pod's usage is that of all of them."""
+    server, session = told
+    usage = {"cpu": "100m", "memory": "1Mi"}
+    pod = {
+        "metadata": {"namespace": "default", "name": "web-1"},
+        "timestamp": "2026-01-01T00:00:00Z",
+        "containers": [{"usage": usage}, {"usage": usage}],
+    }
+    server.then({"items": [pod]})
+
+    _, (reading,) = await UsageMeter(session).pods()
+
+    assert (reading.name, reading.usage["cpu"]) == ("default/web-1", 200_000_000)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{}, {"metadata": {}}, node("bad", cpu="much"), node("bad", timestamp="soon"), node("bad", cpu=None), 7],
+)
+async def test_a_reading_that_makes_no_sense_is_left_out(told, broken):
+    """The other nodes are measured all the same."""
+    server, session = told
+    server.then({"items": [broken, node("good")]})
+
+    _, readings = await UsageMeter(session).nodes()
+
+    assert [reading.name for reading in readings] == ["good"]
+
+
+async def test_a_cluster_without_the_metrics_api_says_so(told):
+    """404: nothing serves it."""
+    server, session = told
+    server.then({"kind": "Status", "code": 404, "message": "the server could not find it"}, 404)
+
+    answer, readings = await UsageMeter(session).nodes()
+
+    assert answer.verdict is Verdict.GONE
+    assert not readings
+
+
+@pytest.fixture
+async def prometheus(tmp_path):
+    """A server to be told what to answer, and its address."""
+    async with told_server(tmp_path) as (server, session):
+        yield server, session, session.address
+
+
+async def test_a_query_is_asked_as_it_is_written(prometheus):
+    """Encoded, appended to the address, with or without a slash at its end."""
+    server, session, address = prometheus
+    server.then(vector(("n1", "0.5")))
+
+    answer, samples = await UsageMeter(session).query(f"{address}/", 'rate(x{a="b"}[5m])')
+
+    assert answer.is_done
+    assert samples == [Sample({"instance": "n1"}, 0.5)]
+    assert server.requests[0][3].query["query"] == 'rate(x{a="b"}[5m])'
+    assert server.requests[0][3].path == "/api/v1/query"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "sentence"),
+    [
+        (
+            {"status": "error", "errorType": "bad_data", "error": "parse error: unexpected end"},
+            400,
+            "HTTP 400: error type bad_data, check the query",
+        ),
+        (
+            {"status": "error", "errorType": "timeout"},
+            503,
+            "HTTP 503: error type timeout, the query took too long",
+        ),
+        ({"status": "error"}, 503, "HTTP 503: no success"),
+        ({"status": "success", "data": {"resultType": "scalar", "result": []}}, 200, "a scalar, not"),
+        (b"<html>", 200, "this is not an answer of Prometheus' HTTP API, check the url"),
+        (b"", 502, "HTTP 502"),
+        (vector(("n1", "half")), 200, "not an answer of Prometheus"),
+        ({"status": "success", "data": {"resultType": "vector", "result": [7]}}, 200, "HTTP 200"),
+    ],
+)
+async def test_what_is_no_answer_is_told_in_a_sentence(prometheus, body, status, sentence):
+    """With the address and what to do."""
+    server, session, address = prometheus
+    server.then(body, status)
+
+    answer, samples = await UsageMeter(session).query(address, "up")
+
+    assert answer.verdict is Verdict.REFUSED
+    assert answer.message.startswith(f"Prometheus at {address} answered")
+    assert sentence in answer.message
+    assert not samples
+
+
+async def test_not_a_number_is_a_sample_that_no_strategy_takes(prometheus):
+    """It is handed on; a strategy skips the node (tests/strategies)."""
+    server, session, address = prometheus
+    server.then(vector(("n1", "NaN"), ("n2", "0.1")))
+
+    _, samples = await UsageMeter(session).query(address, "up")
+
+    assert [sample.value == sample.value for sample in samples] == [False, True]
+
+
+async def test_a_prometheus_that_does_not_answer_is_given_up(prometheus, monkeypatch):
+    """The run goes on without it."""
+    _, session, address = prometheus
+    monkeypatch.setattr(usage, "QUERY_TIMEOUT_S", 0.2)
+
+    answer, _ = await asyncio.wait_for(UsageMeter(session).query(address, "up"), 20)
+
+    assert answer.verdict is Verdict.UNKNOWN
+    assert "did not answer within" in answer.message
+
+
+async def test_a_prometheus_that_is_not_there_is_named(prometheus):
+    """Nobody listens."""
+    _, session, _ = prometheus
+
+    answer, _ = await UsageMeter(session).query("http://127.0.0.1:9", "up")
+
+    assert answer.verdict is Verdict.UNKNOWN
+    assert answer.message.startswith("Prometheus at http://127.0.0.1:9 cannot be asked")
+
+
+async def test_an_endless_answer_is_cut_off(prometheus, monkeypatch):
+    """Memory has a bound, whoever answers."""
+    server, session, address = prometheus
+    monkeypatch.setattr(usage, "LONGEST_ANSWER", 2**20)
+    server.then(b"x" * 2**21)
+
+    answer, _ = await UsageMeter(session).query(address, "up")
+
+    assert answer.message.endswith("answered more than 1 MiB")
+
+
+SECRET = "the-secret-of-another-service"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "headers"),
+    [
+        ({"status": "error", "errorType": "bad_data", "error": SECRET}, 400, {}),
+        ({"status": "error", "errorType": SECRET, "error": SECRET}, 400, {}),
+        ({"status": SECRET}, 200, {}),
+        ({"status": "success", "data": {"resultType": SECRET, "result": []}}, 200, {}),
+        (vector(("n1", SECRET)), 200, {}),
+        ({SECRET: SECRET}, 200, {}),
+        (SECRET.encode(), 403, {}),
+        (b"", 302, {"Location": f"http://{SECRET}/"}),
+        (vector(("n1", "1")), 200, {"Content-Encoding": SECRET}),
+    ],
+)
+async def test_nothing_of_an_answer_is_shown(prometheus, body, status, headers):
+    """Else who may write policies could read what only the operator can reach."""
+    server, session, address = prometheus
+    server.then(body, status, headers)
+
+    answer, _ = await UsageMeter(session).query(address, "up")
+
+    assert answer.verdict is Verdict.REFUSED
+    assert answer.message.startswith(f"Prometheus at {address} answered HTTP {status}: ")
+    assert SECRET not in answer.message
+
+
+async def test_nothing_is_shown_of_a_server_that_does_not_speak_http():
+    """The library's exceptions quote what they could not read."""
+
+    async def speak(_reader, writer):
+        writer.write(f"220 {SECRET} ESMTP\r\n".encode())
+        writer.close()
+
+    server = await asyncio.start_server(speak, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+    answer, _ = await UsageMeter(None).query(address, "up")
+    server.close()
+
+    assert answer.message == f"Prometheus at {address} cannot be asked: the answer is not HTTP"
+
+
+@pytest.mark.parametrize(
+    "suffix",
+    ["?x=", "#", "/a?b", "@evil", "/\\..", "\n", " "],
+    ids=["query", "fragment", "both", "user", "slash", "line", "space"],
+)
+async def test_an_address_that_chooses_more_than_a_prefix_is_not_asked(prometheus, suffix):
+    """Validation refuses it; so does who would use it, without showing what may be a password."""
+    server, session, address = prometheus
+    given = address.replace("//", "//user:password@") if suffix == "@evil" else address + suffix
+
+    answer, _ = await UsageMeter(session).query(given, "up")
+
+    assert answer.verdict is Verdict.REFUSED
+    assert answer.message == "prometheus.url is not an address without user, query and fragment"
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "GZIP"])
+async def test_a_compressed_answer_is_refused_and_not_unpacked(prometheus, encoding):
+    """A hundred kilobytes would become a hundred megabytes."""
+    server, session, address = prometheus
+    server.then(gzip.compress(b" " * 10**8), headers={"Content-Encoding": encoding})
+    tracemalloc.start()
+
+    answer, samples = await UsageMeter(session).query(address, "up")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert server.requests[0][3].headers.getall("Accept-Encoding") == ["identity"]
+    assert answer.message == (
+        f"Prometheus at {address} answered HTTP 200: the answer is compressed, which was not asked for"
+    )
+    assert not samples
+    assert peak < 2**21
+
+
+async def test_an_answer_that_is_too_long_is_refused(prometheus, monkeypatch):
+    """However it is framed: here without a length."""
+    server, session, address = prometheus
+    monkeypatch.setattr(usage, "LONGEST_ANSWER", 2**20)
+    forever = asyncio.Event()
+    server.then_stream(*[b" " * 2**18] * 5, hold=forever)
+
+    answer, _ = await UsageMeter(session).query(address, "up")
+    forever.set()
+
+    assert answer.message == f"Prometheus at {address} answered more than 1 MiB"

@@ -1,0 +1,222 @@
+"""One candidate, event by event: client-go's rules, on time that the test makes up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from plimsoll.leadership.election import (
+    Due,
+    Election,
+    Failed,
+    Found,
+    Lease,
+    Now,
+    Read,
+    Resign,
+    Rest,
+    Stored,
+    Terms,
+    Write,
+)
+
+THEIRS = Lease("they", 15, acquired=500.0, renewed=600.0, transitions=3, version="7", metadata={"uid": "u"})
+
+
+def at(monotonic: float, fraction: float = 0.0) -> Now:
+    """A moment; the wall clock shows 1,000 s more."""
+    return Now(monotonic, 1000.0 + monotonic, fraction)
+
+
+@pytest.fixture
+def election() -> Election:
+    """A candidate with client-go's defaults."""
+    return Election("we", Terms())
+
+
+def led(election: Election, moment: float = 100.0) -> Lease:
+    """Have the candidate become leader by the first lease; the lease."""
+    assert election.handle(Due(), at(moment)) == Read()
+    write = election.handle(Found(None), at(moment))
+    assert isinstance(write, Write)
+    stored = replace(write.lease, version="1")
+    election.handle(Stored(stored, moment), at(moment))
+    return stored
+
+
+def test_the_first_lease_is_created(election: Election) -> None:
+    """With our identity, the duration in whole seconds, both times, and no transition."""
+    election.handle(Due(), at(100))
+
+    assert election.handle(Found(None), at(100)) == Write(Lease("we", 15, 1100.0, 1100.0))
+
+
+def test_it_leads_once_the_lease_is_stored_and_until_the_deadline(election: Election) -> None:
+    """Counted from the sending: an answer that took three seconds gives seven."""
+    election.handle(Due(), at(100))
+    election.handle(Found(None), at(100))
+    assert not election.is_leading(100)
+
+    rest = election.handle(Stored(Lease("we", 15, 0, 0, version="1"), sent=100), at(103))
+
+    assert rest == Rest(105)
+    assert election.is_leading(109.9)
+    assert not election.is_leading(110)
+
+
+def test_a_lease_of_somebody_else_is_left_alone_until_it_expires(election: Election) -> None:
+    """15 s by our clock after we first saw this version, whatever times it bears."""
+    ancient = replace(THEIRS, renewed=0.0)
+    election.handle(Due(), at(100))
+    assert election.handle(Found(ancient), at(100)) == Rest(102)
+    for moment in (102, 104, 114.9):
+        election.handle(Due(), at(moment))
+        assert isinstance(election.handle(Found(ancient), at(moment)), Rest)
+    election.handle(Due(), at(115))
+
+    taken = election.handle(Found(ancient), at(115))
+
+    assert taken == Write(Lease("we", 15, 1115.0, 1115.0, transitions=4, version="7", metadata={"uid": "u"}))
+
+
+def test_every_new_version_is_a_sign_of_life(election: Election) -> None:
+    """Also one that bears the same times: the holder's clock may stand still."""
+    election.handle(Due(), at(100))
+    election.handle(Found(THEIRS), at(100))
+    election.handle(Due(), at(114))
+    election.handle(Found(replace(THEIRS, version="8")), at(114))
+    election.handle(Due(), at(116))
+
+    assert isinstance(election.handle(Found(replace(THEIRS, version="8")), at(116)), Rest)
+
+
+def test_the_duration_in_the_lease_counts_not_our_own(election: Election) -> None:
+    """A leader that was started with other flags is waited for as it announces."""
+    election.handle(Due(), at(100))
+    election.handle(Found(replace(THEIRS, duration_s=60)), at(100))
+    election.handle(Due(), at(159))
+    assert isinstance(election.handle(Found(replace(THEIRS, duration_s=60)), at(159)), Rest)
+    election.handle(Due(), at(160))
+
+    assert isinstance(election.handle(Found(replace(THEIRS, duration_s=60)), at(160)), Write)
+
+
+def test_a_released_lease_is_taken_at_once(election: Election) -> None:
+    """Nobody holds it."""
+    election.handle(Due(), at(100))
+
+    taken = election.handle(Found(replace(THEIRS, holder="", duration_s=1)), at(100))
+
+    assert isinstance(taken, Write)
+    assert (taken.lease.holder, taken.lease.transitions) == ("we", 4)
+
+
+def test_a_candidate_waits_longer_by_the_dice(election: Election) -> None:
+    """From one retry period to 2.2 of them, but not beyond the lease's expiry."""
+    election.handle(Due(), at(100, 1.0))
+    assert election.handle(Found(THEIRS), at(100, 1.0)) == Rest(104.4)
+    election.handle(Due(), at(112, 1.0))
+
+    assert election.handle(Found(THEIRS), at(112, 1.0)) == Rest(115)
+
+
+def test_somebody_who_was_faster_wins(election: Election) -> None:
+    """A claim that is refused ends the attempt; the next one reads who it was."""
+    election.handle(Due(), at(100))
+    election.handle(Found(None), at(100))
+
+    assert election.handle(Failed(), at(100)) == Rest(102)
+    assert election.handle(Due(), at(102)) == Read()
+    assert not election.is_leading(102)
+
+
+def test_a_leader_renews_without_reading(election: Election) -> None:
+    """The version that it wrote last, with the times of its taking over."""
+    stored = led(election)
+
+    assert election.handle(Due(), at(102)) == Write(replace(stored, renewed=1102.0))
+
+
+def test_a_renewal_that_fails_is_followed_by_a_look(election: Election) -> None:
+    """Ours still, with a version that somebody's label gave it: renewed at once."""
+    stored = led(election)
+    election.handle(Due(), at(102))
+    assert election.handle(Failed(), at(102)) == Read()
+
+    renewed = election.handle(Found(replace(stored, version="2")), at(102))
+
+    assert renewed == Write(replace(stored, version="2", renewed=1102.0))
+
+
+def test_a_leader_that_finds_another_one_resigns_at_its_deadline(election: Election) -> None:
+    """It may write until then, for the other one cannot have waited for less."""
+    led(election)
+    election.handle(Due(), at(109))
+    election.handle(Failed(), at(109))
+    assert election.handle(Found(THEIRS), at(109)) == Rest(110)
+
+    assert election.handle(Due(), at(110)) == Resign()
+
+
+def test_a_leader_that_cannot_renew_resigns_at_its_deadline(election: Election) -> None:
+    """It tries every two seconds, and never beyond ten."""
+    led(election)
+    tried = []
+    moment = 100.0
+    instruction = Rest(102)
+    while not isinstance(instruction, Resign):
+        moment = instruction.until
+        tried.append(moment)
+        instruction = election.handle(Due(), at(moment))
+        if isinstance(instruction, Write):
+            assert election.handle(Failed(), at(moment)) == Read()
+            instruction = election.handle(Failed(), at(moment))
+
+    assert tried == [102, 104, 106, 108, 110]
+
+
+def test_a_process_that_was_paused_resigns_when_it_wakes(election: Election) -> None:
+    """Its lease may be somebody else's by now."""
+    led(election)
+
+    assert election.handle(Due(), at(120)) == Resign()
+
+
+def test_a_renewal_whose_answer_came_late_does_not_count(election: Election) -> None:
+    """Stored it was, but sent too long ago."""
+    stored = led(election)
+    election.handle(Due(), at(102))
+
+    assert election.handle(Stored(replace(stored, version="2"), sent=102), at(113)) == Resign()
+
+
+def test_our_own_lease_that_we_did_not_hear_of_is_renewed_before_we_lead(election: Election) -> None:
+    """A claim that was taken, and whose answer was lost: what we read grants nothing."""
+    election.handle(Due(), at(100))
+    election.handle(Found(None), at(100))
+    election.handle(Failed(), at(100))
+    election.handle(Due(), at(104))
+
+    ours = Lease("we", 15, 1100.0, 1100.0, version="1")
+    assert election.handle(Found(ours), at(104)) == Write(replace(ours, renewed=1104.0))
+    assert not election.is_leading(104)
+
+
+def test_a_leader_that_ends_leaves_the_lease_to_anybody(election: Election) -> None:
+    """As client-go does: no holder, one second, the transitions kept."""
+    led(election)
+
+    left = election.released(at(103))
+
+    assert left is not None
+    assert (left.holder, left.duration_s, left.transitions, left.version) == ("", 1, 0, "1")
+    assert election.released(at(110)) is None, "it may be somebody else's"
+
+
+def test_who_does_not_lead_has_nothing_to_leave(election: Election) -> None:
+    """Another one's lease stays."""
+    election.handle(Due(), at(100))
+    election.handle(Found(THEIRS), at(100))
+
+    assert election.released(at(101)) is None

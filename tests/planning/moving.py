@@ -1,0 +1,74 @@
+"""A policy for tests: toy scheduling plugins, a strategy that names pods, and what surrounds them."""
+
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from engine.toys import ALL
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import NoArgs, Registry
+from plimsoll.framework.descheduling.strategy import Candidate, Refusal, StrategyKind, Verdict, is_replacement
+from plimsoll.planning.moves import Circumstances, Rebalancing
+from plimsoll.planning.proven.planner import plan
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SURROUNDINGS = Circumstances(now=NOW)
+
+
+class Named:
+    """Proposes every pod of every node, or those with a name in a list; notes the verdicts."""
+
+    name: ClassVar = "Named"
+    kind: ClassVar = StrategyKind.DESCHEDULE
+    args_model: ClassVar = NoArgs
+
+    def __init__(self, *names):
+        self.names = names
+        self.verdicts = []
+
+    def candidates(self, context):
+        for node in context.nodes:
+            for pod in context.all_pods(node):
+                if is_replacement(pod) or (self.names and pod.name not in self.names):
+                    continue
+                verdict = yield Candidate(pod, node, "it was named")
+                self.verdicts.append((pod.name, verdict))
+                if verdict is Verdict.NODE_CLOSED:
+                    break
+
+
+class Guard:
+    """Protects pods with the label ``stay``."""
+
+    name: ClassVar = "Guard"
+    args_model: ClassVar = NoArgs
+
+    def filter(self, pod, context):
+        return Refusal("Stays", "the pod stays") if "stay" in pod.labels else None
+
+    def pre_eviction_filter(self, pod, context):
+        return None
+
+
+def a_profile(*names):
+    defaults = [Enabled(name) for name in ("Fifo", "Room", "Binds", *names)]
+    return build_profile(ProfileConfig("default-scheduler"), Registry(ALL), defaults)
+
+
+def a_rebalancing(*strategies, plugins=(), **kwargs):
+    profiles = kwargs.pop("profiles", {"default-scheduler": a_profile(*plugins)})
+    return Rebalancing(strategies=strategies, evictors=(Guard(),), profiles=profiles, **kwargs)
+
+
+def planned(cluster, *names, **kwargs):
+    """The plan for moving pods of those names, all when there is none."""
+    return plan(a_rebalancing(Named(*names), **kwargs), cluster, SURROUNDINGS)
+
+
+def targets(found):
+    """Pod name to target node."""
+    return {move.pod.name: move.target for move in found.moves}
+
+
+def reasons(found):
+    """Pod name to machine reason of its refusal."""
+    return {each.pod.name: each.refusal.reason for each in found.refused}

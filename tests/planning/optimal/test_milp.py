@@ -1,0 +1,154 @@
+"""The program against every solution there is, on problems small enough to try them all."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.planning.moves import Objective
+from plimsoll.planning.optimal.milp import solve
+from plimsoll.planning.optimal.problem import NOWHERE, VIOLATION, Problem, Solution, Spread, Stock, value_of
+
+
+@st.composite
+def small_problems(draw):
+    """One or two templates, two or three nodes, at most five pods, one resource."""
+    nodes, templates = draw(st.integers(2, 3)), draw(st.integers(1, 2))
+    requests = np.asarray([[float(draw(st.integers(1, 3)))] for _ in range(templates)])
+    pods = draw(
+        st.lists(st.tuples(st.integers(0, templates - 1), st.integers(0, nodes - 1)), min_size=1, max_size=5)
+    )
+    used = np.zeros((nodes, 1))
+    stocks = []
+    for template, node in sorted(set(pods)):
+        count = pods.count((template, node))
+        used[node] += count * requests[template]
+        stocks.append(Stock(template, node, count, draw(st.integers(0, count))))
+    allocatable = used + np.asarray([[float(draw(st.integers(0, 4)))] for _ in range(nodes)])
+    most = np.asarray([[draw(st.sampled_from([0, 5, 5])) for _ in range(nodes)] for _ in range(templates)])
+    sizes = np.asarray(
+        [sum(s.count for s in stocks if s.node == node and s.template == 0) for node in range(nodes)]
+    )
+    return Problem(
+        requests=requests,
+        used=used,
+        allocatable=np.maximum(allocatable, 1.0),
+        most=most,
+        stocks=tuple(stocks),
+        spreads=(Spread(1, sizes, np.arange(nodes), (0,)),) if draw(st.booleans()) else (),
+        objective=draw(st.sampled_from(Objective)),
+        move_price=draw(st.sampled_from([0.5, 1.0, 7.0])),
+        staying=np.asarray([draw(st.booleans()) for _ in range(nodes)]),
+    )
+
+
+def is_allowed(problem, leaving, arriving):
+    """Whether a solution keeps every rule, by plain arithmetic."""
+    used = problem.used + arriving.T @ problem.requests
+    for stock, gone in zip(problem.stocks, leaving, strict=True):
+        used[stock.node] -= gone * problem.requests[stock.template]
+        if stock.unwanted and arriving[stock.template, stock.node]:
+            return False
+    fuller = used > np.maximum(problem.allocatable, problem.used) + 1e-9
+    for spread in problem.spreads:
+        sizes = spread.sizes.copy()
+        for template in spread.templates:
+            sizes += arriving[template]
+            for stock, gone in zip(problem.stocks, leaving, strict=True):
+                if stock.template == template:
+                    sizes[stock.node] -= gone
+        if spread.excess(sizes) > spread.excess(spread.sizes):
+            return False
+    return not fuller.any() and (arriving <= problem.most).all()
+
+
+def every_solution(problem):
+    """Each choice of what leaves and where it arrives that keeps the rules."""
+    nodes = len(problem.used)
+    for leaving in product(*(range(stock.count + 1) for stock in problem.stocks)):
+        total = [
+            sum(gone for stock, gone in zip(problem.stocks, leaving, strict=True) if stock.template == t)
+            for t in range(len(problem.requests))
+        ]
+        choices = [
+            [each for each in product(range(count + 1), repeat=nodes) if sum(each) == count]
+            for count in total
+        ]
+        for arrivals in product(*choices):
+            arriving = np.asarray(arrivals, dtype=np.int64)
+            if is_allowed(problem, leaving, arriving):
+                yield np.asarray(leaving, dtype=np.int64), arriving
+
+
+@settings(max_examples=60, deadline=None)
+@given(small_problems())
+def test_no_solution_is_better_than_the_one_found(problem):
+    """Its value is the least of all, its bound says so, and it keeps every rule."""
+    found = solve(problem, 20)
+
+    least = min(value_of(problem, *each) for each in every_solution(problem))
+    assert is_allowed(problem, found.leaving, found.arriving)
+    assert found.value == pytest.approx(least, abs=1e-4)
+    assert found.bound <= least + 1e-4
+    assert found.gap == pytest.approx(0, abs=1e-4)
+
+
+def test_a_search_without_time_gives_back_what_it_was_given():
+    """Never worse than the solution that it begins with."""
+    problem = Problem(
+        requests=np.asarray([[1.0]]),
+        used=np.asarray([[2.0], [0.0]]),
+        allocatable=np.asarray([[2.0], [2.0]]),
+        most=np.asarray([[2, 2]]),
+        stocks=(Stock(0, 0, 2, unwanted=2),),
+    )
+    start = Solution(np.asarray([1]), np.asarray([[0, 1]]), 0.0, 0.0)
+
+    assert solve(problem, 0.0, start).value <= value_of(problem, start.leaving, start.arriving)
+    assert solve(problem, 10.0).value == 2.0
+
+
+def waiting_for_room(phases=0):
+    """A pod of ten waits for node 0; six leave it for node 1, if five leave that for node 2."""
+    return Problem(
+        requests=np.asarray([[10.0], [6.0], [5.0]]),
+        used=np.asarray([[6.0], [5.0], [5.0]]),
+        allocatable=np.asarray([[10.0], [9.0], [10.0]]),
+        most=np.full((3, 3), 5),
+        stocks=(Stock(0, NOWHERE, 2, 2), Stock(1, 0, 1), Stock(2, 1, 1)),
+        phases=phases,
+    )
+
+
+def test_who_waits_counts_as_wrong_and_moves_for_nothing():
+    """Two wait: 2,000. One gets a place by two moves: 1,000 and the price of both; its own is no move."""
+    problem = waiting_for_room()
+    found = solve(problem, 5.0)
+
+    assert value_of(problem, np.zeros(3, dtype=np.int64), np.zeros((3, 3), dtype=np.int64)) == 2 * VIOLATION
+    assert found.value == found.bound == VIOLATION + 2
+    assert found.leaving.tolist() == [1, 1, 1]
+    assert found.arriving.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+
+
+@pytest.mark.parametrize(("phases", "value"), [(1, 2 * VIOLATION), (2, 2 * VIOLATION), (3, VIOLATION + 2)])
+def test_three_that_wait_for_each_other_take_three_steps(phases, value):
+    """What leaves in a step makes room for the next one only."""
+    assert solve(waiting_for_room(phases), 5.0).value == value
+
+
+@pytest.mark.parametrize(("phases", "moves"), [(0, 2), (3, 0)])
+def test_a_swap_takes_no_number_of_steps(phases, moves):
+    """Two pods that fill their nodes are unwanted there: each would have to go first."""
+    problem = Problem(
+        requests=np.asarray([[3.0], [2.0]]),
+        used=np.asarray([[3.0], [2.0]]),
+        allocatable=np.asarray([[3.0], [3.0]]),
+        most=np.full((2, 2), 5),
+        stocks=(Stock(0, 0, 1, 1), Stock(1, 1, 1, 1)),
+        phases=phases,
+    )
+
+    assert solve(problem, 5.0).moves == moves

@@ -1,0 +1,159 @@
+"""Room for pending pods by programs over a few nodes: what one node's moves cannot do, in a lawful order."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from planning.rounds import NOW, PLACE, UNLIMITED, a_policy
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.framework import PluginError
+from plimsoll.framework.descheduling.context import Planner
+from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
+from plimsoll.planning.moves import Circumstances, Goal, replacement_of
+from plimsoll.planning.planners import make_plan
+from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+
+ROOM = "MakeRoomForPending"
+
+
+def serving(planner=Planner.OPTIMAL, limits=UNLIMITED, **args):
+    return a_policy(
+        (ROOM, args), planner=planner, limits=limits, evictor={"minReplicas": 0}, goal=Goal(seconds=5.0)
+    )
+
+
+def mine(name, node, cpu, **kwargs):
+    return a_pod(name, node=node, cpu=cpu, owner=f"ReplicaSet/{name}", **kwargs)
+
+
+def a_row_of_moves():
+    """The pod of six on A fits B only when B's has gone to C: three nodes for one pod of ten.
+
+    A: 10 - 6 = 4 free; B: 9 - 5 = 4; C: 10 - 5 = 5. Nobody else may leave: C's fits neither A nor B.
+    """
+    nodes = [a_node("a", cpu="10"), a_node("b", cpu="9"), a_node("c", cpu="10")]
+    pods = [mine("six", "a", "6"), mine("five", "b", "5"), mine("other", "c", "5")]
+    return a_cluster(nodes, pods)
+
+
+def around(*pods, cluster):
+    return Circumstances(NOW, unplaced=[cluster.templates.info(pod) for pod in pods])
+
+
+def moved(made):
+    return [(move.pod.name, move.source, move.target) for move in made.moves]
+
+
+def test_a_pod_is_served_by_moves_of_two_nodes_in_a_row():
+    """Proven looks at one node at a time and finds nothing; the neighbourhood does, in the only order."""
+    cluster = a_row_of_moves()
+    then = around(a_pod("ten", cpu="10"), cluster=cluster)
+
+    assert make_plan(serving(Planner.PROVEN), cluster, then).moves == ()
+    made = make_plan(serving(), cluster, then)
+
+    assert moved(made) == [("five", "b", "c"), ("six", "a", "b")]
+    assert {(move.beneficiary.pod.name, move.beneficiary.node) for move in made.moves} == {("ten", "a")}
+    assert len({move.bundle for move in made.moves}) == 1
+    assert (made.optimisation.waiting, made.optimisation.served) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param({"maxMovesPerPod": 1}, id="moves of a pod"),
+        pytest.param({"limits": Limits(total=Ceiling(count=1), per_workload=NO_CEILING)}, id="the total"),
+    ],
+)
+def test_a_limit_is_a_limit_here_too(given):
+    """Two moves are needed, one is allowed: none is made."""
+    cluster = a_row_of_moves()
+
+    made = make_plan(serving(**given), cluster, around(a_pod("ten", cpu="10"), cluster=cluster))
+
+    assert made.moves == ()
+    assert (made.optimisation.waiting, made.optimisation.served) == (1, 0)
+
+
+def test_nobody_moves_for_a_pod_of_lower_priority():
+    """The pod on B matters more than the one that waits."""
+    cluster = a_row_of_moves()
+    cluster.displace(next(uid for uid, pod in cluster.pods.items() if pod.name == "five"))
+    cluster.place(cluster.templates.info(mine("five", "b", "5", priority=1)), "b")
+
+    made = make_plan(serving(), cluster, around(a_pod("ten", cpu="10"), cluster=cluster))
+
+    assert made.moves == ()
+
+
+def test_two_that_would_only_change_places_stay():
+    """Each fits where the other is, and nowhere else: no order of moves leads there."""
+    nodes = [a_node("a", cpu="10"), a_node("b", cpu="9")]
+    cluster = a_cluster(nodes, [mine("six", "a", "6"), mine("five", "b", "5")])
+
+    made = make_plan(serving(), cluster, around(a_pod("half", cpu="4500m"), cluster=cluster))
+
+    assert made.moves == ()
+
+
+def test_a_strategy_that_cannot_say_who_waits_harms_itself_only():
+    """The failure is named, the rest of the plan stands."""
+
+    class Forgetful(MakeRoomForPending):
+        asked = 0
+
+        def waiting(self, context):
+            type(self).asked += 1
+            if self.asked > 1:
+                raise RuntimeError("who?")
+            return super().waiting(context)
+
+    cluster = a_row_of_moves()
+    policy = replace(serving(), strategies=[Forgetful(MakeRoomForPending.args_model())])
+
+    made = make_plan(policy, cluster, around(a_pod("ten", cpu="10"), cluster=cluster))
+
+    assert made.moves == ()
+    (failure,) = made.failures
+    assert isinstance(failure, PluginError)
+    assert "who?" in str(failure)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_move_and_every_place_is_feasible_in_its_turn(seed):
+    """On crowded clusters: as many are served as by Proven at least, and each finds its room."""
+    dice = random.Random(seed)
+    nodes = [a_node(f"n{n}", cpu=str(dice.choice([6, 8, 10]))) for n in range(6)]
+    cluster = a_cluster(nodes, [])
+    scheduler = Scheduler(serving().profiles[PLACE], cluster)
+    waiting = []
+    for number in range(30):
+        asks = {"cpu": str(dice.randint(1, 5)), "priority": dice.choice([0, 0, 1])}
+        pod = mine(f"p{number}", "", **asks)
+        if fit := scheduler.rank(cluster.templates.info(pod)).nodes:
+            node = dice.choice(fit)
+            cluster.place(cluster.templates.info(mine(f"p{number}", node, **asks)), node)
+        else:
+            waiting.append(pod)
+    then = around(*waiting, cluster=cluster)
+
+    served = {
+        planner: {move.beneficiary.pod.uid for move in make_plan(serving(planner), cluster, then).moves}
+        for planner in (Planner.PROVEN, Planner.OPTIMAL)
+    }
+    made = make_plan(serving(), cluster, then)
+
+    assert len(served[Planner.OPTIMAL]) >= len(served[Planner.PROVEN])
+    ends = {move.bundle: move for move in made.moves}
+    for move in made.moves:
+        assert move.beneficiary.pod.priority >= move.pod.priority
+        cluster.displace(move.pod.uid)
+        fresh = replacement_of(move.pod, cluster)
+        assert move.target in scheduler.rank(fresh).nodes
+        cluster.place(replacement_of(move.pod, cluster, move.target), move.target)
+        if ends[move.bundle] is move:
+            assert move.beneficiary.node in scheduler.rank(move.beneficiary.pod).nodes
+            cluster.place(move.beneficiary.pod, move.beneficiary.node)
+        cluster.validate()

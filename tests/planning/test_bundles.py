@@ -1,0 +1,238 @@
+"""Pods that stand and fall together, and pods that are sent to a node of the strategy's choice."""
+
+from typing import ClassVar
+
+import pytest
+
+from planning.moving import NOW, SURROUNDINGS, a_rebalancing, reasons, targets
+from planning.proven.test_planner import READY, a_budget
+from plimsoll.framework import NoArgs
+from plimsoll.framework.descheduling.strategy import (
+    Beneficiary,
+    Bundle,
+    Candidate,
+    Refusal,
+    StrategyKind,
+    Verdict,
+)
+from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
+from plimsoll.planning.moves import Circumstances
+from plimsoll.planning.proven.planner import plan, revalidate
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+
+FREE = Limits(per_workload=NO_CEILING)
+
+
+class Sends:
+    """Proposes pods with targets, all together or one by one; notes the verdicts."""
+
+    name: ClassVar = "Sends"
+    kind: ClassVar = StrategyKind.BALANCE
+    args_model: ClassVar = NoArgs
+
+    def __init__(self, *, together=True, **sent):
+        self.together = together
+        self.sent = sent
+        self.verdicts = []
+
+    def candidates(self, context):
+        pods = {pod.name: pod for pod in context.cluster.pods.values()}
+        candidates = tuple(
+            Candidate(pods[name], context.node_of(pods[name]), "it is sent", target)
+            for name, target in self.sent.items()
+        )
+        for proposal in [Bundle(candidates)] if self.together else candidates:
+            self.verdicts.append((yield proposal))
+
+
+def a_scene():
+    """Three pods of a core on a large node; two half full ones that take one each."""
+    pods = [a_pod(f"p{n}", cpu="1", node="large", owner=f"ReplicaSet/r{n}") for n in range(3)]
+    pods += [a_pod(f"fills-{name}", cpu="1", node=name) for name in ("one", "two")]
+    nodes = [a_node("large", cpu="9"), a_node("one", cpu="2"), a_node("two", cpu="2")]
+    return a_cluster(nodes, pods)
+
+
+def planned(strategy, cluster=None, limits=FREE):
+    return plan(a_rebalancing(strategy, limits=limits), cluster or a_scene(), SURROUNDINGS)
+
+
+def test_a_pod_is_sent_where_the_strategy_wants_it():
+    """The large node would win by score; the target is feasible, and that is what is asked."""
+    found = planned(Sends(p0="one"))
+
+    (move,) = found.moves
+    assert (move.target, move.is_directed, move.ties) == ("one", True, 1)
+    assert move.gain < 0
+
+
+@pytest.mark.parametrize(
+    ("sent", "reason"), [({"p0": "large"}, "NoOtherNode"), ({"p0": "nowhere"}, "NotFeasible")]
+)
+def test_a_target_that_cannot_be_is_refused(sent, reason):
+    """Its own node, a node that is not there."""
+    assert reasons(planned(Sends(**sent))) == {"p0": reason}
+
+
+def test_a_pod_of_another_scheduler_cannot_be_sent():
+    """Nobody could tell it where to go."""
+    cluster = a_cluster(
+        [a_node("large"), a_node("one")],
+        [a_pod("p0", node="large", owner="ReplicaSet/r0", schedulerName="somebody")],
+    )
+
+    assert reasons(planned(Sends(p0="one"), cluster)) == {"p0": "OtherScheduler"}
+
+
+def test_all_of_a_bundle_go():
+    """Each was proved with those before it made; they bear the same mark."""
+    strategy = Sends(p0="one", p1="two")
+
+    found = planned(strategy, limits=Limits(per_node=Ceiling(count=1)))
+
+    assert targets(found) == {"p0": "one", "p1": "two"}  # the limit for a node is not theirs
+    assert len({move.bundle for move in found.moves}) == 1
+    assert found.moves[0].bundle
+
+
+def test_none_of_a_bundle_goes_when_one_must_stay():
+    """What was booked for the others is taken back: a later proposal finds the room."""
+    cluster = a_scene()
+
+    found = plan(
+        a_rebalancing(Sends(p0="one", p1="one"), Sends(together=False, p2="one"), limits=FREE),
+        cluster,
+        SURROUNDINGS,
+    )
+
+    assert targets(found) == {"p2": "one"}
+    assert reasons(found) == {"p0": "NotAll", "p1": "NotFeasible"}
+    messages = {each.pod.name: each.refusal.message for each in found.refused}
+    assert messages["p0"].startswith("it goes only with others, and pod default/p1 must stay: node one")
+
+
+def test_limits_count_a_bundle_that_was_taken_back_for_nothing():
+    """Two of the three allowed would have been used up by the bundle."""
+    found = plan(
+        a_rebalancing(
+            Sends(p0="one", p1="one"),
+            Sends(together=False, p1="one", p2="two"),
+            limits=Limits(total=Ceiling(count=2), per_workload=NO_CEILING),
+        ),
+        a_scene(),
+        SURROUNDINGS,
+    )
+
+    assert targets(found) == {"p1": "one", "p2": "two"}
+
+
+def test_a_budget_that_a_bundle_would_have_used_is_left_when_it_is_taken_back():
+    """One disruption is allowed: the pod of the bundle stays, so another one may have it."""
+    cluster = a_scene()
+    covered = {"labels": {"app": "web"}, "status": READY}
+    for name in ("p0", "p2"):
+        pod = a_pod(name, cpu="1", node="large", owner=f"ReplicaSet/r{name[1]}", **covered)
+        cluster.place(cluster.templates.info(pod), "large")
+    budget = a_budget(allowed=1, selector={"app": "web"})
+    cluster.objects.budgets[budget.key] = budget
+
+    found = plan(
+        a_rebalancing(Sends(p0="one", p1="one"), Sends(together=False, p2="one", p0="two"), limits=FREE),
+        cluster,
+        SURROUNDINGS,
+    )
+
+    assert targets(found) == {"p2": "one"}
+    assert [(each.pod.name, each.refusal.reason) for each in found.refused] == [
+        ("p0", "NotAll"),
+        ("p1", "NotFeasible"),
+        ("p0", "Budget"),
+    ]
+
+
+def test_a_bundle_beyond_the_total_ends_the_cycle():
+    """Nothing of it goes, and nothing after it is asked."""
+    found = planned(Sends(p0="one", p1="two"), limits=Limits(total=Ceiling(count=1), per_workload=NO_CEILING))
+
+    assert targets(found) == {}
+    assert reasons(found) == {"p0": "NotAll", "p1": "TotalLimit"}
+
+
+def test_right_before_the_eviction_the_target_is_asked_for_again():
+    """Still feasible, still the move; taken by somebody, no move."""
+    cluster = a_scene()
+    rebalancing = a_rebalancing(Sends(p0="one"), limits=FREE)
+    (move,) = plan(rebalancing, cluster, SURROUNDINGS).moves
+
+    again = revalidate(move, rebalancing, cluster, Circumstances(now=NOW))
+    assert (again.target, again.is_directed) == ("one", True)
+    cluster.place(cluster.templates.info(a_pod("thief", cpu="1", node="one")), "one")
+    refused = revalidate(move, rebalancing, cluster, Circumstances(now=NOW))
+    assert isinstance(refused, Refusal)
+    assert refused.reason == "NotFeasible"
+
+
+class MakesRoom(Sends):
+    """The same, for a pending pod on a node."""
+
+    name: ClassVar = "MakesRoom"
+
+    def __init__(self, pending, node, **sent):
+        super().__init__(**sent)
+        self.pending, self.node = pending, node
+
+    def candidates(self, context):
+        for bundle in super().candidates(context):
+            (pod,) = [each for each in context.unplaced.pending() if each.name == self.pending]
+            self.verdicts.append((yield Bundle(bundle.candidates, Beneficiary(pod, self.node))))
+            self.waiting = [each.name for each in context.unplaced.pending()]
+
+
+def room_made(strategy, *pending, **kwargs):
+    cluster = a_scene()
+    circumstances = Circumstances(NOW, unplaced=[cluster.templates.info(pod) for pod in pending])
+    return plan(a_rebalancing(strategy, limits=FREE, **kwargs), cluster, circumstances)
+
+
+def test_a_bundle_for_a_pending_pod_is_booked_with_its_room():
+    """Nine of nine cores: 6 are free on the large node, 7 are wanted. Whose room it is waits no longer."""
+    strategy = MakesRoom("big", "large", p0="one")
+
+    found = room_made(strategy, a_pod("big", cpu="7"), a_pod("other", cpu="7"))
+
+    (move,) = found.moves
+    assert (move.beneficiary.pod.name, move.beneficiary.node) == ("big", "large")
+    assert strategy.waiting == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("pending", "why"),
+    [
+        (a_pod("big", cpu="8"), "pod default/big would still not fit node large"),
+        (a_pod("big", cpu="7", priority=-1), "pod default/p0 has a higher priority than pod default/big"),
+        (a_pod("big", cpu="7", schedulerName="x"), "pod default/big waits for no place that is ours to give"),
+    ],
+)
+def test_a_bundle_that_does_not_help_its_pending_pod_is_taken_back(pending, why):
+    """Seven cores would be free; moving for less important pods is never right; nor for somebody else's."""
+    strategy = MakesRoom("big", "large", p0="one")
+
+    found = room_made(strategy, pending)
+
+    assert found.moves == ()
+    (refused,) = found.refused
+    assert (refused.pod.name, refused.refusal) == ("p0", Refusal("NoRoomMade", why))
+    assert strategy.waiting == ["big"]
+
+
+def test_who_was_given_room_is_not_moved_in_the_same_plan():
+    """It counts as placed, and is not there yet."""
+    second = Sends(big="two")
+    cluster = a_scene()
+    pending = [cluster.templates.info(a_pod("big", cpu="1"))]
+    rebalancing = a_rebalancing(MakesRoom("big", "large", p0="one"), second, limits=FREE)
+
+    found = plan(rebalancing, cluster, Circumstances(NOW, unplaced=pending))
+
+    assert targets(found) == {"p0": "one"}
+    assert second.verdicts == [Verdict.REFUSED]

@@ -1,0 +1,93 @@
+"""The law of convergence: with the cluster otherwise still, complaints never rise, and runs end."""
+
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from planning.rounds import NOW, PLACE, SAFE, UNLIMITED, a_policy
+from plimsoll.framework.descheduling.complaints import Complaining, Vicinity
+from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
+from plimsoll.planning.aftermath import settled
+from plimsoll.planning.moves import Circumstances
+from plimsoll.testing.rounds import USUAL, rounds
+from plimsoll.testing.starts import some_start
+
+AROUND = Circumstances(now=NOW)
+HIGH = ("HighNodeUtilization", {"thresholds": {"cpu": 30}})
+LAWFUL = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+
+
+def complaints(cluster: Any, policy: Any) -> dict[str, float]:
+    """All that the strategies of the policy complain of; an heir counts as the pod before it."""
+    context = StrategyContext(
+        cluster, considered_nodes(cluster, policy.nodes), NOW, evictors=tuple(policy.evictors)
+    )
+    return {
+        f"{each.name}: {sentence.replace('-r is', ' is').replace('-r could', ' could')}": amount
+        for each in policy.strategies
+        if isinstance(each, Complaining)
+        for sentence, amount in each.complaints(context).items()
+    }
+
+
+@pytest.mark.parametrize("limits", [SAFE, UNLIMITED], ids=["safe", "unlimited"])
+@LAWFUL
+@given(seed=st.integers(0, 10**6), chosen=st.sets(st.sampled_from(range(len(USUAL) + 1)), min_size=1))
+def test_complaints_never_rise_and_runs_end(limits, seed, chosen):
+    """Whatever strategies a policy has: each run lowers what they complain of, in number and amount."""
+    strategies = [each for at, each in enumerate((*USUAL, HIGH)) if at in chosen]
+    policy = a_policy(*strategies, limits=limits)
+    cluster = some_start(seed)
+    before = complaints(cluster, policy)
+
+    for _ in range(100):
+        story = rounds(cluster, policy, PLACE, AROUND, cycles=1, seed=seed)
+        after = complaints(cluster, policy)
+        assert (story.returned, story.pending, story.dropped, story.again) == ([], [], [], [])
+        worse = {name: amount for name, amount in after.items() if amount > before.get(name, 0) + 1e-6}
+        assert not worse
+        if not story.total:
+            break
+        assert sum(after.values()) < sum(before.values()) or len(after) < len(before)
+        before = after
+    else:
+        pytest.fail("runs do not end")
+
+
+@LAWFUL
+@given(seed=st.integers(0, 10**6))
+def test_what_a_strategy_says_near_a_move_is_what_it_says_of_all(seed):
+    """The difference that a move makes is the same, looked at closely and over the whole cluster."""
+    cluster = some_start(seed)
+    policy = a_policy(*USUAL, HIGH, limits=UNLIMITED)
+    pods = sorted(cluster.pods.values(), key=lambda pod: pod.key)
+    pod = pods[seed % len(pods)]
+    source = cluster.nodes[cluster.row_of_pod(pod.uid)].name
+    target = cluster.nodes[seed % len(cluster)].name
+    nodes = frozenset({source, target})
+
+    def seen(strategy: Any, near: Any) -> dict[str, float]:
+        context = StrategyContext(cluster, considered_nodes(cluster), NOW, evictors=tuple(policy.evictors))
+        return dict(strategy.complaints(context, near))
+
+    for strategy in policy.strategies:
+        whole, close = seen(strategy, None), seen(strategy, Vicinity((pod,), nodes))
+        cluster.displace(pod.uid)
+        heir = settled(pod, cluster, target, NOW)
+        cluster.place(heir, target)
+        whole_after, close_after = seen(strategy, None), seen(strategy, Vicinity((heir,), nodes))
+        cluster.displace(heir.uid)
+        cluster.place(pod, source)
+
+        def changes(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
+            return {
+                name: pytest.approx(after.get(name, 0) - before.get(name, 0))
+                for name in before.keys() | after.keys()
+                if abs(after.get(name, 0) - before.get(name, 0)) > 1e-9
+            }
+
+        assert changes(close, close_after) == changes(whole, whole_after), strategy.name

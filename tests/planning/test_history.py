@@ -1,0 +1,115 @@
+"""What past moves teach: hold back, suspend, rest, no ping-pong, budgets asked less and less often."""
+
+import pytest
+
+from plimsoll.planning.history import (
+    BUDGET_MEMORY_S,
+    HOLD_BACK_S,
+    MAX_BUDGET_S,
+    PING_PONG_S,
+    REST_S,
+    Fate,
+    Memory,
+    PastMove,
+)
+
+NOON = 1_750_000_000.0
+
+
+def a_move(fate, ago=0.0, **given):
+    """A move of the ReplicaSet web that ended so many seconds before noon."""
+    told = {
+        "policy": "tidy", "strategy": "Balance", "owner": "uid-web", "name": "ReplicaSet default/web",
+        "source": "a", "fate": fate, "ended": NOON - ago, **given,
+    }  # fmt: skip
+    return PastMove(**told)
+
+
+def test_an_empty_memory_objects_to_nothing():
+    """A first run has nothing to learn from."""
+    memory = Memory()
+
+    assert memory.held_back("uid-web", "Balance") is None
+    assert memory.ping_pong("uid-web", "Balance", "a") is None
+    assert memory.budget("default/web") is None
+    assert memory.rest("tidy") == ("", False)
+
+
+@pytest.mark.parametrize(
+    ("times", "seconds"), [(1, HOLD_BACK_S), (2, 2 * HOLD_BACK_S), (3, 4 * HOLD_BACK_S), (4, 8 * HOLD_BACK_S)]
+)
+def test_each_move_that_returns_doubles_the_time_that_its_owner_is_held_back(times, seconds):
+    """Counted from the end of the last one."""
+    past = [a_move(Fate.RETURNED, ago=n) for n in range(times)]
+
+    just_before = Memory(past, NOON + seconds - 1).held_back("uid-web", "Balance")
+
+    assert just_before.reason == "HeldBack"
+    assert "came back to node a" in just_before.message
+    assert Memory(past, NOON + seconds).held_back("uid-web", "Balance") is None
+
+
+def test_another_strategy_and_another_owner_are_not_held_back():
+    """The lesson is about this owner and this strategy."""
+    memory = Memory([a_move(Fate.RETURNED)], NOON + 1)
+
+    assert memory.held_back("uid-web", "Other") is None
+    assert memory.held_back("uid-api", "Balance") is None
+
+
+def test_a_move_that_settles_clears_the_slate():
+    """Only moves in a row count, in the order in which they ended."""
+    past = [a_move(Fate.SETTLED), a_move(Fate.RETURNED, ago=10), a_move(Fate.STRANDED, ago=20)]
+
+    assert Memory(past, NOON + 1).held_back("uid-web", "Balance") is None
+
+
+def test_after_five_fruitless_moves_the_strategy_leaves_the_owner_alone():
+    """However long ago they were: until their records are gone."""
+    past = [a_move(Fate.RETURNED, ago=n) for n in range(5)]
+
+    memory = Memory(past, NOON + 30 * 86_400)
+
+    assert memory.held_back("uid-web", "Balance").reason == "Suspended"
+    assert memory.suspended("tidy") == [
+        "Balance leaves ReplicaSet default/web alone: its last 5 moves came to nothing"
+    ]
+    assert memory.suspended("another") == []
+
+
+def test_no_pod_is_brought_to_a_node_that_its_owner_has_just_left():
+    """From a to b and back again is no balance."""
+    past = [a_move(Fate.SETTLED)]
+
+    assert Memory(past, NOON + PING_PONG_S - 1).ping_pong("uid-web", "Balance", "a").reason == "PingPong"
+    assert Memory(past, NOON + PING_PONG_S - 1).ping_pong("uid-web", "Balance", "b") is None
+    assert Memory(past, NOON + PING_PONG_S).ping_pong("uid-web", "Balance", "a") is None
+
+
+def test_a_budget_that_says_no_is_asked_less_and_less_often():
+    """30 s, a minute, two; half an hour at most, and an hour of peace is forgiven."""
+    refused = [a_move(Fate.BLOCKED, ago=n, budget="default/web") for n in range(3)]
+
+    assert Memory(refused, NOON + 119).budget("default/web").message == (
+        "PodDisruptionBudget default/web said no 3 times within the hour;"
+        " asked again after 2025-06-15T15:08:40Z"
+    )
+    assert Memory(refused, NOON + 120).budget("default/web") is None
+    assert Memory(refused, NOON + 1).budget("default/api") is None
+    many = [a_move(Fate.BLOCKED, ago=n, budget="default/web") for n in range(20)]
+    assert Memory(many, NOON + MAX_BUDGET_S - 1).budget("default/web") is not None
+    assert Memory(many, NOON + BUDGET_MEMORY_S).budget("default/web") is None
+
+
+def test_a_policy_whose_moves_keep_failing_rests_and_then_tries_one():
+    """Five in a row, of whichever owner and strategy."""
+    past = [a_move(Fate.STRANDED, ago=n, owner=f"uid-{n}", strategy=f"S{n}") for n in range(5)]
+
+    said, may_try = Memory(past, NOON + REST_S - 1).rest("tidy")
+    assert said.startswith(
+        "the last 5 moves came to nothing, the latest one of ReplicaSet default/web; no pod"
+    )
+    assert not may_try
+    assert Memory(past, NOON + REST_S).rest("tidy")[1]
+    assert Memory(past, NOON + 1).rest("another") == ("", False)
+    assert Memory([*past, a_move(Fate.SETTLED)], NOON + 1).rest("tidy") == ("", False)

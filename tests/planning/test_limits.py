@@ -1,0 +1,48 @@
+"""Ceilings: counts, shares, and no ceiling at all."""
+
+import pytest
+
+from plimsoll.planning.limits import Ceiling, LimitLevel, Limits, Tally, Workload
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "population", "most"),
+    [
+        (Ceiling(), 10, None),
+        (Ceiling(count=3), 10, 3),
+        (Ceiling(percent=25), 10, 2),
+        (Ceiling(percent=1), 10, 1),
+        (Ceiling(percent=0), 10, 0),
+        (Ceiling(percent=100), 10, None),
+    ],
+)
+def test_what_a_ceiling_allows(ceiling, population, most):
+    """Shares are rounded down, but allow one if they allow anything."""
+    assert ceiling.of(population) == most
+
+
+WEB = Workload("uid-web", "ReplicaSet default/web")
+
+
+def test_the_minute_counts_what_earlier_cycles_sent():
+    """Four within a minute, three of which were sent before: one more, and that ends the cycle."""
+    tally = Tally(Limits(per_minute=Ceiling(count=4), per_workload=Ceiling()), lambda *_: 100, recent=3)
+
+    assert tally.reached("n", "default", WEB) is None
+    tally.count("n", "default", WEB)
+    reached = tally.reached("n", "default", WEB)
+
+    assert reached.level is LimitLevel.MINUTE
+    assert reached.level.ends_cycle
+    assert reached.refusal.message == "at most 4 evictions within a minute, 3 of earlier cycles"
+
+
+def test_the_strictest_budget_wins_and_is_named():
+    """Two budgets are open; the one that allows less speaks."""
+    budgets = (("nights", Ceiling(count=5)), ("freeze", Ceiling(count=0)))
+    tally = Tally(Limits(budgets=budgets), lambda *_: 100)
+
+    reached = tally.reached("n", "default", WEB)
+
+    assert (reached.level, reached.level.ends_cycle) == (LimitLevel.BUDGET, True)
+    assert reached.refusal.message == 'at most 0 evictions by budget "freeze"'

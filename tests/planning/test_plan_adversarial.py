@@ -1,0 +1,116 @@
+"""The planner against clusters that nobody would build: it plans nothing, or something sound."""
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from planning.rounds import NOW, UNLIMITED, a_policy
+from plimsoll.framework.descheduling.context import Measurements, Sample
+from plimsoll.planning.limits import Ceiling, Limits
+from plimsoll.planning.moves import Circumstances
+from plimsoll.planning.proven.planner import plan
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.testing.conformance import some_cluster
+from plimsoll.testing.rounds import USUAL
+
+AROUND = Circumstances(now=NOW)
+ODD = {
+    "no nodes": a_cluster,
+    "one node": lambda: a_cluster([a_node("n1")], [a_pod("p", node="n1", owner="ReplicaSet/x")]),
+    "a pod on a node that nobody knows": lambda: a_cluster(
+        [a_node("n1"), a_node("n2")], [a_pod("p", node="gone", owner="ReplicaSet/x")]
+    ),
+    "nodes without room": lambda: a_cluster(
+        [a_node(name, cpu="0", memory="0", pods=0) for name in ("n1", "n2")],
+        [a_pod(f"p{n}", node="n1", cpu="1", owner="ReplicaSet/x") for n in range(3)],
+    ),
+    "more than there is of everything": lambda: a_cluster(
+        [a_node("n1", cpu="9E", memory="9E"), a_node("n2", cpu="9E", memory="9E", taints=["x:NoSchedule"])],
+        [a_pod(f"p{n}", node="n1", cpu="8E", memory="1e30", owner="ReplicaSet/x") for n in range(3)],
+    ),
+    "all nodes alike": lambda: a_cluster(
+        [a_node(f"n{n}") for n in range(5)],
+        [a_pod(f"p{n}", node=f"n{n}", cpu="1", owner="ReplicaSet/x") for n in range(5)],
+    ),
+    "every node unready": lambda: a_cluster(
+        [
+            a_node(name, status={"conditions": [{"type": "Ready", "status": "Unknown"}]})
+            for name in ("n1", "n2")
+        ],
+        [a_pod(f"p{n}", node="n1", owner="ReplicaSet/x") for n in range(3)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_clusters_plan_nothing(name):
+    """Nothing is to be gained in any of them."""
+    made = plan(a_policy(*USUAL, limits=UNLIMITED, evictor={}), ODD[name](), AROUND)
+
+    assert made.moves == ()
+    assert made.failures == ()
+
+
+def test_a_policy_without_strategies_plans_nothing():
+    """And refuses nothing."""
+    made = plan(a_policy(), ODD["all nodes alike"](), AROUND)
+
+    assert (made.moves, made.refused, made.considered) == ((), (), 0)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
+def test_measurements_that_make_no_sense_move_nobody(value):
+    """Only that node is left out; with one node left there is nothing to compare."""
+    strategy = (
+        "LowNodeUtilization",
+        {
+            "thresholds": {"MetricResource": 30},
+            "targetThresholds": {"MetricResource": 50},
+            "metricsUtilization": {"source": "Prometheus", "prometheus": {"query": "load"}},
+        },
+    )
+    samples = [Sample({"instance": "n0"}, 0.9), Sample({"instance": "n1"}, value)]
+    around = Circumstances(now=NOW, measurements=Measurements(samples=samples))
+    cluster = a_cluster(
+        [a_node("n0"), a_node("n1")], [a_pod(f"p{n}", node="n0", owner="ReplicaSet/x") for n in range(4)]
+    )
+
+    made = plan(a_policy(strategy, evictor={}), cluster, around)
+
+    assert (made.moves, made.failures) == ((), ())
+
+
+def test_a_source_that_is_not_there_is_told():
+    """The strategy fails with a sentence, the others run."""
+    strategy = (
+        "LowNodeUtilization",
+        {
+            "thresholds": {"cpu": 30},
+            "targetThresholds": {"cpu": 50},
+            "metricsUtilization": {"source": "KubernetesMetrics"},
+        },
+    )
+
+    made = plan(a_policy(strategy), ODD["all nodes alike"](), AROUND)
+
+    assert "there are no measurements of the metrics API" in str(made.failures[0])
+
+
+@given(drawn=some_cluster(), total=st.integers(0, 3))
+@settings(max_examples=40, deadline=None)
+def test_anything_may_come(drawn, total):
+    """Clusters with all that plugins look at: limits hold, targets are elsewhere, nothing is changed."""
+    nodes, pods = drawn
+    cluster = a_cluster(nodes, pods)
+    before = sorted((pod.key, node) for pod, node in cluster.placed())
+    policy = a_policy(*USUAL, limits=Limits(total=Ceiling(count=total)), evictor={})
+
+    made = plan(policy, cluster, AROUND)
+
+    assert made.failures == ()
+    assert len(made.moves) <= total
+    assert all(move.source != move.target for move in made.moves)
+    assert all(move.gain is None or move.gain >= 1 for move in made.moves)
+    assert sorted((pod.key, node) for pod, node in cluster.placed()) == before
+    assert made.refused_by_reason().keys() <= {each.refusal.reason for each in made.refused}
+    cluster.validate()

@@ -1,0 +1,290 @@
+"""Cycle after cycle: the plans of Proven and Optimal come to an end, and no pod ever comes back."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from planning.rounds import NOW, PLACE, UNLIMITED, a_policy, live
+from plimsoll.framework import Planner
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.workload import PodDisruptionBudget
+from plimsoll.planning.limits import NO_CEILING, Limits
+from plimsoll.planning.moves import Circumstances, Goal, Move, Objective
+from plimsoll.planning.optimal.problem import VIOLATION
+from plimsoll.planning.planners import make_plan
+from plimsoll.planning.proven.planner import plan, revalidate
+from plimsoll.planning.upstream.cycle import StrategyProfile, UpstreamPolicy, dry_run
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.testing.rounds import USUAL, rounds
+from plimsoll.testing.starts import some_start
+
+AROUND = Circumstances(now=NOW)
+HOSTNAME = "kubernetes.io/hostname"
+BALANCE = (
+    "LowNodeUtilization",
+    {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 50}},
+)
+
+
+def a_replica(name, node, **kwargs):
+    return a_pod(name, node=node, **{"owner": "ReplicaSet/web", "labels": {"app": "web"}, **kwargs})
+
+
+def refusals(made):
+    return {(each.pod.name, each.refusal.reason) for each in made.refused}
+
+
+def upstream_would_move(policy, cluster):
+    """Names of the pods that descheduler evicts, with the same strategies and evictor."""
+    profile = StrategyProfile("p", tuple(policy.evictors), tuple(policy.strategies))
+    outcome = dry_run(UpstreamPolicy((profile,), limits=Limits(per_workload=NO_CEILING)), cluster, AROUND)
+    return [each.pod.name for each in outcome.evictions]
+
+
+def test_two_nodes_play_no_ping_pong():
+    """Three duplicates on the only roomy node: upstream evicts one each cycle, and it comes back."""
+    cluster = a_cluster(
+        [a_node("big", cpu="16"), a_node("small", cpu="2")],
+        [a_replica(f"p{n}", "big", cpu="1500m") for n in range(3)]
+        + [a_replica("other", "small", owner="ReplicaSet/other", cpu="1500m")],
+    )
+    policy = a_policy(("RemoveDuplicates", {}))
+
+    assert upstream_would_move(policy, cluster) == ["p2"]
+    made = plan(policy, cluster, AROUND)
+    assert made.moves == ()
+    assert refusals(made) == {("p2", "NoOtherNode")}
+
+
+def test_a_best_node_that_cannot_be_reached_moves_nobody():
+    """The preferred node is full: upstream evicts for ever (issues 1707, 1920)."""
+    prefers = {
+        "nodeAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "weight": 100,
+                    "preference": {
+                        "matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]
+                    },
+                }
+            ]
+        }
+    }
+    cluster = a_cluster(
+        [a_node("n1"), a_node("best", cpu="1", labels={"disk": "ssd"})],
+        [a_replica(f"p{n}", "n1", cpu="1", affinity=prefers) for n in range(2)]
+        + [a_replica("full", "best", owner="ReplicaSet/full", cpu="1")],
+    )
+    policy = a_policy(
+        (
+            "RemovePodsViolatingNodeAffinity",
+            {"nodeAffinityType": ["preferredDuringSchedulingIgnoredDuringExecution"]},
+        )
+    )
+
+    assert upstream_would_move(policy, cluster) == ["p0", "p1"]
+    assert plan(policy, cluster, AROUND).moves == ()
+
+
+def test_a_tainted_target_is_none():
+    """Every other node is tainted too: the pods stay, and the scheduler's sentence says why."""
+    cluster = a_cluster(
+        [a_node("n1", taints=["x:NoSchedule"]), a_node("n2", taints=["y:NoSchedule"])],
+        [a_replica(f"p{n}", "n1") for n in range(2)],
+    )
+    policy = a_policy(("RemovePodsViolatingNodeTaints", {}))
+
+    assert upstream_would_move(policy, cluster) == ["p0", "p1"]
+    made = plan(policy, cluster, AROUND)
+    assert refusals(made) == {("p0", "NoFeasibleNode"), ("p1", "NoFeasibleNode")}
+    assert made.refused[0].refusal.message == "0/2 nodes are available: 2 node(s) had untolerated taint(s)."
+
+
+def test_the_only_replica_of_a_service_stays():
+    """Owners need two pods unless the policy says otherwise (requirement 4)."""
+    cluster = a_cluster([a_node("n1", taints=["x:NoSchedule"]), a_node("n2")], [a_replica("only", "n1")])
+
+    made = plan(a_policy(("RemovePodsViolatingNodeTaints", {})), cluster, AROUND)
+
+    assert refusals(made) == {("only", "MinReplicas")}
+    assert len(plan(a_policy(("RemovePodsViolatingNodeTaints", {}), evictor={}), cluster, AROUND).moves) == 1
+
+
+def test_a_pod_that_overloads_any_node_moves_once_at_most():
+    """It takes four fifths of a node wherever it is: it finds the emptier node and stays there."""
+    cluster = a_cluster(
+        [a_node("n1", cpu="10"), a_node("n2", cpu="10")],
+        [
+            a_replica("large", "n1", owner="ReplicaSet/large", cpu="8"),
+            *(a_replica(f"small{n}", "n1", cpu="200m") for n in range(3)),
+        ],
+    )
+
+    story = live(cluster, a_policy(BALANCE, evictor={}, limits=UNLIMITED))
+
+    assert sum(move.pod.name == "large" for cycle in story.moves for move in cycle) <= 1
+    assert story.returned == []
+
+
+def test_moves_planned_together_do_not_crowd_one_node():
+    """Ten pods of a tainted node, three small ones left: each gets the place that the others left it."""
+    cluster = a_cluster(
+        [a_node("old", cpu="20", taints=["x:NoSchedule"])]
+        + [a_node(f"new{n}", cpu="4", memory="64Gi") for n in range(3)],
+        [a_replica(f"p{n}", "old", cpu="1") for n in range(14)],
+    )
+
+    made = plan(a_policy(("RemovePodsViolatingNodeTaints", {}), limits=UNLIMITED), cluster, AROUND)
+
+    assert len(made.moves) == 12
+    landed = [move.target for move in made.moves]
+    assert {node: landed.count(node) for node in landed} == {"new0": 4, "new1": 4, "new2": 4}
+    assert {reason for _, reason in refusals(made)} == {"NoFeasibleNode"}
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "limits", [pytest.param({}, id="safe"), pytest.param({"limits": UNLIMITED}, id="unlimited")]
+)
+def test_every_start_converges(seed, limits):
+    """From any start, cycles end; nobody comes back, nobody is left without a node."""
+    story = live(some_start(seed), a_policy(*USUAL, **limits), seed=seed)
+
+    assert story.returned == []
+    assert story.pending == []
+
+
+@pytest.mark.parametrize("objective", Objective)
+@pytest.mark.parametrize("seed", range(8))
+def test_every_cycle_of_optimal_lowers_its_objective_until_none_can(seed, objective):
+    """By more than the price of its moves, so there is an end to them; no pod comes back on the way."""
+    goal = Goal(objective, seconds=0.3)
+
+    story = live(some_start(seed), a_policy(*USUAL, planner=Planner.OPTIMAL, goal=goal), seed=seed)
+
+    found = [each.before for each in story.objectives]
+    for moves, (before, after) in zip(story.moves, pairwise(found), strict=True):
+        assert after + len(moves) * goal.move_price < before + 1e-6
+    assert (story.returned, story.homeless, story.dropped, story.over_limit) == ([], [], [], 0)
+    assert all(each.value <= min(each.before, each.proven) for each in story.objectives)
+
+
+def test_optimal_leaves_a_pod_alone_that_overloads_any_node():
+    """Wherever it goes that node is over-used then: granting the wish makes the next one."""
+    cluster = a_cluster(
+        [a_node("n1", cpu="10"), a_node("n2", cpu="10")],
+        [a_replica("large", "n1", owner="ReplicaSet/large", cpu="8")],
+    )
+    policy = a_policy(BALANCE, evictor={}, limits=UNLIMITED, planner=Planner.OPTIMAL)
+
+    made = make_plan(policy, cluster, AROUND)
+
+    assert made.moves == ()
+    assert made.optimisation.value == made.optimisation.before == VIOLATION
+
+
+def test_optimal_evens_out_domains_one_move_at_a_time():
+    """One pod of an owner in a cycle: each leaves fewer pods too many, though the largest domain stays."""
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    cluster = a_cluster(
+        [a_node(f"n-{zone}", cpu="16", labels={"zone": zone}) for zone in "abcd"],
+        [
+            a_replica(f"{zone}{n}", f"n-{zone}", cpu="1", topologySpreadConstraints=[constraint])
+            for zone in "ab"
+            for n in range(4)
+        ],
+    )
+    policy = a_policy(("RemovePodsViolatingTopologySpreadConstraint", {}), planner=Planner.OPTIMAL)
+
+    story = live(cluster, policy)
+
+    assert [len(moves) for moves in story.moves] == [1, 1, 1, 1]
+    assert [each.before for each in story.objectives] == [
+        6 * VIOLATION,
+        5 * VIOLATION,
+        2 * VIOLATION,
+        VIOLATION,
+        0,
+    ]
+
+
+@pytest.mark.parametrize("seed", [0, 3, 7])
+def test_proven_rests_where_upstream_loops(seed):
+    """The same start for both: nobody comes back to Proven, no limit is broken, and it evicts no more."""
+    stories = {}
+    for planner in (Planner.UPSTREAM, Planner.PROVEN):
+        policy = replace(a_policy(*USUAL), planner=planner)
+        stories[planner] = rounds(some_start(seed), policy, PLACE, AROUND, cycles=30, seed=seed)
+
+    proven, upstream = stories[Planner.PROVEN], stories[Planner.UPSTREAM]
+    assert (proven.rested, proven.returned, proven.homeless, proven.over_limit) == (True, [], [], 0)
+    assert proven.evicted <= upstream.evicted
+    assert upstream.over_limit == 0
+
+
+def test_a_replacement_may_be_moved_again():
+    """The rounds would prove nothing if a pod that has moved were left alone for ever."""
+    cluster = a_cluster(
+        [a_node("n1", taints=["x:NoSchedule"]), a_node("n2")], [a_replica(f"p{n}", "n1") for n in range(2)]
+    )
+    policy = a_policy(("RemovePodsViolatingNodeTaints", {}), limits=UNLIMITED)
+    live(cluster, policy)
+    assert {pod.name for pod in cluster.pods.values()} == {"p0-r", "p1-r"}
+    cluster.set_node(a_node("n1"))
+    cluster.set_node(a_node("n2", taints=["x:NoSchedule"]))
+
+    live(cluster, policy)
+
+    assert {pod.name for pod in cluster.pods.values()} == {"p0-r-r", "p1-r-r"}
+
+
+def test_the_server_of_the_rounds_refuses_what_a_budget_does_not_allow():
+    """Upstream does not look at budgets: its evictions are refused, and Proven asks for none."""
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    budget = convert(
+        PodDisruptionBudget,
+        {
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}},
+            "status": {"disruptionsAllowed": 0},
+        },
+    )
+    blocked = {}
+    for planner in (Planner.UPSTREAM, Planner.PROVEN):
+        cluster = a_cluster(
+            [a_node("n1", taints=["x:NoSchedule"]), a_node("n2")],
+            [a_replica(f"p{n}", "n1", status=ready) for n in range(2)],
+        )
+        cluster.objects.budgets[budget.key] = budget
+        policy = replace(a_policy(("RemovePodsViolatingNodeTaints", {})), planner=planner)
+        story = rounds(cluster, policy, PLACE, AROUND, cycles=3, seed=0)
+        assert story.evicted == 0
+        blocked[planner] = len(story.blocked)
+
+    assert blocked == {Planner.UPSTREAM: 3, Planner.PROVEN: 0}
+
+
+@pytest.mark.parametrize(("seen", "moves"), [(0, False), (1, False), (2, True)])
+def test_an_over_used_node_is_left_alone_at_first(seen, moves):
+    """Three runs in a row are asked for; the look right before the eviction waits no more."""
+    cluster = a_cluster(
+        [a_node("n1", cpu="10"), a_node("n2", cpu="10")],
+        [a_replica(f"p{n}", "n1", owner=f"ReplicaSet/r{n}", cpu="1") for n in range(8)],
+    )
+    policy = replace(a_policy(BALANCE, evictor={}, limits=UNLIMITED), anomaly_rounds=3)
+
+    made = plan(policy, cluster, replace(AROUND, over_for={("LowNodeUtilization", "n1"): seen}))
+
+    assert bool(made.moves) is moves
+    if not moves:
+        ((pod, reason),) = refusals(made)
+        assert (pod, reason) == ("p0", "NotYet")
+        assert f"found over-used {seen + 1} times in a row" in made.refused[0].refusal.message
+    else:
+        assert isinstance(revalidate(made.moves[0], policy, cluster, AROUND), Move)

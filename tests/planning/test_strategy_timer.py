@@ -1,0 +1,70 @@
+"""Strategies are timed by a clock that the caller injects, whoever plans."""
+
+from dataclasses import replace
+
+import pytest
+
+from planning.moving import SURROUNDINGS, Named, a_rebalancing
+from plimsoll.framework.descheduling.context import Planner
+from plimsoll.planning.planners import make_plan
+from plimsoll.planning.strategy_timer import TIMER, StrategyTimer
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.testing.fakes import FakeClock
+
+
+class Slow(Named):
+    """Takes two seconds to begin, and one for each verdict."""
+
+    def __init__(self, clock):
+        super().__init__()
+        self._clock = clock
+
+    def candidates(self, context):
+        self._clock.time += 2
+        candidates = super().candidates(context)
+        proposal = next(candidates, None)
+        while proposal is not None:
+            verdict = yield proposal
+            self._clock.time += 1
+            try:
+                proposal = candidates.send(verdict)
+            except StopIteration:
+                return
+
+
+@pytest.mark.parametrize("planner", Planner)
+def test_every_planner_times_its_strategies(planner):
+    """Beginning and two pods take four seconds; what a strategy takes to judge moves again adds up."""
+    clock = FakeClock()
+    cluster = a_cluster(
+        [a_node("full", cpu="4"), a_node("free", cpu="4")],
+        [a_pod(name, cpu="1", node="full", owner=f"ReplicaSet/{name}") for name in ("a", "b")],
+    )
+    timer = StrategyTimer(clock.monotonic)
+    TIMER.set(timer)
+
+    try:
+        make_plan(replace(a_rebalancing(Slow(clock)), planner=planner), cluster, SURROUNDINGS)
+    finally:
+        TIMER.set(None)
+
+    spent = clock.time - FakeClock().time
+    assert timer.seconds == {"Named": spent}
+    assert spent == 4 if planner is Planner.UPSTREAM else spent > 4
+
+
+def test_a_strategy_that_another_one_causes_to_run_is_part_of_its_time():
+    """Or the times of all strategies would add up to more than the run."""
+    clock = FakeClock()
+    timer = StrategyTimer(clock.monotonic)
+
+    with timer.timed("outer"):
+        clock.time += 1
+        with timer.timed("inner"):
+            clock.time += 2
+    with timer.timed("inner"):
+        clock.time += 4
+    with timer.timed("inner"):
+        clock.time += 8
+
+    assert timer.seconds == {"outer": 3, "inner": 12}

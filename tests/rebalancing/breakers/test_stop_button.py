@@ -1,0 +1,131 @@
+"""The stop button: an annotation of the operator's namespace, and no policy moves pods any more."""
+
+import pytest
+
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.objects import Namespace
+from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, ObjectUpdated, PodAdded, PodDeleted
+from plimsoll.rebalancing.breakers.stop_button import STOP
+from plimsoll.testing.builders import a_node, a_pod
+from rebalancing.moves.test_approving import annotate
+from rebalancing.scene import POLICY, Scene, a_policy
+
+
+def namespace(value=None, name="plimsoll"):
+    annotations = {} if value is None else {STOP: value}
+    return Namespace(metadata=ObjectMeta(name=name, annotations=annotations))
+
+
+async def test_nothing_is_moved_while_it_is_pressed():
+    """The status says why; what the plan would have done is refused by name, and goes on afterwards."""
+    scene = Scene()
+    scene.tell(ObjectAdded(namespace("true")))
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        assert (scene.evictor.evicted, scene.phases) == ([], [])
+        assert list(scene.rebalancers.troubles(POLICY)) == ["Stopped"]
+        assert "namespace plimsoll is annotated" in scene.rebalancers.troubles(POLICY)["Stopped"]
+        (refusal,) = scene.statuses.statuses[POLICY]["counts"]["refused"]
+        assert (refusal["reason"], STOP in refusal["message"]) == ("EvictionBudget", True)
+
+        scene.tell(ObjectUpdated(namespace("true"), namespace()))
+        await scene.run()
+
+    assert scene.evictor.evicted == ["web-1"]
+    assert scene.rebalancers.troubles(POLICY) == {}
+
+
+async def test_proposals_and_their_answers_keep_while_it_is_pressed():
+    """A run that may plan nothing calls nothing off; a yes is heeded afterwards."""
+    scene = Scene()
+
+    async with scene.running(a_policy("Approve")):
+        await scene.run()
+        (key,) = scene.keeper.known
+        scene.tell(ObjectAdded(namespace("true")))
+        annotate(scene, "true", key)
+        await scene.run()
+        await scene.clock.advance(5)
+        assert (scene.evictor.evicted, scene.phases) == ([], [["Planned"]])
+        scene.tell(ObjectUpdated(namespace("true"), namespace()))
+        await scene.clock.advance(5)
+
+    assert scene.evictor.evicted == ["web-1"]
+
+
+async def test_it_stops_a_run_that_has_begun():
+    """Pressed while the record is being written: the move is blocked, and the record says by what."""
+    scene = Scene()
+
+    create = scene.records.create
+
+    async def pressed_meanwhile(document):
+        scene.tell(ObjectAdded(namespace("true")))
+        return await create(document)
+
+    scene.records.create = pressed_meanwhile
+    async with scene.running(a_policy()):
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert scene.phases == [["Planned", "Blocked"]]
+    assert scene.record["status"]["blockedBy"] == STOP
+
+
+async def test_who_is_asked_is_told_when_it_is_pressed_and_released():
+    """The conditions of the policies are written anew, without a run."""
+    scene = Scene()
+    told = []
+
+    async def on_trouble():
+        told.append(dict(scene.rebalancers.troubles(POLICY)))
+
+    scene.rebalancers.on_trouble = on_trouble
+    async with scene.running(a_policy()):
+        scene.tell(ObjectAdded(namespace("true")))
+        await scene.clock.advance(5)
+        scene.tell(ObjectUpdated(namespace("true"), namespace("false")))
+        await scene.clock.advance(5)
+
+    assert [list(each) for each in told] == [["Stopped"], []]
+
+
+@pytest.mark.parametrize(
+    "other", [namespace("false"), namespace("yes"), namespace(""), namespace("true", name="shop")]
+)
+async def test_another_value_or_namespace_is_no_button(other):
+    """Only "true" on the operator's own namespace."""
+    scene = Scene()
+    scene.tell(ObjectAdded(other))
+
+    async with scene.running(a_policy()):
+        await scene.run()
+
+    assert scene.evictor.evicted == ["web-1"]
+
+
+@pytest.mark.parametrize("planner", ["Proven", "Optimal"])
+async def test_runs_in_which_a_node_is_over_used_are_counted(planner):
+    """Three in a row are asked for: the third run moves, and a calm one in between begins anew."""
+    low = {"name": "LowNodeUtilization", "args": {"thresholds": {"cpu": 10}, "targetThresholds": {"cpu": 20}}}
+    scene = Scene()
+    crowd = [
+        a_pod(f"app-{n}", owner=f"ReplicaSet/app{n}", cpu="500m", node="good", status={"phase": "Running"})
+        for n in range(4)
+    ]
+    scene.tell(NodeAdded(a_node("new")), *map(PodAdded, crowd))
+    policy = a_policy(strategies=[low], planner=planner, anomalyRounds=3, evictor={"minReplicas": 1})
+
+    async with scene.running(policy):
+        await scene.run()
+        await scene.run()
+        scene.tell(*map(PodDeleted, crowd))
+        await scene.run()
+        scene.tell(*map(PodAdded, crowd))
+        await scene.run()
+        await scene.run()
+        assert scene.evictor.evicted == []
+        await scene.run()
+
+    assert scene.evictor.evicted != []

@@ -1,0 +1,512 @@
+"""Moves whose pods leave by EvictionRequest: asked for, waited for, called off, taken over, cleared up."""
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.objects import Namespace
+from plimsoll.model.kinds.watch_event import ObjectAdded, PodUpdated
+from plimsoll.planning.scope import EVICT
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.rebalancing.breakers.stop_button import STOP
+from plimsoll.rebalancing.eviction_requests.probe import ASK_S, NOT_OFFERED, UNATTENDED, UNATTENDED_S
+from plimsoll.rebalancing.eviction_requests.progress import TAKEN_UP_S
+from plimsoll.rebalancing.eviction_requests.requesting import LOOK_S, STARTING_S, SWEEP_S, WITHDRAWN_S
+from plimsoll.testing.fakes import settled
+from rebalancing.scene import POLICY, Scene, a_policy
+from rebalancing.test_controller import OLD, replaced
+
+MIGRATOR = "acme.io/migrator"
+NOT_SERVED = Answer(Verdict.GONE, "the server could not find the requested resource")
+
+
+def by_request(mode="Enforce", **more):
+    """A policy whose pods leave by request."""
+    return a_policy(mode, evictBy="EvictionRequest", **more)
+
+
+def the_request(scene):
+    """The only request."""
+    (request,) = scene.requester.requests.values()
+    return request
+
+
+async def look(scene, seconds=LOOK_S):
+    """Let some time pass, and with it the next look."""
+    await scene.clock.advance(seconds)
+
+
+async def asked(scene):
+    """One run; its request is taken up by a responder."""
+    await scene.run()
+    scene.requester.become(
+        the_request(scene).key, is_observed=True, responder=MIGRATOR, said="copying memory"
+    )
+    await look(scene)
+
+
+def press(scene):
+    """Somebody annotates the operator's namespace."""
+    scene.tell(ObjectAdded(Namespace(metadata=ObjectMeta(name="plimsoll", annotations={STOP: "true"}))))
+
+
+class TestAMove:
+    """What becomes of one move."""
+
+    async def test_it_is_on_record_before_it_is_asked_for_and_settles_when_the_pod_has_left(self):
+        """Planned, Evicting while the responder is at work, Evicted, Settled; no eviction is sent."""
+        scene = Scene()
+        asked_in = []
+        plain = scene.requester.request
+
+        async def noting(pod, name):
+            asked_in.append((scene.record["status"]["phase"], pod.uid, name))
+            return await plain(pod, name)
+
+        scene.requester.request = noting
+        async with scene.running(by_request()):
+            await asked(scene)
+            waiting = scene.record["status"]
+            held = [pod.name for pod in scene.nominations.by_node["good"].values()]
+            scene.leaving(OLD)
+            await look(scene)
+            left = scene.record["status"]
+            scene.gone(OLD)
+            replaced(scene, "good")
+            await settled()
+
+        assert asked_in == [("Evicting", OLD.uid, scene.record["metadata"]["name"])]
+        assert scene.evictor.evicted == []
+        assert waiting["phase"] == "Evicting"
+        assert waiting["reason"] == "Requested"
+        assert f"{MIGRATOR} is at work: copying memory" in waiting["message"]
+        assert held == ["web-1"]
+        assert left["phase"] == "Evicted"
+        assert left["reason"] == "Left"
+        assert scene.record["status"]["phase"] == "Settled"
+        assert scene.record["status"]["replacement"]["name"] == "web-3"
+
+    async def test_progress_is_told_as_it_comes_and_not_again(self):
+        """The record's message follows the responder; an unchanged one is not written anew."""
+        scene = Scene()
+        async with scene.running(by_request()):
+            await asked(scene)
+            written = len(scene.phases[0])
+            await look(scene, 10 * LOOK_S)
+            unchanged = len(scene.phases[0])
+            scene.requester.become(the_request(scene).key, said="90 %", expected=1_767_225_600.0)
+            await look(scene)
+
+        assert unchanged == written
+        message = scene.record["status"]["message"]
+        assert f"{MIGRATOR} is at work, expects to be done at 2026-01-01T00:00:00Z: 90 %" in message
+
+    async def test_a_replacement_that_runs_before_the_pod_leaves_is_the_one(self):
+        """A live migration starts the new pod first: it ends the move once the old one has left."""
+        scene = Scene()
+        async with scene.running(by_request()):
+            await asked(scene)
+            replaced(scene, "good")
+            await look(scene)
+            before = scene.record["status"]["phase"]
+            scene.gone(OLD)
+            await look(scene)
+
+        assert before == "Evicting"
+        assert scene.record["status"]["phase"] == "Settled"
+        assert scene.record["status"]["replacement"]["name"] == "web-3"
+
+    async def test_it_may_take_an_hour(self):
+        """Nothing gives up after the five minutes that a replacement gets."""
+        scene = Scene()
+        async with scene.running(by_request()):
+            await asked(scene)
+            for _ in range(100):
+                await look(scene, 35)
+            waiting = scene.record["status"]["phase"]
+            scene.gone(OLD)
+            await look(scene)
+            await look(scene, 200)
+            due = scene.record["status"]["phase"]
+            await look(scene, 150)
+
+        assert waiting == "Evicting"
+        assert due == "Evicted"
+        assert scene.record["status"]["reason"] == "NoReplacement"
+
+    async def test_after_its_time_it_is_withdrawn(self):
+        """Failed, with what was told last; the room is anybody's again."""
+        scene = Scene()
+        async with scene.running(by_request(evictionRequestTimeoutSeconds=600)):
+            await asked(scene)
+            await look(scene, 602)
+
+        status = scene.record["status"]
+        assert (status["phase"], status["reason"]) == ("Failed", "RequestTimeout")
+        assert "did not leave within 600 s" in status["message"]
+        assert "copying memory" in status["message"]
+        assert the_request(scene).is_withdrawn
+        assert not any(scene.nominations.by_node.values())
+
+    async def test_the_same_pod_is_asked_once(self):
+        """Later runs see that it is on its way, whatever the limits allow."""
+        scene = Scene()
+        policy = by_request(limits={"perWorkload": "100%", "perNode": "100%", "total": "100%"})
+        async with scene.running(policy):
+            await asked(scene)
+            await scene.run()
+
+        assert len(scene.records.documents) == 1
+        assert len(scene.requester.requests) == 1
+
+    @pytest.mark.parametrize(
+        ("told", "phase", "reason"),
+        [
+            ({"failure": "NoFurtherResponder"}, "Failed", "NoFurtherResponder"),
+            ({"failure": "EvictionInvalid", "message": "Target pod not found."}, "Failed", "EvictionInvalid"),
+            ({"failure": "CanceledDueToNoRequesters"}, "Cancelled", "RequestWithdrawn"),
+            ({"is_withdrawn": True}, "Cancelled", "RequestWithdrawn"),
+        ],
+    )
+    async def test_what_the_protocol_ends_is_ended(self, told, phase, reason):
+        """With the protocol's reason; no other way is taken."""
+        scene = Scene()
+        async with scene.running(by_request()):
+            await asked(scene)
+            scene.requester.become(the_request(scene).key, **told)
+            await look(scene)
+
+        assert (scene.record["status"]["phase"], scene.record["status"]["reason"]) == (phase, reason)
+        assert scene.evictor.evicted == []
+
+    async def test_a_deleted_request_is_a_withdrawn_one(self):
+        """Whoever deletes it calls the move off."""
+        scene = Scene()
+        async with scene.running(by_request()):
+            await asked(scene)
+            scene.requester.requests.clear()
+            await look(scene)
+
+        assert (scene.record["status"]["phase"], scene.record["status"]["reason"]) == (
+            "Cancelled",
+            "RequestWithdrawn",
+        )
+
+    async def test_a_refused_request_fails_the_move(self):
+        """The server's sentence is on record."""
+        scene = Scene()
+        scene.requester.answers = [Answer(Verdict.REFUSED, "evictionrequests is forbidden")]
+        async with scene.running(by_request()):
+            await scene.run()
+
+        assert scene.record["status"]["phase"] == "Failed"
+        assert scene.record["status"]["message"] == "evictionrequests is forbidden"
+        assert not any(scene.nominations.by_node.values())
+
+
+class TestCallingOff:
+    """A pod that shall stay after all is not asked for any longer."""
+
+    async def test_a_deleted_policy(self):
+        """Withdrawn, the record says why."""
+        scene = Scene()
+        async with scene.running(by_request()):
+            await asked(scene)
+            await look(scene, STARTING_S)
+            scene.rebalancers.configure([])
+            await look(scene)
+
+        assert the_request(scene).is_withdrawn
+        assert (scene.record["status"]["phase"], scene.record["status"]["reason"]) == (
+            "Cancelled",
+            "PolicyChanged",
+        )
+
+    async def test_a_policy_that_goes_another_way(self):
+        """Evictions again: nothing stays asked for."""
+        scene = Scene()
+        async with scene.running(by_request()):
+            await asked(scene)
+            scene.rebalancers._policies[POLICY] = a_policy()
+            await look(scene)
+
+        assert the_request(scene).is_withdrawn
+        assert scene.record["status"]["phase"] == "Cancelled"
+
+    async def test_the_stop_button(self):
+        """Pressed: Blocked, by the button."""
+        scene = Scene()
+        async with scene.running(by_request()):
+            await asked(scene)
+            press(scene)
+            await look(scene)
+
+        assert the_request(scene).is_withdrawn
+        assert scene.record["status"]["phase"] == "Blocked"
+        assert scene.record["status"]["blockedBy"] == STOP
+
+    async def test_an_approval_that_is_taken_back(self):
+        """The annotation goes: so does the request."""
+        scene = Scene()
+        async with scene.running(by_request("Approve")):
+            await scene.run()
+            name = scene.record["metadata"]["name"]
+            scene.rebalancers.approvals.annotated("default", name, {"plimsoll.dev/approved": "true"})
+            await look(scene)
+            was = the_request(scene).is_withdrawn
+            scene.rebalancers.approvals.annotated("default", name, {})
+            await look(scene)
+
+        assert not was
+        assert the_request(scene).is_withdrawn
+        assert (scene.record["status"]["phase"], scene.record["status"]["reason"]) == (
+            "Cancelled",
+            "Rejected",
+        )
+
+    async def test_an_annotation_that_forbids_the_eviction(self):
+        """It comes while a responder is at work: the request is withdrawn, and the record says why."""
+        scene = Scene()
+        async with scene.running(by_request()):
+            await asked(scene)
+            metadata = msgspec.structs.replace(OLD.metadata, annotations={EVICT: "false"})
+            scene.tell(PodUpdated(OLD, msgspec.structs.replace(OLD, metadata=metadata)))
+            await look(scene)
+
+        assert the_request(scene).is_withdrawn
+        assert (scene.record["status"]["phase"], scene.record["status"]["reason"]) == (
+            "Cancelled",
+            "NeverEvict",
+        )
+
+    async def test_a_deleted_record(self):
+        """Nobody would know why: the request goes with it."""
+        scene = Scene()
+        async with scene.running(by_request()):
+            await asked(scene)
+            scene.keeper.forget("default", scene.record["metadata"]["name"])
+            await look(scene)
+
+        assert the_request(scene).is_withdrawn
+
+    async def test_a_withdrawn_request_is_deleted_later(self):
+        """Responders get to know first."""
+        scene = Scene()
+        async with scene.running(by_request()):
+            await asked(scene)
+            press(scene)
+            await look(scene)
+            await look(scene, SWEEP_S)
+            kept = list(scene.requester.dropped)
+            await look(scene, WITHDRAWN_S + SWEEP_S)
+
+        assert kept == []
+        assert len(scene.requester.dropped) == 1
+
+    async def test_a_request_that_has_evicted_is_deleted_at_the_next_sweep(self):
+        """It has come to its end."""
+        scene = Scene()
+        async with scene.running(by_request()):
+            await asked(scene)
+            scene.gone(OLD)
+            scene.requester.become(the_request(scene).key, is_evicted=True)
+            await look(scene)
+            await look(scene, SWEEP_S)
+
+        assert len(scene.requester.dropped) == 1
+
+
+class TestOffer:
+    """A server that cannot be asked."""
+
+    async def test_without_the_api_nothing_is_evicted_and_the_policy_says_so(self):
+        """Neither by request nor otherwise."""
+        scene = Scene()
+        scene.requester.offer = NOT_SERVED
+        async with scene.running(by_request()):
+            await scene.run()
+            troubles = scene.rebalancers.troubles(POLICY)
+
+        assert scene.evictor.evicted == []
+        assert scene.records.documents == {}
+        assert scene.requester.requests == {}
+        assert "does not offer lifecycle.k8s.io/v1alpha1" in troubles[NOT_OFFERED]
+        assert "no pod is evicted" in troubles[NOT_OFFERED]
+        refused = scene.statuses.statuses[POLICY]["counts"]["refused"]
+        assert [(each["reason"], each["count"]) for each in refused] == [("EvictionBudget", 1)]
+
+    async def test_other_policies_know_nothing_of_it(self):
+        """They evict as ever, and the server is not asked."""
+        scene = Scene()
+        scene.requester.offer = NOT_SERVED
+        async with scene.running(a_policy()):
+            await scene.run()
+
+        assert scene.evictor.evicted == ["web-1"]
+        assert scene.rebalancers.troubles(POLICY) == {}
+
+    async def test_predictions_go_on(self):
+        """A dry run evicts nothing anyway."""
+        scene = Scene()
+        scene.requester.offer = NOT_SERVED
+        async with scene.running(by_request("DryRun")):
+            await scene.run()
+
+        assert scene.phases == [["Predicted"]]
+
+    async def test_an_upgraded_server_is_used_without_a_restart(self):
+        """It is asked again; what was told changes."""
+        scene = Scene()
+        scene.requester.offer = NOT_SERVED
+        told = []
+
+        async def note():
+            told.append(dict(scene.rebalancers.troubles(POLICY)))
+
+        scene.rebalancers.on_trouble = note
+        async with scene.running(by_request()):
+            await look(scene)
+            scene.requester.offer = Answer(Verdict.DONE)
+            await look(scene, ASK_S + LOOK_S)
+            await scene.run()
+
+        assert [list(each) for each in told] == [[NOT_OFFERED], []]
+        assert len(scene.requester.requests) == 1
+
+    async def test_no_permission_is_told_as_such(self):
+        """What to apply is named."""
+        scene = Scene()
+        scene.requester.offer = Answer(Verdict.REFUSED, "forbidden")
+        async with scene.running(by_request()):
+            await scene.run()
+            troubles = scene.rebalancers.troubles(POLICY)
+
+        assert "deploy/components/eviction-requests" in troubles[NOT_OFFERED]
+
+    async def test_requests_that_nobody_takes_up_are_not_made_for_a_while(self):
+        """As with Kubernetes 1.37.0: the API is there, its controller is not."""
+        scene = Scene()
+        async with scene.running(by_request()):
+            await scene.run()
+            await look(scene, TAKEN_UP_S + LOOK_S)
+            first = scene.record["status"]
+            await scene.run()
+            troubles = scene.rebalancers.troubles(POLICY)
+            made = len(scene.requester.requests)
+            await look(scene, UNATTENDED_S)
+            rested = scene.rebalancers.troubles(POLICY)
+
+        assert (first["phase"], first["reason"]) == ("Failed", "RequestNotTakenUp")
+        assert "evictionrequest-controller" in troubles[UNATTENDED]
+        assert made == 1
+        assert rested == {}
+
+    async def test_an_api_that_is_gone_ends_what_was_asked(self):
+        """Switched off again: Cancelled, and nothing else is tried."""
+        scene = Scene()
+        async with scene.running(by_request()):
+            await asked(scene)
+            scene.requester.offer = NOT_SERVED
+            await look(scene)
+
+        assert (scene.record["status"]["phase"], scene.record["status"]["reason"]) == (
+            "Cancelled",
+            NOT_OFFERED,
+        )
+        assert scene.evictor.evicted == []
+
+    async def test_a_server_that_does_not_answer_ends_nothing(self):
+        """What is not known is not judged; a pod that leaves is seen by the watch."""
+        scene = Scene()
+        async with scene.running(by_request()):
+            await asked(scene)
+            scene.requester.offer = Answer(Verdict.UNKNOWN, "no answer")
+            await look(scene, 7200)
+            waiting = scene.record["status"]["phase"]
+            scene.gone(OLD)
+            await look(scene)
+
+        assert waiting == "Evicting"
+        assert scene.record["status"]["phase"] == "Evicted"
+
+
+class TestRestart:
+    """A process that ends at any point leaves nothing that the next one does not see to."""
+
+    async def begun(self):
+        """What a process leaves that has asked for a pod."""
+        scene = Scene()
+        scene.clock.time = datetime(2026, 5, 1, tzinfo=UTC).timestamp()  # after web-2 was made
+        scene.records.created_at = "2026-05-01T00:00:00Z"
+        async with scene.running(by_request()):
+            await asked(scene)
+        return scene
+
+    def next_process(self, before, *, has_pod=True, has_request=True):
+        """Another process, in the same cluster."""
+        scene = Scene(*before.records.documents.values())
+        scene.clock.time = before.clock.time + 5
+        scene.requester.requests = dict(before.requester.requests) if has_request else {}
+        if not has_pod:
+            scene.gone(OLD)
+        return scene
+
+    async def test_a_request_under_way_is_waited_for(self):
+        """The room is held again; the policy may come to be known later."""
+        scene = self.next_process(await self.begun())
+        async with scene.running():
+            await look(scene)
+            early = scene.record["status"]["phase"]
+            scene.rebalancers._policies[POLICY] = by_request()
+            held = [pod.name for pod in scene.nominations.by_node["good"].values()]
+            scene.gone(OLD)
+            replaced(scene, "good")
+            await look(scene, STARTING_S)
+
+        assert early == "Evicting"
+        assert held == ["web-1"]
+        assert scene.record["status"]["phase"] == "Settled"
+
+    async def test_a_policy_that_does_not_come_is_deleted(self):
+        """After a while that is certain."""
+        scene = self.next_process(await self.begun())
+        async with scene.running():
+            await look(scene, STARTING_S + LOOK_S)
+
+        assert the_request(scene).is_withdrawn
+        assert scene.record["status"]["phase"] == "Cancelled"
+
+    async def test_a_request_that_was_never_made_is_not_waited_for(self):
+        """It ended between the record and the request."""
+        scene = self.next_process(await self.begun(), has_request=False)
+        async with scene.running(by_request()):
+            await look(scene)
+
+        assert scene.record["status"]["phase"] == "Cancelled"
+        assert scene.requester.requests == {}
+
+    async def test_a_pod_that_has_left_meanwhile_is_followed(self):
+        """As after an eviction."""
+        scene = self.next_process(await self.begun(), has_pod=False)
+        async with scene.running(by_request()):
+            replaced(scene, "good")
+            await settled()
+            await look(scene, SWEEP_S + LOOK_S)
+
+        assert scene.record["status"]["phase"] == "Settled"
+        assert len(scene.requester.dropped) == 1
+
+    async def test_a_request_without_a_record_is_withdrawn(self):
+        """Its answer was lost, or the record was deleted meanwhile."""
+        scene = self.next_process(await self.begun())
+        scene.records.documents.clear()
+        async with scene.running(by_request()):
+            await look(scene)
+            withdrawn = the_request(scene).is_withdrawn
+            await look(scene, WITHDRAWN_S + 2 * SWEEP_S)
+
+        assert withdrawn
+        assert len(scene.requester.dropped) == 1
+        assert scene.evictor.evicted == []

@@ -1,0 +1,176 @@
+"""Moves that wait for a person: proposed once, carried out or called off by an annotation."""
+
+import pytest
+
+from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodUpdated
+from plimsoll.rebalancing.moves.approving import APPROVED
+from plimsoll.testing.builders import a_node
+from plimsoll.testing.fakes import settled
+from rebalancing.scene import POLICY, Scene, a_policy, web
+
+OLD = web(1, "bad")
+APPROVE = a_policy("Approve")
+
+
+def annotate(scene, answer, key=None):
+    """Somebody annotates a record, the only one if no key is given."""
+    namespace, name = (key or next(iter(scene.keeper.known))).split("/")
+    scene.rebalancers.approvals.annotated(namespace, name, {} if answer is None else {APPROVED: answer})
+
+
+async def test_a_proposal_waits_and_is_made_once():
+    """Several runs, one record, which says what to do; nothing is evicted."""
+    scene = Scene()
+
+    async with scene.running(APPROVE):
+        await scene.run()
+        await scene.clock.advance(5)
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert scene.phases == [["Planned"]]
+    assert scene.record["status"]["reason"] == "AwaitsApproval"
+    assert "plimsoll.dev/approved=true" in scene.record["status"]["message"]
+
+
+async def test_a_yes_carries_the_move_out():
+    """Like any other move, to its verified end."""
+    scene = Scene()
+
+    async with scene.running(APPROVE):
+        await scene.run()
+        annotate(scene, "true")
+        await scene.clock.advance(2)
+        assert scene.evictor.evicted == ["web-1"]
+        scene.gone(OLD)
+        waiting = web(3, created="2026-06-01T00:00:00Z")
+        scene.tell(PodAdded(waiting))
+        scene.tell(PodUpdated(waiting, web(3, "good", created="2026-06-01T00:00:00Z")))
+        await settled()
+
+    assert scene.phases == [["Planned", "Evicting", "Evicted", "Settled"]]
+
+
+async def test_a_no_calls_it_off_for_good():
+    """The same move is not proposed again while the record is kept."""
+    scene = Scene()
+
+    async with scene.running(APPROVE):
+        await scene.run()
+        annotate(scene, "false")
+        await scene.clock.advance(2)
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert scene.phases == [["Planned", "Cancelled"]]
+    assert scene.record["status"]["reason"] == "Rejected"
+
+
+@pytest.mark.parametrize("answer", ["True", "yes", "", None])
+async def test_anything_else_is_no_answer(answer):
+    """Only what is written exactly counts; an answer that was taken back does not."""
+    scene = Scene()
+
+    async with scene.running(APPROVE):
+        await scene.run()
+        annotate(scene, "true")
+        annotate(scene, answer)
+        await scene.clock.advance(4)
+
+    assert scene.evictor.evicted == []
+    assert scene.phases == [["Planned"]]
+
+
+async def test_a_yes_that_comes_too_late_moves_nothing():
+    """The move is asked again: the taint is gone by then, and so is the reason to move."""
+    scene = Scene()
+
+    async with scene.running(APPROVE):
+        await scene.run()
+        scene.tell(PodAdded(web(9, "bad")))
+        scene.gone(OLD)
+        annotate(scene, "true")
+        await scene.clock.advance(2)
+
+    assert scene.evictor.evicted == []
+    assert scene.record["status"]["reason"] == "Gone"
+
+
+async def test_a_proposal_that_the_plan_no_longer_holds_is_called_off():
+    """The next run finds a better place elsewhere: the old proposal goes, a new one comes."""
+    scene = Scene()
+
+    async with scene.running(APPROVE):
+        await scene.run()
+        scene.rebalancers.configure([])
+        await scene.clock.advance(2)
+
+    assert scene.phases == [["Planned", "Cancelled"]]
+    assert scene.record["status"]["reason"] == "PolicyChanged"
+
+
+async def test_another_target_is_another_proposal():
+    """What a person said yes to is what is done: the target is part of it."""
+    scene = Scene()
+
+    async with scene.running(APPROVE):
+        await scene.run()
+        first = scene.record["spec"]["targetNode"]
+        closed = a_node(first, taints=["closed=yes:NoSchedule"])
+        scene.tell(NodeUpdated(a_node(first), closed), NodeAdded(a_node("better")))
+        await scene.clock.advance(1)
+        await scene.run()
+
+    by_phase = {
+        record["status"]["phase"]: record["spec"]["targetNode"] for record in scene.records.documents.values()
+    }
+    assert by_phase == {"Cancelled": first, "Planned": "better"}
+
+
+async def test_a_proposal_outlives_the_process():
+    """Whichever process asked, the next one heeds the answer."""
+    scene = Scene()
+    async with scene.running(APPROVE):
+        await scene.run()
+    later = Scene(*scene.records.documents.values())
+
+    async with later.running(APPROVE):
+        assert later.keeper.unfinished()
+        annotate(later, "true")
+        await later.clock.advance(2)
+
+    assert later.evictor.evicted == ["web-1"]
+
+
+async def test_one_approved_move_of_a_workload_at_a_time():
+    """The second waits until the first one's replacement runs, however soon it was approved."""
+    scene = Scene()
+    scene.tell(PodAdded(web(4, "bad")))
+
+    async with scene.running(a_policy("Approve", limits={"perWorkload": 5})):
+        await scene.run()
+        for key in list(scene.keeper.known):
+            annotate(scene, "true", key)
+        await scene.clock.advance(10)
+        assert len(scene.evictor.evicted) == 1
+        gone = next(pod for pod in (OLD, web(4, "bad")) if pod.name in scene.evictor.evicted)
+        scene.gone(gone)
+        waiting = web(5, created="2026-06-01T00:00:00Z")
+        scene.tell(PodAdded(waiting))
+        scene.tell(PodUpdated(waiting, web(5, "good", created="2026-06-01T00:00:00Z")))
+        await scene.clock.advance(4)
+
+    assert len(scene.evictor.evicted) == 2
+
+
+async def test_the_status_says_that_moves_wait():
+    """Whoever reads the policy knows that somebody must act."""
+    scene = Scene()
+
+    async with scene.running(APPROVE):
+        await scene.run()
+
+    assert (
+        scene.statuses.statuses[POLICY]["lastRun"]["message"]
+        == "1 pod considered, 1 wait for approval, 0 stay"
+    )

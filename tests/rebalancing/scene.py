@@ -1,0 +1,182 @@
+"""A cluster of two nodes, one of them tainted, and the rebalancing of one policy, without a server."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import msgspec
+
+from plimsoll.access.rights import Access
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.pod_groups import Groups
+from plimsoll.engine.cycle import Nominations
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import Registry
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.scheduling.ingesting import Ingestion
+from plimsoll.scheduling.queue.queue import SchedulingQueue
+from plimsoll.strategies import EVICTORS
+from plimsoll.strategies import IN_TREE as STRATEGIES
+from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.fakes import (
+    FakeAccessReviewer,
+    FakeClock,
+    FakeEvictionRequester,
+    FakeEvictor,
+    FakeMeter,
+    FakeNodeCloser,
+    FakePolicyStatuses,
+    FakeRecorder,
+    FakeRecords,
+    FakeRollouts,
+    InlineComputer,
+    RememberingObserver,
+    settled,
+)
+
+POLICY = "tidy"
+
+
+def a_policy(mode="Enforce", *, scope=None, **rebalancing):
+    """Moves pods away from nodes whose taints they do not tolerate, every five minutes."""
+    return SchedulingPolicy.model_validate(
+        {
+            "metadata": {"name": POLICY},
+            "spec": {
+                "scope": scope or {},
+                "rebalancing": {
+                    "mode": mode,
+                    "strategies": [{"name": "RemovePodsViolatingNodeTaints"}],
+                    **rebalancing,
+                },
+            },
+        }
+    )
+
+
+def status_of(node, phase="Running", ready=True):
+    """The status of a pod that is on a node, or waits."""
+    if not node:
+        return {"phase": "Pending"}
+    is_ready = ready and phase == "Running"
+    return {"phase": phase, "conditions": [{"type": "Ready", "status": str(is_ready)}]}
+
+
+def web(number, node="", phase="Running", created="2025-12-31T00:00:00Z", *, ready=True):
+    """A pod of the ReplicaSet web."""
+    return a_pod(
+        f"web-{number}",
+        owner="ReplicaSet/web",
+        cpu="100m",
+        node=node,
+        status=status_of(node, phase, ready),
+        metadata={"creationTimestamp": created},
+    )
+
+
+class Scene:
+    """Everything around the rebalancers."""
+
+    def __init__(self, *documents, rollouts=None, computer=None):
+        self.clock = FakeClock()
+        self.records = FakeRecords(*documents)
+        self.evictor = FakeEvictor()
+        self.requester = FakeEvictionRequester()
+        self.closer = FakeNodeCloser()
+        self.rollouts = rollouts or FakeRollouts()
+        self.recorder = FakeRecorder()
+        self.statuses = FakePolicyStatuses()
+        self.observer = RememberingObserver()
+        self.meter = FakeMeter()
+        self.cache = Cache()
+        self.nominations = Nominations()
+        self.groups = Groups()
+        self.reviewer = FakeAccessReviewer()
+        self.access = Access(self.reviewer, self.clock, self.observer)
+        self.computer = computer or InlineComputer()
+        self.keeper = RecordKeeper(self.records, self.clock, self.observer)
+        registry = Registry(IN_TREE)
+        defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
+        profile = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
+        self.rebalancers = Rebalancers(
+            cache=self.cache,
+            nominations=self.nominations,
+            strategies=StrategyRegistry(STRATEGIES),
+            evictors=EvictorRegistry(EVICTORS),
+            forecast=profile,
+            keeper=self.keeper,
+            evictor=self.evictor,
+            requester=self.requester,
+            closer=self.closer,
+            rollouts=self.rollouts,
+            recorder=self.recorder,
+            statuses=self.statuses,
+            meter=self.meter,
+            clock=self.clock,
+            computer=self.computer,
+            observer=self.observer,
+            groups=self.groups,
+            access=self.access,
+            namespace="plimsoll",
+        )
+        self.rebalancers.profiles = {"default-scheduler": profile}
+        queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
+        self.ingestion = Ingestion(self.cache, queue, lambda _: None, self.observer, self.nominations)
+        self.ingestion.before_event(self.groups.observe)
+        self.ingestion.on_event(self.rebalancers.observe)
+        self.tell(
+            NodeAdded(a_node("bad", taints=["broken=yes:NoSchedule"])),
+            NodeAdded(a_node("good")),
+            PodAdded(web(1, "bad")),
+            PodAdded(web(2, "good")),
+        )
+
+    def tell(self, *events):
+        """What the watches tell."""
+        self.ingestion.apply(list(events), self.clock.monotonic())
+
+    def gone(self, pod):
+        """The watch tells that a pod is gone."""
+        self.tell(PodDeleted(pod))
+
+    def leaving(self, pod):
+        """The watch tells that a pod's deletion has begun."""
+        moment = datetime(2026, 1, 1, tzinfo=UTC)
+        metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=moment)
+        self.tell(PodUpdated(pod, msgspec.structs.replace(pod, metadata=metadata)))
+
+    @asynccontextmanager
+    async def running(self, policy=None):
+        """Rebalancers at work, after recovery; the policy is run by hand."""
+        task = asyncio.create_task(self.rebalancers.run())
+        await settled()
+        if policy is not None:
+            self.rebalancers._policies[POLICY] = policy  # the timetable has a clock of its own
+        try:
+            yield self
+        finally:
+            crashed = task.done()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            assert not crashed, "the rebalancers have ended"
+
+    async def run(self):
+        """One run of the policy."""
+        await self.rebalancers.rebalance(POLICY)
+        await settled()
+
+    @property
+    def phases(self):
+        """The phases that each record went through, sorted by record."""
+        return [phases for _, phases in sorted(self.records.history.items())]
+
+    @property
+    def record(self):
+        """The only record."""
+        (document,) = self.records.documents.values()
+        return document

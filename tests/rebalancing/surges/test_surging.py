@@ -1,0 +1,574 @@
+"""Moving an only pod by a rollout: the replacement first, taken back when it is not ready in time."""
+
+import pytest
+
+from planning.surging import READY, a_deployment, a_replica_set, an_only_pod
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.deployment import SURGED
+from plimsoll.model.kinds.watch_event import ObjectAdded, PodAdded
+from plimsoll.model.kinds.workload import Namespace
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.rebalancing.moves.verifying import PATIENCE_S
+from plimsoll.rebalancing.surges.following import LEAVING_S
+from plimsoll.testing.fakes import FakeRollouts, settled
+from rebalancing.scene import POLICY, a_policy
+from rebalancing.surges.surge_scene import OLD, SurgeScene, a_surging_policy
+
+UNKNOWN = Answer(Verdict.UNKNOWN, "no answer in time")
+FORBIDDEN = Answer(Verdict.REFUSED, "deployments.apps is forbidden")
+
+
+def said(scene):
+    status = scene.record["status"]
+    return status["phase"], status.get("reason"), status.get("message")
+
+
+async def test_a_surge_is_on_record_before_the_rollout_and_settled_when_the_old_pod_has_gone():
+    """Planned, Surging, the mark, a ready replacement elsewhere, and only then Settled."""
+    scene = SurgeScene()
+    asked_in = []
+    scene.rollouts.when_marked = lambda *_: asked_in.append(scene.record["status"]["phase"])
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        held = [pod.name for pod in scene.nominations.by_node["good"].values()]
+        scene.comes()
+        sent_to = scene.nominations.node_of("uid-default-web-2-y")
+        scene.becomes_ready()
+        await settled()
+        before = said(scene)[0]
+        scene.leaves()
+        await settled()
+
+    assert scene.evictor.evicted == []
+    assert asked_in == ["Surging"]
+    assert scene.rollouts.marks == [scene.mark]
+    assert held == ["web-1-x"]
+    assert sent_to == "good"
+    assert before == "Surging"
+    assert scene.phases == [["Planned", "Surging", "Settled"]]
+    assert scene.record["status"]["replacement"] == {
+        "name": "web-2-y", "uid": "uid-default-web-2-y", "node": "good",
+    }  # fmt: skip
+    assert scene.record["spec"]["surge"]["deployment"] == "web"
+    assert scene.nominations.by_node == {}
+    counts = scene.statuses.statuses[POLICY]["counts"]
+    assert (counts["evicted"], counts["verified"]) == (1, 1)
+    notes = {(note.regarding["kind"], note.reason) for note in scene.recorder.notes}
+    assert notes >= {("Pod", "Surging"), ("Deployment", "PodSurging")}
+    assert not [note for note in scene.recorder.notes if note.reason == "Evicted"]
+
+
+async def test_the_old_pod_may_go_before_the_replacement_is_seen_to_be_ready():
+    """Watches tell of pods in any order of time."""
+    scene = SurgeScene()
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        scene.comes("good")
+        scene.leaves()
+        await settled()
+        before = said(scene)[0]
+        scene.becomes_ready()
+        await settled()
+
+    assert before == "Surging"
+    assert said(scene)[:2] == ("Settled", "Verified")
+
+
+@pytest.mark.parametrize("mode", ["DryRun", "Approve"])
+async def test_a_prediction_and_a_proposal_say_that_it_is_a_surge(mode):
+    """Nothing is written into the Deployment."""
+    scene = SurgeScene()
+
+    async with scene.running(a_surging_policy(mode)):
+        await scene.run()
+
+    assert scene.rollouts.marks == []
+    assert scene.record["spec"]["surge"]["deployment"] == "web"
+    assert "a surge, by a rollout of Deployment web" in scene.record["status"]["message"]
+
+
+async def test_an_approved_surge_is_carried_out():
+    """Asked again first, of the Deployment as it is then."""
+    scene = SurgeScene()
+
+    async with scene.running(a_surging_policy("Approve")):
+        await scene.run()
+        name = scene.record["metadata"]["name"]
+        scene.rebalancers.approvals.annotated("default", name, {"plimsoll.dev/approved": "true"})
+        await scene.clock.advance(5)
+
+    assert scene.rollouts.marks == [scene.mark]
+    assert said(scene)[0] == "Surging"
+
+
+@pytest.mark.parametrize("policy", [a_policy(), a_surging_policy(planner="Upstream")])
+async def test_without_surge_the_pod_stays(policy):
+    """The default, and descheduler's decisions: no Deployment is even read."""
+    scene = SurgeScene()
+    scene.rollouts.reading = FORBIDDEN
+
+    async with scene.running(policy):
+        await scene.run()
+        troubles = dict(scene.rebalancers.troubles(POLICY))
+
+    assert scene.records.documents == {}
+    assert scene.evictor.evicted == []
+    assert troubles == {}
+
+
+@pytest.mark.parametrize(("ready", "state"), [(None, "Pending"), (False, "not ready")])
+async def test_a_replacement_that_is_not_ready_in_time_is_taken_back(ready, state):
+    """Waiting for a node, or running and never ready: the mark becomes what it was, the pod stays."""
+    deployment = a_deployment(
+        metadata={"resourceVersion": "3"}, annotations={"team": "a", SURGED: "earlier from nowhere"}
+    )
+    scene = SurgeScene(rollouts=FakeRollouts(deployment))
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        scene.comes("" if ready is None else "good")
+        await scene.clock.advance(2 * PATIENCE_S + 10)
+
+    assert scene.rollouts.marks == [scene.mark, "earlier from nowhere"]
+    assert scene.rollouts.by_name["web"].spec.template == deployment.spec.template
+    phase, reason, message = said(scene)
+    assert (phase, reason) == ("Failed", "ReplacementNotReady")
+    assert message == (
+        f"the replacement was not ready within 300 s; pod web-2-y is {state};"
+        " the rollout was taken back, pod web-1-x stays"
+    )
+    assert scene.nominations.by_node == {}
+
+
+async def test_the_deployment_may_give_less_time():
+    """``progressDeadlineSeconds`` is its author's word: no longer than that."""
+    deployment = a_deployment(metadata={"resourceVersion": "3"}, progressDeadlineSeconds=20)
+    scene = SurgeScene(rollouts=FakeRollouts(deployment))
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        await scene.clock.advance(14)
+        before = said(scene)[0]
+        await scene.clock.advance(10)
+
+    assert before == "Surging"
+    assert scene.rollouts.marks == [scene.mark, None]
+    assert said(scene)[2].startswith("no replacement came within 20 s")
+
+
+async def test_a_rollout_that_brings_nothing_is_taken_back_and_teaches():
+    """The next run leaves the Deployment alone, whatever its ReplicaSets are called."""
+    scene = SurgeScene()
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        await scene.clock.advance(PATIENCE_S + 10)
+        first = said(scene)
+        scene.rollouts.roll_out("web")
+        await scene.run()
+
+    assert first[:2] == ("Failed", "NoReplacement")
+    assert scene.rollouts.marks == [scene.mark, None]
+    refused = scene.statuses.statuses[POLICY]["counts"]["refused"]
+    assert [each["reason"] for each in refused] == ["HeldBack"]
+    assert "Deployment default/web" in refused[0]["message"]
+
+
+async def test_a_template_that_somebody_changed_is_not_taken_back():
+    """It is theirs: the record fails and says so, nothing is written."""
+    scene = SurgeScene()
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        scene.rollouts.change("web", "image", "two")
+        await scene.clock.advance(PATIENCE_S + 10)
+
+    assert scene.rollouts.marks == [scene.mark]
+    phase, _, message = said(scene)
+    assert phase == "Failed"
+    assert message.endswith("somebody changed the Deployment since, so the rollout was left alone")
+
+
+async def test_a_mark_that_somebody_took_away_is_taken_back_already():
+    """An undone rollout is what was wanted."""
+    scene = SurgeScene()
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        scene.rollouts.change("web", SURGED, None)
+        await scene.clock.advance(PATIENCE_S + 10)
+
+    assert scene.rollouts.marks == [scene.mark]
+    assert said(scene)[0] == "Failed"
+
+
+async def test_taking_back_goes_on_until_it_is_done():
+    """A server that does not answer is asked again; meanwhile the record says what is under way."""
+    scene = SurgeScene()
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        scene.rollouts.answers = [UNKNOWN, Answer(Verdict.CONFLICT, "modified")]
+        await scene.clock.advance(PATIENCE_S)
+        during = said(scene)[:2]
+        await scene.clock.advance(30)
+
+    assert during == ("Surging", "TakingBack")
+    assert scene.rollouts.marks == [scene.mark, None]
+    assert said(scene)[0] == "Failed"
+
+
+async def test_a_replacement_that_is_ready_after_all_is_not_taken_back():
+    """While the server cannot be reached it recovers: then it settles."""
+    scene = SurgeScene()
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        scene.rollouts.reading = UNKNOWN
+        await scene.clock.advance(PATIENCE_S + 2)
+        scene.comes("good", ready=True)
+        scene.leaves()
+        await scene.clock.advance(30)
+
+    assert scene.rollouts.marks == [scene.mark]
+    assert said(scene)[0] == "Settled"
+
+
+async def test_an_old_pod_that_does_not_go_ends_the_record_and_not_the_rollout():
+    """Somebody paused the Deployment in the middle of it."""
+    scene = SurgeScene()
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        scene.comes("good", ready=True)
+        await scene.clock.advance(LEAVING_S + 10)
+
+    assert scene.rollouts.marks == [scene.mark]
+    assert said(scene)[:2] == ("Failed", "OldPodStays")
+
+
+async def test_a_replacement_that_is_ready_on_the_old_node_has_returned():
+    """Somebody else bound it there."""
+    scene = SurgeScene()
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        scene.comes("bad", ready=True)
+        await settled()
+
+    assert said(scene)[:2] == ("Returned", "SameNode")
+
+
+async def test_only_a_pod_of_the_deployment_counts():
+    """A pod that names the record, of another owner or of a ReplicaSet that is nobody's, is not credited."""
+    scene = SurgeScene()
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        scene.tell(ObjectAdded(a_replica_set(digest="9", kind="Rollout")))
+        forged = an_only_pod("forged", node="good", digest="9", annotations={SURGED: scene.mark})
+        other = an_only_pod("other", node="good", owner="Job/web-2", annotations={SURGED: scene.mark})
+        scene.tell(PodAdded(forged), PodAdded(other))
+        scene.leaves()
+        await settled()
+        before = said(scene)[0]
+        scene.comes("good", ready=True)
+        await settled()
+
+    assert before == "Surging"
+    assert said(scene)[0] == "Settled"
+    assert scene.record["status"]["replacement"]["name"] == "web-2-y"
+
+
+async def test_a_pod_that_is_seen_before_its_replica_set_is_sent_and_not_yet_believed():
+    """Two watches: the pod gets its target at once, the outcome waits for its ReplicaSet."""
+    scene = SurgeScene()
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        scene.tell(PodAdded(scene.replacement()))
+        sent_to = scene.nominations.node_of("uid-default-web-2-y")
+        scene.becomes_ready()
+        scene.leaves()
+        await settled()
+        before = said(scene)[0]
+        scene.tell(ObjectAdded(a_replica_set(digest="2")))
+        await settled()
+
+    assert sent_to == "good"
+    assert (before, said(scene)[0]) == ("Surging", "Settled")
+
+
+async def test_a_replacement_that_dies_is_followed_by_the_next():
+    """The ReplicaSet makes another one, which is sent and credited in its place."""
+    scene = SurgeScene()
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        scene.comes("good")
+        scene.leaves(scene.replacement("good"))
+        scene.comes("good", ready=True, name="web-2-z")
+        scene.leaves()
+        await settled()
+
+    assert scene.record["status"]["replacement"]["name"] == "web-2-z"
+
+
+# -- who is faster -----------------------------------------------------------------------------------
+
+
+async def test_a_change_before_the_rollout_wins():
+    """Somebody rolls out on their own between plan and surge: nothing is written, the record says why."""
+    scene = SurgeScene()
+    create = scene.records.create
+
+    async def changed_meanwhile(document):
+        scene.rollouts.change("web", "image", "two")
+        return await create(document)
+
+    scene.records.create = changed_meanwhile
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+
+    assert scene.rollouts.marks == []
+    assert said(scene)[:2] == ("Cancelled", "NoSurge")  # the controller has not seen the change yet
+
+
+async def test_a_change_that_races_the_rollout_wins():
+    """The write names the version that was read: the server refuses, the next look says why."""
+    scene = SurgeScene()
+    mark = scene.rollouts.mark
+
+    async def raced(deployment, value):
+        if not scene.rollouts.marks:
+            scene.rollouts.change("web", "image", "two")
+        return await mark(deployment, value)
+
+    scene.rollouts.mark = raced
+    async with scene.running(a_surging_policy()):
+        await scene.run_while_time_passes(10)
+
+    assert scene.rollouts.marks == []
+    assert said(scene) == ("Cancelled", "Changed", "somebody changed the Deployment")
+    assert scene.nominations.by_node == {}
+
+
+async def test_a_lost_answer_starts_no_second_rollout():
+    """The mark was written and the answer lost: the next look finds it."""
+    scene = SurgeScene()
+    mark = scene.rollouts.mark
+    sent = []
+
+    async def lost(deployment, value):
+        sent.append(value)
+        await mark(deployment, value)
+        return UNKNOWN
+
+    scene.rollouts.mark = lost
+    async with scene.running(a_surging_policy()):
+        await scene.run_while_time_passes(10)
+
+    assert sent == [scene.mark]
+    assert said(scene)[0] == "Surging"
+
+
+async def test_a_missing_right_is_told_in_the_policy():
+    """Reading is refused: nothing is surged, and the condition has the sentence."""
+    scene = SurgeScene()
+    scene.rollouts.reading = FORBIDDEN
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        trouble = dict(scene.rebalancers.troubles(POLICY))
+        scene.rollouts.reading = Answer(Verdict.DONE)
+        await scene.run()
+        later = dict(scene.rebalancers.troubles(POLICY))
+
+    assert trouble == {
+        "SurgeForbidden": "spec.rebalancing.surge is on, and the operator may not list Deployments:"
+        " deployments.apps is forbidden"
+    }
+    assert later == {}
+
+
+async def test_a_rollout_that_may_not_be_started_fails_and_is_told():
+    """The right to patch is missing."""
+    scene = SurgeScene()
+    scene.rollouts.answers = [FORBIDDEN]
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        trouble = dict(scene.rebalancers.troubles(POLICY))
+
+    assert said(scene) == ("Failed", "SurgeRefused", "deployments.apps is forbidden")
+    assert "may not patch Deployments" in trouble["SurgeForbidden"]
+    assert scene.nominations.by_node == {}
+
+
+async def test_nothing_is_rolled_out_that_is_not_on_record():
+    """The status cannot be written: the Deployment stays untouched."""
+    scene = SurgeScene()
+    create = scene.records.create
+
+    async def then_broken(document):
+        answer = await create(document)
+        scene.records.answer = UNKNOWN
+        return answer
+
+    scene.records.create = then_broken
+    async with scene.running(a_surging_policy()):
+        await scene.run_while_time_passes(60)
+
+    assert scene.rollouts.marks == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [({"perMinute": 10}, "WorkloadLimit"), ({"perMinute": 1, "perWorkload": 5}, "RateLimit")],
+)
+async def test_limits_count_surges(limits, reason):
+    """One in flight of its Deployment, and one within the minute, whatever their ReplicaSets are."""
+    scene = SurgeScene()
+
+    async with scene.running(a_surging_policy(limits=limits)):
+        await scene.run()
+        scene.rollouts.roll_out("web")
+        await scene.run()
+
+    assert len(scene.rollouts.marks) == 1
+    refused = scene.statuses.statuses[POLICY]["counts"]["refused"]
+    assert [each["reason"] for each in refused] == [reason]
+
+
+async def test_the_stop_button_stops_surges():
+    """Pressed between plan and rollout: the record says so, nothing is written."""
+    scene = SurgeScene()
+    stop = {"metadata": {"name": "plimsoll", "annotations": {"plimsoll.dev/stop": "true"}}}
+    create = scene.records.create
+
+    async def pressed_meanwhile(document):
+        scene.tell(ObjectAdded(convert(Namespace, stop)))
+        return await create(document)
+
+    scene.records.create = pressed_meanwhile
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+
+    assert scene.rollouts.marks == []
+    assert said(scene)[:2] == ("Blocked", "EvictionBudget")
+
+
+# -- the next process --------------------------------------------------------------------------------
+
+
+async def crashed(until):
+    """A process that ends at a moment of a surge; the records and the Deployment that it leaves."""
+    scene = SurgeScene()
+    async with scene.running(a_surging_policy()):
+        await until(scene)
+    return scene
+
+
+async def in_the_middle(scene):
+    await scene.run()
+
+
+async def test_the_next_process_goes_on_with_a_rollout_that_was_started():
+    """The mark is there: it is followed, and no second one is written."""
+    before = await crashed(in_the_middle)
+    scene = SurgeScene(*before.records.documents.values(), rollouts=before.rollouts)
+    scene.comes()
+
+    async with scene.running(a_surging_policy()):
+        sent_to = scene.nominations.node_of("uid-default-web-2-y")
+        in_flight = scene.rebalancers._mover.in_flight()
+        scene.becomes_ready()
+        scene.leaves()
+        await settled()
+
+    assert sent_to == "good"
+    assert in_flight == {"uid-Deployment/web": 1}
+    assert scene.rollouts.marks == [scene.mark]
+    assert said(scene)[0] == "Settled"
+
+
+async def test_the_next_process_finds_a_surge_that_has_ended_meanwhile():
+    """The replacement is ready and the old pod gone when it looks."""
+    before = await crashed(in_the_middle)
+    scene = SurgeScene(*before.records.documents.values(), rollouts=before.rollouts, old=None)
+    scene.comes("good", ready=True)
+
+    async with scene.running(a_surging_policy()):
+        await settled()
+
+    assert said(scene)[0] == "Settled"
+
+
+async def test_the_next_process_cancels_a_rollout_that_was_not_started():
+    """The record was written, the mark was not."""
+    scene = SurgeScene()
+    scene.rollouts.answers = [UNKNOWN] * 9
+    async with scene.running(a_surging_policy()):
+        await scene.run_while_time_passes(0)
+    assert said(scene)[0] == "Surging"
+
+    after = SurgeScene(*scene.records.documents.values(), rollouts=scene.rollouts)
+    async with after.running(a_surging_policy()):
+        await settled()
+
+    assert scene.rollouts.marks == []
+    assert said(after)[:2] == ("Cancelled", "Restarted")
+
+
+@pytest.mark.parametrize("was_written", [False, True])
+async def test_the_next_process_goes_on_taking_back(was_written):
+    """Whether the mark was restored before the end or not, it is in the end, and once."""
+
+    async def while_taking_back(scene):
+        await scene.run()
+        scene.rollouts.answers = [UNKNOWN] * 9
+        await scene.clock.advance(PATIENCE_S + 2)
+
+    before = await crashed(while_taking_back)
+    before.rollouts.answers = []
+    if was_written:
+        before.rollouts.do_mark("web", None)
+    scene = SurgeScene(*before.records.documents.values(), rollouts=before.rollouts)
+
+    async with scene.running(a_surging_policy()):
+        await scene.clock.advance(10)
+
+    assert scene.rollouts.marks == [before.mark, None]
+    assert said(scene)[0] == "Failed"
+
+
+async def test_the_next_process_waits_where_it_cannot_see():
+    """The Deployment cannot be read after the start: the surge is followed, and taken back in the end."""
+    before = await crashed(in_the_middle)
+    before.rollouts.reading = UNKNOWN
+    scene = SurgeScene(*before.records.documents.values(), rollouts=before.rollouts)
+
+    async with scene.running(a_surging_policy()):
+        await settled()
+        during = said(scene)[0]
+        scene.rollouts.reading = Answer(Verdict.DONE)
+        await scene.clock.advance(PATIENCE_S + 10)
+
+    assert during == "Surging"
+    assert scene.rollouts.marks == [before.mark, None]
+
+
+async def test_the_only_pod_of_a_stateful_set_stays():
+    """Its protection holds, and the sentence says which condition is missing."""
+    old = an_only_pod(node="bad", cpu="100m", owner="StatefulSet/web", status=READY)
+    scene = SurgeScene(old=old)
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+
+    refused = scene.statuses.statuses[POLICY]["counts"]["refused"]
+    assert [each["reason"] for each in refused] == ["NoSurge"]
+    assert "its owner is a StatefulSet, only the pod of a Deployment can be surged" in refused[0]["message"]
+    assert OLD.name == old.name

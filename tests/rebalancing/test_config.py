@@ -1,0 +1,52 @@
+"""A policy's rebalancing as plain values: what its scope protects."""
+
+import msgspec
+import pytest
+
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted
+from plimsoll.model.kinds.workload import PriorityClass
+from rebalancing.scene import POLICY, Scene
+
+GOLD = convert(PriorityClass, {"metadata": {"name": "gold"}, "value": 1000})
+
+
+def below(**threshold):
+    """Moves pods of lower priority away from nodes whose taints they do not tolerate."""
+    spec = {
+        "scope": {"priorityThreshold": threshold},
+        "rebalancing": {"mode": "Enforce", "strategies": [{"name": "RemovePodsViolatingNodeTaints"}]},
+    }
+    return SchedulingPolicy.model_validate({"metadata": {"name": POLICY}, "spec": spec})
+
+
+async def test_a_priority_class_that_does_not_exist_protects_every_pod():
+    """A name with a typo must not mean that there is no threshold; it may be created later, or deleted."""
+    scene = Scene()
+
+    async with scene.running(below(name="gold")):
+        await scene.run()
+        (refused,) = scene.statuses.statuses[POLICY]["counts"]["refused"]
+        scene.tell(ObjectAdded(GOLD), ObjectDeleted(GOLD))
+        await scene.run()
+        assert scene.evictor.evicted == []
+        scene.tell(ObjectAdded(GOLD))
+        await scene.run()
+
+    assert refused["reason"] == "OutOfScope"
+    assert "names PriorityClass gold, which does not exist" in refused["message"]
+    assert scene.evictor.evicted == ["web-1"]
+
+
+@pytest.mark.parametrize(("value", "evicted"), [(1, ["web-1"]), (0, [])])
+async def test_a_threshold_protects_its_own_priority_and_all_above(value, evicted):
+    """The pods have priority 0; by number, and by class."""
+    by_number, by_class = Scene(), Scene()
+    by_class.tell(ObjectAdded(msgspec.structs.replace(GOLD, value=value)))
+
+    for scene, policy in ((by_number, below(value=value)), (by_class, below(name="gold"))):
+        async with scene.running(policy):
+            await scene.run()
+
+        assert scene.evictor.evicted == evicted

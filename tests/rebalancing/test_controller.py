@@ -1,0 +1,814 @@
+"""Plan, record, evict, verify: the life of a move, and what becomes of it when something goes wrong."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from plimsoll.framework import ConfigurationError
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.watch_event import NodeUpdated, PodAdded, PodUpdated
+from plimsoll.model.kinds.workload import PodDisruptionBudget
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.rebalancing.breakers import stop_button
+from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.fakes import FakeClock, settled
+from rebalancing.scene import POLICY, Scene, a_policy, web
+
+OLD = web(1, "bad")
+
+
+def replaced(scene, node, number=3, phase="Running", *, ready=True):
+    """The owner makes a replacement, and somebody places it."""
+    created = "2026-06-01T00:00:00Z"
+    waiting = web(number, created=created)
+    scene.tell(PodAdded(waiting))
+    scene.tell(PodUpdated(waiting, web(number, node, phase, created, ready=ready)))
+
+
+async def test_a_move_is_recorded_before_it_is_made_and_seen_to_its_end():
+    """Planned, Evicting, Evicted, and Settled once the replacement runs elsewhere."""
+    scene = Scene()
+    asked_in = []
+    scene.evictor.when_done = lambda _: asked_in.append(scene.record["status"]["phase"])
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        scene.gone(OLD)
+        replaced(scene, "good")
+        await settled()
+
+    assert asked_in == ["Evicting"]
+    assert scene.evictor.evicted == ["web-1"]
+    assert scene.phases == [["Planned", "Evicting", "Evicted", "Settled"]]
+    assert scene.record["spec"]["fromNode"] == "bad"
+    assert scene.record["spec"]["targetNode"] == "good"
+    assert scene.record["status"]["replacement"] == {
+        "name": "web-3", "uid": "uid-default-web-3", "node": "good",
+    }  # fmt: skip
+    assert scene.statuses.statuses[POLICY]["counts"]["verified"] == 1
+
+
+async def test_a_dry_run_evicts_nothing_and_predicts_once():
+    """The same prediction in every run is one record."""
+    scene = Scene()
+
+    async with scene.running(a_policy("DryRun")):
+        await scene.run()
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert scene.phases == [["Predicted"]]
+
+
+async def test_a_prediction_that_a_run_no_longer_makes_is_dropped():
+    """The list of predictions is that of the latest run; one in which a strategy fails takes none back."""
+    scene = Scene()
+    failing = {"name": "RemovePodsViolatingNodeAffinity", "args": {"nodeAffinityType": ["sometimes"]}}
+
+    async with scene.running(a_policy("DryRun")):
+        await scene.run()
+        scene.tell(NodeUpdated(a_node("bad", taints=["broken=yes:NoSchedule"]), a_node("bad")))
+        scene.rebalancers._policies[POLICY] = a_policy("DryRun", strategies=[failing])
+        await scene.run()
+        kept = len(scene.records.documents)
+        scene.rebalancers._policies[POLICY] = a_policy("DryRun")
+        await scene.run()
+
+    assert kept == 1
+    assert scene.records.documents == {}
+
+
+async def test_the_target_is_held_until_the_replacement_is_there():
+    """Between eviction and replacement nobody takes the place, whatever their priority."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        held = [(pod.name, pod.priority) for pod in scene.nominations.by_node["good"].values()]
+        scene.gone(OLD)
+        replaced(scene, "good")
+        await settled()
+        left = dict(scene.nominations.by_node)
+
+    assert held == [("web-1", 2**31 - 1)]
+    assert left == {}
+
+
+async def test_a_replacement_that_comes_back_is_told():
+    """Whoever placed it, the move came to nothing, and the record says so."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        scene.gone(OLD)
+        replaced(scene, "bad")
+        await settled()
+
+    assert scene.phases == [["Planned", "Evicting", "Evicted", "Returned"]]
+
+
+async def test_a_replacement_that_never_runs_fails_the_move():
+    """After five minutes nobody waits any longer."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        scene.gone(OLD)
+        await scene.clock.advance(320)
+
+    assert scene.phases[0][-1] == "Failed"
+    assert scene.record["status"]["reason"] == "NoReplacement"
+
+
+async def test_a_budget_that_says_no_is_named():
+    """Blocked, with the budget; nothing was evicted, and the place is held no longer."""
+    scene = Scene()
+    scene.evictor.answers = [Answer(Verdict.BLOCKED, "it would violate the budget", "default/web")]
+
+    async with scene.running(a_policy()):
+        await scene.run()
+
+    assert scene.phases == [["Planned", "Evicting", "Blocked"]]
+    assert scene.record["status"]["blockedBy"] == "web"
+    assert scene.nominations.by_node == {}
+
+
+async def test_an_eviction_without_an_answer_is_asked_for_again():
+    """A time-out tells nothing; the uid makes asking again safe."""
+    scene = Scene()
+    scene.evictor.answers = [Answer(Verdict.UNKNOWN, "no answer"), Answer(Verdict.BUSY, "later")]
+
+    async with scene.running(a_policy()):
+        run = asyncio.create_task(scene.run())
+        await scene.clock.advance(10)
+        await run
+
+    assert scene.evictor.evicted == ["web-1"]
+    assert scene.phases == [["Planned", "Evicting", "Evicted"]]
+
+
+async def test_an_answer_that_was_lost_is_seen_in_the_cluster():
+    """The pod is on its way out although nobody said so: the move goes on, nothing is sent twice."""
+    scene = Scene()
+    scene.evictor.answers = [Answer(Verdict.UNKNOWN, "no answer")]
+
+    async with scene.running(a_policy()):
+        run = asyncio.create_task(scene.run())
+        await settled()
+        scene.leaving(OLD)
+        await scene.clock.advance(1)
+        await run
+
+    assert scene.evictor.evicted == []
+    assert scene.phases == [["Planned", "Evicting", "Evicted"]]
+
+
+@pytest.mark.parametrize("verdict", [Verdict.GONE, Verdict.CONFLICT])
+async def test_a_pod_that_is_gone_after_a_lost_answer_was_evicted_by_us(verdict):
+    """The watch lags behind: the move goes on, counts in the limits, and is verified."""
+    scene = Scene()
+    scene.evictor.answers = [
+        Answer(Verdict.UNKNOWN, "no answer"),
+        Answer(Verdict.BUSY, "later"),
+        Answer(verdict, 'pods "web-1" not found'),
+    ]
+
+    async with scene.running(a_policy()):
+        run = asyncio.create_task(scene.run())
+        await scene.clock.advance(10)
+        await run
+        assert scene.phases == [["Planned", "Evicting", "Evicted"]]
+        scene.gone(OLD)
+        replaced(scene, "good")
+        await settled()
+
+    assert scene.phases == [["Planned", "Evicting", "Evicted", "Settled"]]
+    counts = scene.statuses.statuses[POLICY]["counts"]
+    assert (counts["evicted"], counts["verified"]) == (1, 1)
+
+
+async def test_the_last_of_all_lost_answers_is_seen_in_the_cluster_too():
+    """After as many requests as are sent, the pod is on its way out."""
+    scene = Scene()
+    scene.evictor.answers = [Answer(Verdict.UNKNOWN, "no answer")] * 4
+    evict = scene.evictor.evict
+
+    async def last(pod):
+        if len(scene.evictor.answers) == 1:
+            scene.leaving(OLD)
+        return await evict(pod)
+
+    scene.evictor.evict = last
+
+    async with scene.running(a_policy()):
+        run = asyncio.create_task(scene.run())
+        await scene.clock.advance(20)
+        await run
+
+    assert scene.phases == [["Planned", "Evicting", "Evicted"]]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param([Answer(Verdict.GONE, "not found")], id="at-once"),
+        pytest.param([Answer(Verdict.BUSY, "later"), Answer(Verdict.GONE, "not found")], id="busy-first"),
+        pytest.param([Answer(Verdict.BUSY, "later")], id="seen-by-the-watch"),
+    ],
+)
+async def test_a_pod_that_left_by_itself_was_not_evicted(answers):
+    """No answer was lost: nothing of ours was taken."""
+    scene = Scene()
+    scene.evictor.answers = list(answers)
+
+    async with scene.running(a_policy()):
+        run = asyncio.create_task(scene.run())
+        await settled()
+        if len(answers) == 1 and answers[0].verdict is Verdict.BUSY:
+            scene.gone(OLD)
+        await scene.clock.advance(1)
+        await run
+
+    assert scene.evictor.evicted == []
+    assert scene.phases == [["Planned", "Evicting", "Cancelled"]]
+    assert scene.record["status"]["reason"] == "Gone"
+
+
+async def test_what_cannot_be_recorded_is_not_done():
+    """No record, no eviction."""
+    scene = Scene()
+    scene.records.answer = Answer(Verdict.UNKNOWN, "no answer")
+
+    async with scene.running():
+        pass
+    scene = Scene()
+    async with scene.running(a_policy()):
+        scene.records.answer = Answer(Verdict.UNKNOWN, "no answer")
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+
+
+async def test_an_eviction_waits_for_its_record():
+    """The record is there, but the server stops taking writes: nothing is sent, and it is told later."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        create = scene.records.create
+
+        async def create_and_fall_silent(document):
+            answer = await create(document)
+            scene.records.answer = Answer(Verdict.UNKNOWN, "no answer")
+            return answer
+
+        scene.records.create = create_and_fall_silent
+        run = asyncio.create_task(scene.run())
+        await scene.clock.advance(60)
+        await run
+        scene.records.answer = Answer(Verdict.DONE)
+        await scene.clock.advance(10)
+
+    assert scene.evictor.evicted == []
+    assert scene.record["status"]["phase"] == "Cancelled"
+    assert scene.record["status"]["reason"] == "NotRecorded"
+
+
+async def test_a_plan_gone_stale_is_dropped():
+    """Somebody removed the taint between the plan and the eviction."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        create = scene.records.create
+
+        async def create_and_change(document):
+            scene.gone(OLD)
+            return await create(document)
+
+        scene.records.create = create_and_change
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert scene.phases == [["Planned", "Cancelled"]]
+    assert scene.record["status"]["reason"] == "Gone"
+
+
+# -- what is learnt --------------------------------------------------------------------------------------
+
+
+async def test_an_owner_whose_replacement_came_back_is_held_back():
+    """The next run moves nothing of it and says why; ten minutes later it is tried again."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        scene.gone(OLD)
+        replaced(scene, "bad")
+        await settled()
+        await scene.run()
+        told = scene.statuses.statuses[POLICY]["counts"]["refused"]
+        await scene.clock.advance(600)
+        await scene.run()
+
+    assert scene.evictor.evicted == ["web-1", "web-3"]
+    assert [each["reason"] for each in told] == ["HeldBack"]
+    assert "1 move of ReplicaSet default/web in a row came to nothing" in told[0]["message"]
+
+
+async def test_what_was_learnt_outlives_the_process():
+    """The records are the memory: another process holds the same owner back."""
+    moment = datetime.fromtimestamp(FakeClock().now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    scene = Scene(
+        a_record("Returned", transitions=[{"phase": "Returned", "time": moment}]),
+    )
+
+    async with scene.running(a_policy()):
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert scene.statuses.statuses[POLICY]["counts"]["refused"][0]["reason"] == "HeldBack"
+
+
+async def test_a_budget_that_said_no_is_not_hammered():
+    """Asked again after half a minute, not in the next run."""
+    scene = Scene()
+    scene.evictor.answers = [Answer(Verdict.BLOCKED, "it would violate the budget", "default/web")]
+    scene.cache.cluster.objects.budgets["default/web"] = convert(
+        PodDisruptionBudget,
+        {
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"selector": {}},
+            "status": {"disruptionsAllowed": 1},
+        },
+    )
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        await scene.run()
+        told = scene.statuses.statuses[POLICY]["counts"]["refused"]
+        assert scene.evictor.evicted == []
+        await scene.clock.advance(31)
+        await scene.run()
+
+    assert [each["reason"] for each in told] == ["BudgetBackoff"]
+    assert scene.evictor.evicted == ["web-1"]
+
+
+def five_fruitless_moves(scene):
+    """Records of moves whose pods came back, each of another owner."""
+    for n in range(5):
+        record = a_record("Returned")
+        record["metadata"]["name"] = f"web-1-{n}"
+        record["spec"]["owner"] = {**record["spec"]["owner"], "uid": f"uid-{n}"}
+        moment = datetime.fromtimestamp(scene.clock.now() - n, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        record["status"]["transitions"] = [{"phase": "Returned", "time": moment}]
+        scene.keeper.notice(record)
+
+
+async def test_proposals_keep_while_their_policy_rests():
+    """A run that may plan nothing calls nothing off."""
+    scene = Scene()
+
+    async with scene.running(a_policy("Approve")):
+        await scene.run()
+        five_fruitless_moves(scene)
+        await scene.run()
+
+    assert scene.phases == [["Planned"]]
+
+
+async def test_a_policy_whose_moves_keep_coming_back_rests_and_says_so():
+    """The condition names what happened; no eviction is sent."""
+    scene = Scene()
+    five_fruitless_moves(scene)
+    told = []
+
+    async def listen():
+        told.append(dict(scene.rebalancers.troubles(POLICY)))
+
+    scene.rebalancers.on_trouble = listen
+    async with scene.running(a_policy()):
+        await scene.run()
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert [list(each) for each in told] == [["Resting"]]
+    assert "the last 5 moves came to nothing" in told[0]["Resting"]
+    refused = scene.statuses.statuses[POLICY]["counts"]["refused"]
+    assert [each["reason"] for each in refused] == ["EvictionBudget"]
+
+
+# -- the planner ---------------------------------------------------------------------------------------------
+
+
+async def test_descheduler_s_decisions_are_carried_out_where_the_policy_asks_for_them():
+    """Nobody proves the move and nobody holds the target; the outcome is told all the same."""
+    scene = Scene()
+
+    async with scene.running(a_policy(planner="Upstream")):
+        await scene.run()
+        held = dict(scene.nominations.by_node)
+        scene.gone(OLD)
+        replaced(scene, "bad")
+        await settled()
+
+    assert scene.evictor.evicted == ["web-1"]
+    assert held == {}
+    assert scene.record["spec"]["planner"] == "Upstream"
+    assert scene.phases == [["Planned", "Evicting", "Evicted", "Returned"]]
+
+
+# -- budgets by time of day ------------------------------------------------------------------------------
+
+
+async def test_nothing_is_evicted_in_a_window_that_allows_nothing():
+    """The refusal names the budget."""
+    scene = Scene()
+    freeze = {"name": "freeze", "evictions": 0}
+
+    async with scene.running(a_policy(limits={"budgets": [freeze]})):
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    (refused,) = scene.statuses.statuses[POLICY]["counts"]["refused"]
+    assert (refused["reason"], refused["message"]) == (
+        "EvictionBudget", 'at most 0 evictions by budget "freeze"',
+    )  # fmt: skip
+
+
+async def test_a_window_that_opens_during_a_run_blocks_the_move():
+    """The record that was written for it says Blocked and names the budget."""
+    scene = Scene()
+    now = datetime.fromtimestamp(scene.clock.now(), UTC)
+    opening = now + timedelta(minutes=1)
+    freeze = {
+        "name": "freeze",
+        "evictions": 0,
+        "schedule": f"{opening.minute} {opening.hour} * * *",
+        "duration": "1h",
+    }
+
+    async with scene.running(a_policy(limits={"budgets": [freeze]})):
+        create = scene.records.create
+
+        async def create_and_linger(document):
+            scene.clock.time += 60
+            return await create(document)
+
+        scene.records.create = create_and_linger
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert scene.phases == [["Planned", "Blocked"]]
+    assert scene.record["status"]["blockedBy"] == "freeze"
+
+
+def test_a_window_that_can_never_open_is_refused_with_its_field():
+    """A day that no month has."""
+    window = {"name": "never", "evictions": 0, "schedule": "0 0 31 2 *", "duration": "1h"}
+
+    with pytest.raises(ConfigurationError, match=r"spec\.rebalancing\.limits\.budgets\[0\]\.schedule"):
+        Scene().rebalancers.check(a_policy(limits={"budgets": [window]}))
+
+
+async def test_evictions_within_a_minute_are_counted_across_runs():
+    """One a minute: the second run waits for the next minute."""
+    scene = Scene()
+
+    async with scene.running(a_policy(limits={"perMinute": 1, "perWorkload": 5})):
+        scene.tell(PodAdded(web(7, "bad")))
+        await scene.run()
+        await scene.run()
+        assert len(scene.evictor.evicted) == 1
+        counts = scene.statuses.statuses[POLICY]["counts"]
+        assert counts["planned"] == 0
+        assert [each["reason"] for each in counts["refused"]] == ["RateLimit"]
+        await scene.clock.advance(61)
+        await scene.run()
+
+    assert len(scene.evictor.evicted) == 2
+
+
+# -- after a restart -------------------------------------------------------------------------------------
+
+
+def a_record(phase, mode="Enforce", **status):
+    """A record that an earlier process left."""
+    moments = ["Planned", "Evicting", "Evicted"]
+    reached = moments[: moments.index(phase) + 1] if phase in moments else []
+    return {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Eviction",
+        "metadata": {
+            "namespace": "default", "name": "web-1-abc", "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {
+            "pod": {"namespace": "default", "name": "web-1", "uid": "uid-default-web-1"},
+            "owner": {
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "uid-ReplicaSet/web",
+            },
+            "policy": POLICY,
+            "strategy": "RemovePodsViolatingNodeTaints",
+            "mode": mode,
+            "reason": "for a test",
+            "fromNode": "bad",
+            "targetNode": "good",
+        },
+        **(
+            {
+                "status": {
+                    "phase": phase,
+                    "transitions": [{"phase": each, "time": "2026-01-01T00:00:00Z"} for each in reached],
+                    **status,
+                }
+            }
+            if phase
+            else {}
+        ),
+    }  # fmt: skip
+
+
+def returned(count):
+    """As many moves of web whose replacement came back, the one after the other."""
+    found = []
+    for number in range(count):
+        record = a_record("Returned")
+        record["metadata"]["name"] = f"web-1-{number}"
+        moment = f"2026-01-01T00:00:{number:02}Z"
+        record["status"]["transitions"] = [{"phase": "Returned", "time": moment}]
+        found.append(record)
+    return found
+
+
+async def test_a_suspended_strategy_is_told_until_its_records_are_gone():
+    """After five fruitless moves; with the owner's name and how many."""
+    scene = Scene(*returned(5))
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        told = scene.rebalancers.troubles(POLICY)
+        for document in returned(5):
+            scene.keeper.forget("default", document["metadata"]["name"])
+        await scene.run()
+        forgotten = scene.rebalancers.troubles(POLICY)
+
+    assert told["StrategySuspended"] == (
+        "RemovePodsViolatingNodeTaints leaves ReplicaSet default/web alone: its last 5 moves came to nothing"
+    )
+    assert scene.evictor.evicted == ["web-1"]
+    assert forgotten == {}
+
+
+async def test_no_more_records_are_kept_than_asked_for():
+    """The oldest go first."""
+    scene = Scene(*returned(4))
+
+    async with scene.running(a_policy("DryRun", records={"maxCount": 2})):
+        await scene.run()
+
+    assert len(scene.records.documents) == 2
+    assert all("web-1-0" not in key for key in map(str, scene.records.documents))
+
+
+async def test_a_target_that_another_scheduler_decides_is_called_a_forecast():
+    """Nobody holds it, and nobody promises it."""
+    scene = Scene()
+    scene.rebalancers.profiles = {}
+
+    async with scene.running(a_policy("DryRun", scope={"otherSchedulers": ["default-scheduler"]})):
+        await scene.run()
+
+    assert scene.record["spec"]["targetNode"] == "good"
+    assert scene.record["status"]["message"] == "expected on good; a forecast, another scheduler places it"
+
+
+@pytest.mark.parametrize(
+    ("record", "phases"),
+    [
+        pytest.param(a_record("Planned"), ["Cancelled"], id="planned"),
+        pytest.param(a_record("Evicting"), ["Cancelled"], id="evicting-not-accepted"),
+        pytest.param(a_record(""), ["Planned", "Cancelled"], id="without-a-status"),
+        pytest.param(a_record("", mode="DryRun"), ["Predicted"], id="prediction-without-a-status"),
+    ],
+)
+async def test_records_of_evictions_that_did_not_happen_are_cancelled_once(record, phases):
+    """The pod is still there, so nothing was evicted; nothing is sent again either."""
+    scene = Scene(record)
+
+    async with scene.running():
+        await scene.clock.advance(30)
+
+    assert scene.phases == [phases]
+    assert scene.evictor.evicted == []
+
+
+@pytest.mark.parametrize("phase", ["Evicting", "Evicted"])
+async def test_records_of_evictions_that_happened_are_completed_once(phase):
+    """The pod is gone and its replacement runs: found by its owner, whenever it came."""
+    scene = Scene(a_record(phase))
+    scene.gone(OLD)
+    replaced(scene, "good")
+
+    async with scene.running():
+        await scene.clock.advance(30)
+
+    assert scene.phases[0][-1] == "Settled"
+    assert scene.phases[0].count("Settled") == 1
+    assert scene.record["status"]["replacement"]["name"] == "web-3"
+
+
+async def test_finished_records_are_left_alone():
+    """Whatever they say."""
+    scene = Scene(
+        a_record("Settled"),
+    )
+
+    async with scene.running():
+        await scene.clock.advance(30)
+
+    assert scene.records.history == {}
+
+
+async def test_records_that_cannot_be_read_disturb_nobody():
+    """Somebody wrote nonsense by hand: it is named and skipped."""
+    nonsense = a_record("Planned")
+    nonsense["metadata"] = {**nonsense["metadata"], "name": "nonsense"}
+    nonsense["spec"] = {"pod": 7}
+    scene = Scene(nonsense, a_record("Planned"))
+
+    async with scene.running():
+        pass
+
+    assert [name for name, _ in scene.observer.skipped] == ["default/nonsense"]
+    assert scene.phases == [["Cancelled"]]
+
+
+async def test_a_replacement_that_is_deleted_holds_no_place():
+    """It was nominated in its own name; once it is gone the place is anybody's."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        scene.gone(OLD)
+        waiting = web(3, created="2026-06-01T00:00:00Z")
+        scene.tell(PodAdded(waiting))
+        scene.gone(waiting)
+        await settled()
+
+        assert scene.nominations.by_node == {}
+
+
+@pytest.mark.parametrize("verdict", [Verdict.REFUSED, Verdict.GONE])
+async def test_a_record_that_does_not_take_the_announcement_stops_the_eviction(verdict):
+    """Somebody deleted it, or the server does not allow it: nothing is evicted without a record."""
+    scene = Scene()
+    create = scene.records.create
+
+    async def then_refuse(document):
+        answer = await create(document)
+        scene.records.answer = Answer(verdict, "no")
+        return answer
+
+    scene.records.create = then_refuse
+    async with scene.running(a_policy()):
+        await scene.run()
+        await scene.clock.advance(30)
+
+    assert scene.evictor.evicted == []
+    assert scene.keeper._unwritten == set()
+
+
+async def test_an_eviction_that_breaks_is_carried_to_its_end():
+    """Whatever the adapter raised, the record says so, and the target is anybody's again."""
+    scene = Scene()
+
+    async def broken(_):
+        raise ValueError("as asked")
+
+    scene.evictor.evict = broken
+    async with scene.running(a_policy()):
+        await scene.run()
+
+    assert scene.phases == [["Planned", "Evicting", "Failed"]]
+    assert scene.nominations.by_node == {}
+
+
+async def test_a_move_that_cannot_be_judged_again_is_cancelled():
+    """The plugin that breaks ends the run; the record that was written for the move does not stay open."""
+    scene = Scene()
+    create = scene.records.create
+
+    async def then_break(document):
+        scene.rebalancers._configured = None
+        return await create(document)
+
+    scene.records.create = then_break
+    async with scene.running(a_policy()):
+        with pytest.raises(TypeError):
+            await scene.run()
+
+    assert scene.phases == [["Planned", "Cancelled"]]
+    assert scene.evictor.evicted == []
+
+
+async def test_a_record_deleted_on_its_way_ends_nothing_else():
+    """Somebody deletes the record between eviction and replacement: it stays deleted, the rest goes on."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        record = scene.record["metadata"]
+        await scene.records.delete(record["namespace"], record["name"])
+        scene.keeper.forget(record["namespace"], record["name"])
+        scene.gone(OLD)
+        replaced(scene, "good")
+        await scene.clock.advance(30)
+
+    assert scene.records.documents == {}
+    assert scene.keeper.known == {}
+
+
+async def test_an_outcome_that_cannot_be_written_down_stops_no_other():
+    """Whatever breaks while one move is completed, the rebalancers go on."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        await scene.run()
+        scene.records.write_status = None
+        scene.gone(OLD)
+        replaced(scene, "good")
+        await scene.clock.advance(30)
+
+    assert scene.observer.failures
+
+
+async def test_records_of_a_deleted_policy_are_dropped_in_time():
+    """Retention goes on when nobody is left to run: nothing fills the cluster for ever."""
+    scene = Scene()
+    async with scene.running(a_policy("DryRun", records={"ttlSeconds": 60})):
+        await scene.run()
+        await scene.rebalancers._aftercare.tidy()
+        assert len(scene.records.documents) == 1
+        scene.rebalancers.configure([])
+
+        scene.clock.time += 10 * 365 * 86_400
+        await scene.rebalancers._aftercare.tidy()
+
+    assert scene.records.documents == {}
+
+
+async def test_room_that_is_promised_to_somebody_else_is_no_target():
+    """A pod that waits for its nominated node counts as there when the move is judged again."""
+    scene = Scene()
+
+    async with scene.running(a_policy()):
+        create = scene.records.create
+
+        async def create_and_promise(document):
+            big = scene.cache.info(a_pod("big", cpu="4"))
+            scene.nominations.add(big, "good")
+            return await create(document)
+
+        scene.records.create = create_and_promise
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert scene.phases == [["Planned", "Cancelled"]]
+
+
+def test_a_strategy_that_the_planner_cannot_drive_is_refused():
+    """FollowScore asks the scheduler, and descheduler has none to ask."""
+    policy = a_policy(planner="Upstream", strategies=[{"name": "FollowScore"}])
+
+    with pytest.raises(
+        ConfigurationError, match=r"cannot be driven by planner Upstream, only by Proven"
+    ) as said:
+        Scene().rebalancers.check(policy)
+    assert said.value.path == "spec.rebalancing.strategies[0].name"
+
+
+async def test_a_strategy_that_hangs_stops_its_own_policy_only(monkeypatch):
+    """The run is given up, the status says so, and the policy is not run again until it is changed."""
+    monkeypatch.setattr(stop_button, "PLANNING_S", 0.05)
+    scene = Scene()
+    computer, asked = scene.computer, []
+    compute = computer.compute
+
+    async def hang(_):
+        asked.append(1)
+        await asyncio.Event().wait()
+
+    async with scene.running(a_policy()):
+        computer.compute = hang
+        with pytest.raises(TimeoutError):
+            await scene.run()
+        await scene.run()
+        assert asked == [1]
+        assert list(scene.rebalancers.troubles(POLICY)) == ["Hanging"]
+
+        computer.compute = compute
+        scene.rebalancers._policies[POLICY] = a_policy(limits={"total": 3})
+        await scene.run()
+
+    assert scene.evictor.evicted == ["web-1"]
+    assert scene.rebalancers.troubles(POLICY) == {}

@@ -1,0 +1,310 @@
+"""What one policy does holds up no other one, and two policies never make the same move."""
+
+import asyncio
+import threading
+import time
+from contextlib import asynccontextmanager
+from typing import ClassVar
+
+import msgspec
+import pytest
+
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.app.clock import ThreadComputer
+from plimsoll.framework import NoArgs
+from plimsoll.framework.descheduling.strategy import StrategyKind
+from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodUpdated
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.rebalancing import plan_runner
+from plimsoll.rebalancing.breakers import stop_button
+from plimsoll.rebalancing.plan_runner import Planning
+from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.fakes import FakeClock, InlineComputer, settled
+from rebalancing.scene import POLICY, Scene, a_policy, web
+
+OTHER = "other"
+TAINTS = "RemovePodsViolatingNodeTaints"
+
+
+class Hangs:
+    """Never ends, until the test lets it."""
+
+    name: ClassVar = "Hangs"
+    kind: ClassVar = StrategyKind.DESCHEDULE
+    args_model: ClassVar = NoArgs
+    let_go: ClassVar = threading.Event()
+
+    def __init__(self, args=None):
+        pass
+
+    def candidates(self, context):
+        """Wait instead."""
+        self.let_go.wait(30)
+        return
+        yield
+
+
+def policy(name=OTHER, *strategies, **rebalancing):
+    """A policy that enforces."""
+    named = [{"name": each} for each in strategies or (TAINTS,)]
+    document = a_policy(strategies=named, **rebalancing).model_dump(
+        mode="json", by_alias=True, exclude_none=True
+    )
+    document["metadata"]["name"] = name
+    return SchedulingPolicy.model_validate(document)
+
+
+async def until(question, within_s=10.0):
+    """Wait in real time: threads are at work."""
+    deadline = time.monotonic() + within_s
+    while not question():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def together(scene, *policies):
+    """Rebalancers at work for these policies; each is run by hand."""
+    async with scene.running():
+        for each in policies:
+            scene.rebalancers._policies[each.metadata.name] = each
+        yield scene
+
+
+def run(scene, name):
+    """Begin a run as the timetable does."""
+    return asyncio.create_task(scene.rebalancers._contained(name))
+
+
+def results(scene):
+    """How runs have ended, by policy."""
+    return [(name, result) for name, result, _ in scene.observer.runs]
+
+
+async def test_a_hanging_strategy_holds_up_no_other_policy(monkeypatch):
+    """The others run meanwhile and after; it is Degraded, and runs again when its thread has ended."""
+    monkeypatch.setattr(stop_button, "PLANNING_S", 2.0)
+    monkeypatch.setattr(plan_runner, "SLOW_S", 0.05)
+    Hangs.let_go.clear()
+    scene = Scene(computer=ThreadComputer())
+    scene.rebalancers._strategies.add(Hangs)
+
+    async with together(scene, policy(POLICY, "Hangs"), policy()):
+        hanging = run(scene, POLICY)
+        await until(lambda: scene.rebalancers._planning.is_slow(POLICY))
+        await run(scene, OTHER)
+        assert scene.evictor.evicted == ["web-1"], "while the first one plans"
+        await hanging
+        assert list(scene.rebalancers.troubles(POLICY)) == ["Hanging"]
+        last = scene.statuses.statuses[POLICY]["lastRun"]
+        assert (last["result"], last["message"]) == (
+            "TimedOut",
+            "the run broke off: the plan was not ready within 2 s",
+        )
+        await run(scene, POLICY)
+        assert scene.rebalancers._planning.abandoned == 1, "it is not tried while its thread lives"
+
+        Hangs.let_go.set()
+        await until(lambda: not scene.rebalancers._planning.abandoned)
+        await run(scene, POLICY)
+        assert scene.rebalancers.troubles(POLICY) == {}
+    assert results(scene) == [
+        (OTHER, "succeeded"),
+        (POLICY, "timed_out"),
+        (POLICY, "skipped"),
+        (POLICY, "succeeded"),
+    ]
+
+
+async def test_hanging_threads_are_few(monkeypatch):
+    """A changed spec is tried, an unchanged one once an hour, and none beyond the bound."""
+    monkeypatch.setattr(plan_runner, "ABANDONED", 3)
+    clock, ends = FakeClock(), threading.Event()
+    plans = Planning(ThreadComputer(), clock)
+
+    async def hangs(each):
+        with pytest.raises(TimeoutError):
+            await plans.make(each, lambda: ends.wait(30), 0.01)
+
+    one, changed = policy(), policy(OTHER, limits={"total": 1})
+    await hangs(one)
+    assert plans.obstacle(one)
+    assert plans.obstacle(changed) == ""
+    await hangs(changed)
+    assert plans.obstacle(changed)
+    await clock.advance(plan_runner.RETRY_S)
+    assert plans.obstacle(changed) == ""
+    await hangs(changed)
+    await clock.advance(plan_runner.RETRY_S)
+    assert "3 plans hang" in plans.obstacle(changed)
+    assert plans.obstacle(policy(POLICY)) == "", "a policy that never hung"
+    ends.set()
+    await until(lambda: plans.abandoned == 0)
+    assert plans.obstacle(changed) == ""
+
+
+async def test_slow_plans_leave_the_slots_to_others(monkeypatch):
+    """However many plans are slow, the next one begins soon."""
+    monkeypatch.setattr(plan_runner, "SLOW_S", 0.05)
+    plans, ends = Planning(ThreadComputer(), FakeClock()), threading.Event()
+    slow = [
+        asyncio.create_task(plans.make(policy(f"p-{number}"), lambda: ends.wait(30), 60))
+        for number in range(plan_runner.SLOTS)
+    ]
+    await asyncio.sleep(0)
+
+    assert await asyncio.wait_for(plans.make(policy(), lambda: "done", 60), 10) == "done"
+    ends.set()
+    assert await asyncio.gather(*slow) == [True] * plan_runner.SLOTS
+
+
+async def test_a_retried_eviction_holds_up_no_other_policy():
+    """The server has no answer for the one; the other moves its pod meanwhile."""
+    scene = Scene()
+    scene.tell(NodeAdded(a_node("worse", taints=["worn=yes:NoSchedule"])), PodAdded(db(1, "worse")))
+    scene.evictor.answers = [Answer(Verdict.BUSY, "later", retry_after_s=3600.0)]
+
+    async with together(scene, scoped(policy(POLICY), "web"), scoped(policy(), "db")):
+        stuck = run(scene, POLICY)
+        await settled()
+        assert scene.phases == [["Planned", "Evicting"]]
+
+        await asyncio.wait_for(run(scene, OTHER), 5)
+        assert scene.evictor.evicted == ["db-1"]
+        assert not stuck.done()
+        stuck.cancel()
+
+
+async def test_an_unanswered_proposal_holds_up_no_other_policy():
+    """What people approved of one policy is being carried out, without an answer; the other goes on."""
+    scene = Scene()
+    scene.tell(NodeAdded(a_node("worse", taints=["worn=yes:NoSchedule"])), PodAdded(db(1, "worse")))
+    asking = [scoped(policy(name, mode="Approve"), app) for name, app in ((POLICY, "web"), (OTHER, "db"))]
+
+    async with together(scene, *asking):
+        for name in (POLICY, OTHER):
+            await run(scene, name)
+        scene.evictor.answers = [Answer(Verdict.BUSY, "later", retry_after_s=3600.0)]
+        first, second = sorted(scene.records.documents, key=lambda key: "db" in key)
+        for key in (first, second):
+            namespace, _, name = key.partition("/")
+            scene.rebalancers.approvals.annotated(namespace, name, {"plimsoll.dev/approved": "true"})
+        await scene.clock.advance(5)
+
+        assert scene.evictor.evicted == ["db-1"]
+
+
+async def test_two_policies_that_plan_together_move_a_pod_once():
+    """Both plans want it; the second one finds it under way."""
+    scene = slowly(Scene(computer=Simultaneous(2)))
+
+    async with together(scene, policy(POLICY), policy()):
+        await asyncio.gather(run(scene, POLICY), run(scene, OTHER))
+        await settled()
+
+    assert scene.evictor.evicted == ["web-1"]
+    assert sorted(phases[-1] for phases in scene.phases) == ["Cancelled", "Evicted"]
+    (called_off,) = [
+        each["status"] for each in scene.records.documents.values() if each["status"]["phase"] == "Cancelled"
+    ]
+    assert called_off["reason"] == "AlreadyMoving"
+
+
+async def test_two_policies_that_plan_together_share_the_limit_of_a_workload():
+    """At most one pod of an owner is under way, by whomever."""
+    scene = slowly(Scene(computer=Simultaneous(2)))
+    scene.tell(PodAdded(web(3, "bad")))
+    names = ((POLICY, "web-1"), (OTHER, "web-3"))
+    for number, (_, pod) in enumerate(names):
+        label(scene, pod, f"set-{number}")
+
+    async with together(
+        scene, *(scoped(policy(name), f"set-{number}") for number, (name, _) in enumerate(names))
+    ):
+        await asyncio.gather(*(run(scene, name) for name, _ in names))
+        await settled()
+
+    assert len(scene.evictor.evicted) == 1
+    assert sorted(phases[-1] for phases in scene.phases) == ["Cancelled", "Evicted"]
+
+
+async def test_two_policies_that_plan_together_do_not_fill_one_room_twice():
+    """The target has room for one; the second one sees it held, even while the first record is written."""
+    scene = slowly(Scene(computer=Simultaneous(2)))
+    scene.tell(NodeAdded(a_node("worse", taints=["worn=yes:NoSchedule"])), PodAdded(db(1, "worse", cpu="3")))
+    scene.tell(PodAdded(db(2, "good", cpu="500m")), PodAdded(big_web(9, "bad")))
+    label(scene, "web-1", "none")
+
+    async with together(scene, scoped(policy(POLICY), "big"), scoped(policy(), "db")):
+        await asyncio.gather(run(scene, POLICY), run(scene, OTHER))
+        await settled()
+
+    assert len(scene.evictor.evicted) == 1
+    assert sorted(phases[-1] for phases in scene.phases) == ["Cancelled", "Evicted"]
+
+
+def slowly(scene):
+    """Give every record a while to be written, so that others go on meanwhile."""
+    for name in ("create", "write_status"):
+        write = getattr(scene.records, name)
+
+        async def later(*args, write=write):
+            for _ in range(5):
+                await asyncio.sleep(0)
+            return await write(*args)
+
+        setattr(scene.records, name, later)
+    return scene
+
+
+class Simultaneous(InlineComputer):
+    """Gives no plan before so many are made."""
+
+    def __init__(self, number):
+        self.left, self.all_made = number, asyncio.Event()
+
+    async def compute(self, function):
+        """The function's result, with the others'."""
+        made = function()
+        if hasattr(made, "moves"):
+            self.left -= 1
+            if not self.left:
+                self.all_made.set()
+            await self.all_made.wait()
+        return made
+
+
+def db(number, node, cpu="100m"):
+    """A pod of the ReplicaSet db."""
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    return a_pod(
+        f"db-{number}", owner="ReplicaSet/db", cpu=cpu, node=node, status=status, labels={"app": "db"}
+    )
+
+
+def big_web(number, node):
+    """A pod that needs most of a node."""
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    return a_pod(
+        f"big-{number}", owner="ReplicaSet/big", cpu="3", node=node, status=status, labels={"app": "big"}
+    )
+
+
+def scoped(given, app):
+    """The same policy for the pods of one app; those of ReplicaSet web bear no label of their own."""
+    document = given.model_dump(mode="json", by_alias=True, exclude_none=True)
+    selector = (
+        {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["db"]}]}
+        if app == "web"
+        else {"matchLabels": {"app": app}}
+    )
+    document["spec"]["scope"] = {"podSelector": selector}
+    document["spec"]["rebalancing"]["evictor"] = {"minReplicas": 1}
+    return SchedulingPolicy.model_validate(document)
+
+
+def label(scene, name, app):
+    """Give a pod of the scene a label."""
+    (pod,) = [each.pod for each in scene.cache.cluster.pods.values() if each.pod.name == name]
+    metadata = msgspec.structs.replace(pod.metadata, labels={**pod.metadata.labels, "app": app})
+    scene.tell(PodUpdated(pod, msgspec.structs.replace(pod, metadata=metadata)))

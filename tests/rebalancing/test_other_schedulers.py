@@ -1,0 +1,90 @@
+"""Pods of schedulers that no policy serves are moved only where a policy names these schedulers."""
+
+import pytest
+
+from plimsoll.model.kinds.watch_event import PodAdded
+from plimsoll.testing.builders import a_pod
+from rebalancing.scene import POLICY, Scene, a_policy, status_of
+
+STRANGE = {"otherSchedulers": ["strange"]}
+
+
+def a_scene():
+    """Two pods of another scheduler, one of them on the node whose taint it does not tolerate."""
+    scene = Scene()
+    for name, node in (("theirs-1", "bad"), ("theirs-2", "good")):
+        scene.tell(
+            PodAdded(
+                a_pod(
+                    name,
+                    node=node,
+                    owner="ReplicaSet/theirs",
+                    cpu="100m",
+                    schedulerName="strange",
+                    status=status_of(node),
+                )
+            )
+        )
+    return scene
+
+
+@pytest.mark.parametrize(
+    ("planner", "scope", "evicted"),
+    [
+        ("Proven", {}, ["web-1"]),
+        ("Optimal", {}, ["web-1"]),
+        ("Upstream", {}, ["web-1"]),
+        ("Proven", {"otherSchedulers": ["default-scheduler"]}, ["web-1"]),
+        ("Proven", STRANGE, ["theirs-1", "web-1"]),
+        ("Upstream", STRANGE, ["theirs-1", "web-1"]),
+        ("Optimal", STRANGE, ["web-1"]),  # it directs each replacement, and nobody can direct these
+    ],
+)
+async def test_they_move_only_when_the_policy_names_their_scheduler(planner, scope, evicted):
+    """For every planner."""
+    scene = a_scene()
+
+    async with scene.running(a_policy(planner=planner, scope=scope)):
+        await scene.run()
+
+    assert sorted(scene.evictor.evicted) == evicted
+
+
+async def test_the_refusal_says_what_to_do():
+    """The scheduler's name, and the field that would allow the move."""
+    scene = a_scene()
+
+    async with scene.running(a_policy()):
+        await scene.run()
+
+    refused = {
+        each["reason"]: each["message"] for each in scene.statuses.statuses[POLICY]["counts"]["refused"]
+    }
+    assert refused["OtherScheduler"] == (
+        'scheduler "strange" places the pod: no policy serves it, and spec.scope.otherSchedulers does not'
+        " name it"
+    )
+
+
+async def test_they_stay_when_the_policy_that_served_them_is_gone():
+    """Its pods are nobody's then."""
+    scene = Scene()
+    scene.rebalancers.profiles = {}
+
+    async with scene.running(a_policy()):
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+
+
+async def test_a_move_of_theirs_is_a_forecast_on_record():
+    """Nothing vouches for the target, and it is not held."""
+    scene = a_scene()
+
+    async with scene.running(a_policy(scope=STRANGE, limits={"perNode": 1})):
+        await scene.run()
+
+    (record,) = scene.records.documents.values()
+    assert record["spec"]["pod"]["name"] == "theirs-1"
+    assert record["spec"]["forecast"] is True
+    assert scene.nominations.by_node == {}

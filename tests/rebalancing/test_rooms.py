@@ -1,0 +1,144 @@
+"""Room for a pending pod is kept while moves are under way, handed over when they are made, released else."""
+
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.model.kinds.watch_event import NodeAdded, NodeDeleted, PodAdded, PodDeleted
+from plimsoll.rebalancing.rooms import PATIENCE_S
+from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.fakes import settled
+from rebalancing.scene import Scene, a_policy
+
+MAKES_ROOM = {"strategies": [{"name": "MakeRoomForPending"}]}
+BIG = a_pod("big", cpu="7")
+
+
+def small(name, node):
+    return a_pod(name, owner="ReplicaSet/small", cpu="2", node=node, labels={"app": "small"})
+
+
+def crowded():
+    """Eight cores with two pods of two, and two elsewhere; seven are wanted, so both have to leave."""
+    scene = Scene()
+    scene.tell(
+        NodeDeleted(a_node("bad")),
+        NodeDeleted(a_node("good")),
+        NodeAdded(a_node("large", cpu="8")),
+        NodeAdded(a_node("spare", cpu="4")),
+        PodAdded(small("s0", "large")),
+        PodAdded(small("s1", "large")),
+        PodAdded(BIG),
+    )
+    return scene
+
+
+def a_free_policy():
+    unlimited = {"total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%"}
+    return a_policy(limits=unlimited, evictor={"minReplicas": 0}, **MAKES_ROOM)
+
+
+def on(scene, node):
+    """Names and uids of who is nominated to a node."""
+    return {uid: pod.name for uid, pod in scene.nominations.by_node.get(node, {}).items()}
+
+
+def decided(scene, pod):
+    """The node that the scheduler would give to a pod now."""
+    profile = scene.rebalancers.profiles["default-scheduler"]
+    scheduler = Scheduler(profile, scene.cache.cluster, nominations=scene.nominations)
+    return scheduler.schedule(scene.cache.info(pod)).node
+
+
+async def test_the_room_is_kept_until_the_last_has_left_and_then_the_pod_s_own():
+    """After the first of two: neither the pod nor another gets it. After the second: the pod does."""
+    scene = crowded()
+
+    async with scene.running(a_free_policy()):
+        await scene.run()
+        kept = on(scene, "large")
+        scene.tell(PodDeleted(small("s0", "large")))
+        between = on(scene, "large"), decided(scene, a_pod("thief", cpu="3"))
+        scene.tell(PodDeleted(small("s1", "large")))
+        after = on(scene, "large"), decided(scene, a_pod("thief", cpu="3")), decided(scene, BIG)
+        await settled()
+
+    assert scene.evictor.evicted == ["s0", "s1"]
+    assert list(kept.values()) == ["big"]
+    assert BIG.uid not in kept, "the pod itself is not nominated before the room is there"
+    assert between == (kept, "")
+    assert after == ({BIG.uid: "big"}, "", "large")
+
+
+async def test_no_second_room_is_made_while_one_is_under_way():
+    """The next run leaves it at that."""
+    scene = crowded()
+
+    async with scene.running(a_free_policy()):
+        await scene.run()
+        scene.tell(NodeAdded(a_node("late", cpu="8")), PodAdded(small("t", "late")))
+        scene.tell(NodeAdded(a_node("later", cpu="2")))
+        await scene.run()
+
+    assert scene.evictor.evicted == ["s0", "s1"]
+
+
+async def test_the_room_is_free_when_the_pod_goes():
+    """Nobody waits for it any more."""
+    scene = crowded()
+
+    async with scene.running(a_free_policy()):
+        await scene.run()
+        scene.tell(PodDeleted(BIG))
+        left = on(scene, "large")
+
+    assert left == {}
+
+
+async def test_the_rest_stays_when_the_pod_finds_a_place_during_the_run():
+    """Before the second eviction the pod is deleted: one pod has moved in vain, not two."""
+    scene = crowded()
+
+    async with scene.running(a_free_policy()):
+        evict = scene.evictor.evict
+
+        async def evict_and_lose(pod):
+            scene.tell(PodDeleted(BIG))
+            return await evict(pod)
+
+        scene.evictor.evict = evict_and_lose
+        await scene.run()
+        left = on(scene, "large")
+
+    assert scene.evictor.evicted == ["s0"]
+    assert left == {}
+
+
+async def test_the_room_is_free_when_a_move_is_not_made():
+    """The second eviction is refused for good: the pod cannot come."""
+    scene = crowded()
+
+    async with scene.running(a_free_policy()):
+        create, written = scene.records.create, []
+
+        async def create_and_change(document):
+            written.append(document)
+            if len(written) == 2:
+                scene.tell(PodDeleted(small("s1", "large")), PodAdded(small("s1", "spare")))
+            return await create(document)
+
+        scene.records.create = create_and_change
+        await scene.run()
+        left = on(scene, "large")
+
+    assert scene.evictor.evicted == ["s0"]
+    assert left == {}
+
+
+async def test_the_room_is_free_in_the_end_when_nobody_leaves():
+    """A pod that does not terminate holds up nobody for ever."""
+    scene = crowded()
+
+    async with scene.running(a_free_policy()):
+        await scene.run()
+        scene.rebalancers._mover.rooms.expire(scene.clock.monotonic() + PATIENCE_S)
+        left = on(scene, "large")
+
+    assert left == {}

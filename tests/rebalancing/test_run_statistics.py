@@ -1,0 +1,207 @@
+"""What metrics say about runs: results, durations, when one was due, and what the latest one found."""
+
+import asyncio
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from plimsoll.model.kinds.watch_event import NodeAdded
+from plimsoll.ports.observer import Observer
+from plimsoll.rebalancing.breakers import stop_button
+from plimsoll.rebalancing.run_result import RunResult
+from plimsoll.telemetry.rebalancing import RebalancingMetrics
+from plimsoll.testing.builders import a_node
+from rebalancing.scene import POLICY, Scene, a_policy
+
+DUPLICATES = "RemoveDuplicates"
+TAINTS = "RemovePodsViolatingNodeTaints"
+FAILING = {"name": "RemovePodsViolatingNodeAffinity", "args": {"nodeAffinityType": ["sometimes"]}}
+
+
+class Told(Observer):
+    """Keeps the results and durations."""
+
+    def __init__(self):
+        self.runs, self.strategies = [], []
+
+    def run_finished(self, policy, result, seconds):
+        self.runs.append((policy, result, seconds))
+
+    def strategy_ended(self, policy, strategy, seconds):
+        self.strategies.append((policy, strategy, seconds))
+
+
+def observed(scene):
+    """The scene with an observer that keeps what it is told."""
+    told = Told()
+    scene.rebalancers._observer = scene.rebalancers.statistics._observer = told
+    return told
+
+
+def slow(scene, seconds=0.0, problem=None):
+    """Let a plan take that long, and end in that way."""
+    compute = scene.computer.compute
+
+    left = [seconds]  # a run computes more than its plan
+
+    async def computed(function):
+        scene.clock.time += left.pop() if left else 0
+        if problem is not None:
+            raise problem
+        return await compute(function)
+
+    scene.computer.compute = computed
+
+
+async def due(scene):
+    """The timetable starts a run."""
+    await scene.rebalancers._contained(POLICY)
+
+
+def figures(scene):
+    return scene.rebalancers.statistics.figures().get(POLICY)
+
+
+async def test_a_run_that_succeeds_is_counted_timed_and_remembered():
+    """Its duration is the run's own; the strategy took no time by this clock."""
+    scene = Scene()
+    told = observed(scene)
+    slow(scene, seconds=7.0)
+
+    async with scene.running():
+        scene.rebalancers.configure([a_policy("DryRun")])
+        before = figures(scene)
+        await due(scene)
+        after = figures(scene)
+
+    assert told.runs == [(POLICY, RunResult.SUCCEEDED, 7.0)]
+    assert told.strategies == [(POLICY, TAINTS, 0.0)]
+    assert (before.last_success, after.last_success) == (None, scene.clock.now())
+    assert before.due == before.next_run
+    assert after.due == after.next_run
+
+
+@pytest.mark.parametrize(
+    ("problem", "strategies", "result"),
+    [
+        pytest.param(None, [FAILING], RunResult.FAILED, id="a strategy fails"),
+        pytest.param(ZeroDivisionError(), None, RunResult.CRASHED, id="it crashes"),
+        pytest.param(TimeoutError(), None, RunResult.TIMED_OUT, id="it takes too long"),
+    ],
+)
+async def test_a_run_that_does_not_succeed_is_counted_as_what_it_is(problem, strategies, result):
+    """One that does not come to its end stays due since it first was; a failed strategy ends with the run."""
+    scene = Scene()
+    told = observed(scene)
+    slow(scene, problem=problem)
+    policy = a_policy("DryRun", **({"strategies": strategies} if strategies else {}))
+
+    async with scene.running():
+        scene.rebalancers.configure([policy])
+        fell_due = scene.clock.now()
+        await due(scene)
+        scene.clock.time += 60
+        await due(scene)
+        found = figures(scene)
+
+    assert {each for _, each, _ in told.runs} - {RunResult.SKIPPED} == {result}
+    assert found.last_success is None
+    assert found.due == (found.next_run if result is RunResult.FAILED else fell_due)
+
+
+async def test_a_policy_whose_plan_hung_skips_its_runs(monkeypatch):
+    """It is due for as long as it does not run."""
+    monkeypatch.setattr(stop_button, "PLANNING_S", 0.05)
+    scene = Scene()
+    told = observed(scene)
+
+    async def hang(_):
+        await asyncio.Event().wait()
+
+    scene.computer.compute = hang
+    async with scene.running():
+        scene.rebalancers.configure([a_policy()])
+        fell_due = scene.clock.now()
+        await due(scene)
+        await due(scene)
+        found = figures(scene)
+
+    assert [result for _, result, _ in told.runs] == [RunResult.TIMED_OUT, RunResult.SKIPPED]
+    assert found.due == fell_due
+
+
+async def test_a_run_that_waits_for_another_one_is_due():
+    """Until it has had its turn."""
+    scene = Scene()
+
+    async with scene.running():
+        scene.rebalancers.configure([a_policy("DryRun")])
+        fell_due = scene.clock.now()
+        async with scene.rebalancers._locks.of(POLICY):
+            waiting = asyncio.create_task(due(scene))
+            await asyncio.sleep(0)
+            scene.clock.time += 100
+            assert figures(scene).due == fell_due
+        await waiting
+        assert figures(scene).due == figures(scene).next_run
+
+
+async def test_what_the_latest_run_found_and_what_is_in_flight():
+    """One pod is on a tainted node, and moves; each ready node has one pod, and the third does not count."""
+    scene = Scene()
+    scene.tell(NodeAdded(a_node("unready", status={"conditions": [{"type": "Ready", "status": "False"}]})))
+
+    async with scene.running():
+        scene.rebalancers.configure([a_policy(strategies=[{"name": TAINTS}, {"name": DUPLICATES}])])
+        before = figures(scene)
+        await due(scene)
+        after = figures(scene)
+
+    assert (before.in_flight, after.in_flight) == (0, 1)
+    assert after.violations == {TAINTS: 1, DUPLICATES: 0}
+    assert set(after.imbalance) == {(each, "requests") for each in ("cpu", "memory", "pods")}
+    assert after.imbalance["pods", "requests"] == 0.0
+
+
+async def test_figures_go_with_their_policy():
+    """Neither a deleted policy nor one that comes back has a past."""
+    scene = Scene()
+
+    async with scene.running():
+        scene.rebalancers.configure([a_policy("DryRun")])
+        await due(scene)
+        scene.rebalancers.configure([])
+        gone = figures(scene)
+        scene.rebalancers.configure([a_policy("DryRun")])
+        back = figures(scene)
+
+    assert gone is None
+    assert (back.last_success, back.violations) == (None, {})
+
+
+async def test_a_standby_has_no_figures():
+    """Nothing runs there: its policies have no next run."""
+    scene = Scene()
+    scene.rebalancers.configure([a_policy()])
+
+    assert figures(scene) is None
+
+
+def test_the_observer_counts_and_times_by_policy():
+    """All results have a series from the first run on; a skipped run has no duration."""
+    registry = CollectorRegistry()
+    metrics = RebalancingMetrics(registry)
+
+    metrics.run_finished("p", "succeeded", 3.0)
+    metrics.run_finished("p", "skipped", 0.0)
+    metrics.strategy_ended("p", "Tidy", 0.2)
+
+    def value(name, **labels):
+        return registry.get_sample_value(f"plimsoll_rebalancer_{name}", {"policy": "p", **labels})
+
+    assert {each: value("runs_total", result=each) for each in RunResult} == {
+        "succeeded": 1, "failed": 0, "crashed": 0, "timed_out": 0, "skipped": 1,
+    }  # fmt: skip
+    assert value("run_duration_seconds_sum") == 3
+    assert value("run_duration_seconds_count") == 1
+    assert value("strategy_duration_seconds_sum", strategy="Tidy") == 0.2

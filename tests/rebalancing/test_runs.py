@@ -1,0 +1,151 @@
+"""How runs end, as the status says it; totals over all runs; predictions that nobody makes any more."""
+
+import asyncio
+
+from plimsoll.model.kinds.watch_event import PodAdded
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.rebalancing import predictions
+from plimsoll.rebalancing.breakers import stop_button
+from plimsoll.testing.fakes import settled
+from rebalancing.scene import POLICY, Scene, a_policy, web
+
+
+async def contained(scene):
+    """One run as the timetable begins it."""
+    await scene.rebalancers._contained(POLICY)
+    await settled()
+
+
+def status(scene):
+    """The policy's status."""
+    return scene.statuses.statuses[POLICY]
+
+
+async def test_a_run_that_breaks_off_is_told():
+    """In the status with what broke it, in a reason, to the observer; and no longer once a run ends well."""
+    scene = Scene()
+    compute = scene.computer.compute
+
+    async def breaks(_):
+        raise ZeroDivisionError("a plugin's")
+
+    async with scene.running(a_policy()):
+        await contained(scene)
+        scene.computer.compute = breaks
+        await contained(scene)
+        last = status(scene)["lastRun"]
+        assert last["result"] == "Crashed"
+        assert last["message"] == 'the run broke off: ZeroDivisionError("a plugin\'s")'
+        assert status(scene)["counts"] is None, "those were of another run"
+        assert list(scene.rebalancers.troubles(POLICY)) == ["RunFailed"]
+
+        scene.computer.compute = compute
+        await contained(scene)
+        assert status(scene)["lastRun"]["result"] == "Succeeded"
+        assert scene.rebalancers.troubles(POLICY) == {}
+    assert [result for _, result, _ in scene.observer.runs] == ["succeeded", "crashed", "succeeded"]
+
+
+async def test_runs_that_are_skipped_are_told():
+    """One that goes on for more than a minute while others are due."""
+    scene = Scene()
+    told = []
+
+    async def tell():
+        told.append(list(scene.rebalancers.troubles(POLICY)))
+
+    scene.rebalancers.on_trouble = tell
+    goes_on = asyncio.Event()
+    compute = scene.computer.compute
+
+    async def slow(function):
+        await goes_on.wait()
+        return await compute(function)
+
+    scene.computer.compute = slow
+    async with scene.running(a_policy()):
+        running = asyncio.create_task(scene.rebalancers._contained(POLICY))
+        await settled()
+        scene.rebalancers._timetable.on_skipped(POLICY)
+        await scene.clock.advance(stop_button.OVERDUE_S + stop_button.LOOK_S)
+        assert told == [["RunOverdue"]]
+        goes_on.set()
+        await running
+        assert told[-1] == []
+    assert [result for _, result, _ in scene.observer.runs] == ["skipped", "succeeded"]
+
+
+async def test_what_was_planned_and_not_evicted_is_not_told_as_moved():
+    """The message counts what the server took."""
+    scene = Scene()
+    scene.evictor.answers = [Answer(Verdict.REFUSED, "no")]
+
+    async with scene.running(a_policy()):
+        await contained(scene)
+
+    assert status(scene)["lastRun"]["message"] == "1 pod considered, 0 of 1 planned are moved, 0 stay"
+
+
+async def test_totals_are_of_all_runs_and_outlive_the_process():
+    """By the records that are kept."""
+    scene = Scene()
+    async with scene.running(a_policy()):
+        await contained(scene)
+        scene.gone(web(1))
+        scene.tell(PodAdded(web(3, "good", created="2027-01-01T00:00:00Z")))
+        await settled()
+        await contained(scene)
+        assert status(scene)["counts"]["evicted"] == 0, "the last run had nothing to do"
+        assert (status(scene)["totals"]["moved"], status(scene)["totals"]["failed"]) == (1, 0)
+
+    later = Scene(*scene.records.documents.values())
+    later.rebalancers._policies[POLICY] = a_policy()
+    async with later.running(a_policy()):
+        assert status(later) == {"totals": status(scene)["totals"]}, "before any run"
+
+
+async def predicted(scene):
+    """Make predictions."""
+    await scene.run()
+    assert [document["status"]["phase"] for document in scene.records.documents.values()] == ["Predicted"]
+
+
+async def test_predictions_go_with_their_policy():
+    """Soon, not with their retention of days."""
+    scene = Scene()
+    scene.rebalancers.retain_predictions({POLICY})
+    async with scene.running(a_policy("DryRun")):
+        await predicted(scene)
+        scene.rebalancers.retain_predictions(set())
+        await settled()
+
+    assert scene.records.documents == {}
+
+
+async def test_predictions_of_a_policy_that_went_meanwhile_go():
+    """It was deleted while no operator ran; one that is told late is given time."""
+    scene = Scene()
+    scene.rebalancers.retain_predictions({POLICY})
+    async with scene.running(a_policy("DryRun")):
+        await predicted(scene)
+
+    late, gone = (Scene(*scene.records.documents.values()) for _ in range(2))
+    async with late.running(), gone.running():
+        await late.clock.advance(predictions.STARTING_S - 1)
+        late.rebalancers.retain_predictions({POLICY})
+        await late.clock.advance(600)
+        await gone.clock.advance(predictions.STARTING_S + 1)
+    assert late.records.documents
+    assert gone.records.documents == {}
+
+
+async def test_records_of_moves_stay():
+    """They are history, whatever the policy does now."""
+    scene = Scene()
+    scene.rebalancers.retain_predictions({POLICY})
+    async with scene.running(a_policy()):
+        await scene.run()
+        scene.rebalancers.retain_predictions(set())
+        await scene.clock.advance(600)
+
+    assert len(scene.records.documents) == 1

@@ -1,0 +1,97 @@
+"""Scopes that match nothing, name what does not exist, or overlap."""
+
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.watch_event import ObjectAdded
+from plimsoll.model.kinds.workload import Namespace
+from plimsoll.rebalancing.scope_review import EMPTY_S
+from rebalancing.scene import POLICY, Scene, a_policy
+
+OTHER = "other"
+
+
+def policy(name=POLICY, mode="Enforce", **scope):
+    """A policy with a scope."""
+    document = a_policy(mode).model_dump(mode="json", by_alias=True, exclude_none=True)
+    document["metadata"]["name"] = name
+    document["spec"]["scope"] = scope
+    return SchedulingPolicy.model_validate(document)
+
+
+async def test_a_scope_without_pods_is_told():
+    """After a minute, for pods may be about to come; and no longer when it has some."""
+    scene = Scene()
+    async with scene.running(policy(podSelector={"matchLabels": {"app": "wbe"}})):
+        await scene.run()
+        assert scene.rebalancers.troubles(POLICY) == {}
+        await scene.clock.advance(EMPTY_S)
+        await scene.run()
+        assert list(scene.rebalancers.troubles(POLICY)) == ["ScopeEmpty"]
+
+        scene.rebalancers._policies[POLICY] = policy(mode="DryRun")
+        await scene.run()
+        assert scene.rebalancers.troubles(POLICY) == {}
+
+
+async def test_a_namespace_that_does_not_exist_is_named():
+    """With the one that may be meant."""
+    scene = Scene()
+    scene.tell(ObjectAdded(convert(Namespace, {"metadata": {"name": "payments", "uid": "1"}})))
+    async with scene.running(policy(namespaces={"include": ["paymnets"]})):
+        await scene.run()
+        assert scene.rebalancers.troubles(POLICY) == {
+            "ScopeNameUnknown": 'spec.scope: namespace "paymnets" does not exist; did you mean "payments"?'
+        }
+        scene.tell(ObjectAdded(convert(Namespace, {"metadata": {"name": "paymnets", "uid": "2"}})))
+        await scene.run()
+        assert scene.rebalancers.troubles(POLICY) == {}
+
+
+async def test_a_priority_class_that_does_not_exist_is_named():
+    """It protects every pod."""
+    scene = Scene()
+    async with scene.running(policy(priorityThreshold={"name": "hihg"})):
+        await scene.run()
+        (sentence,) = scene.rebalancers.troubles(POLICY).values()
+    assert sentence == 'spec.scope: PriorityClass "hihg" does not exist, so every pod is protected'
+
+
+async def test_policies_that_move_the_same_pods_say_so():
+    """Both act; how many pods, and which; and no longer when the other one goes."""
+    scene = Scene()
+    async with scene.running(policy(mode="Approve")):
+        scene.rebalancers._policies[OTHER] = policy(OTHER, "Approve")
+        await scene.rebalancers.rebalance(OTHER)
+        await scene.run()
+        reason, sentence = scene.rebalancers.advice(POLICY)["Overlapping"]
+        assert reason == "SamePods"
+        assert sentence.startswith("of the 2 pods in scope, others may be moved as well: 2 by policy other")
+        assert "default/web-1" in sentence
+
+        del scene.rebalancers._policies[OTHER]
+        assert scene.rebalancers.advice(POLICY) == {}
+
+
+async def test_a_dry_run_beside_another_policy_is_no_overlap():
+    """Nothing of it moves."""
+    scene = Scene()
+    async with scene.running(policy(mode="Enforce")):
+        scene.rebalancers._policies[OTHER] = policy(OTHER, "DryRun")
+        await scene.rebalancers.rebalance(OTHER)
+        await scene.run()
+
+    assert scene.rebalancers.advice(POLICY) == {}
+    assert scene.rebalancers.advice(OTHER) == {}
+
+
+async def test_scopes_that_touch_and_do_not_meet():
+    """Different pods of the same nodes."""
+    scene = Scene()
+    async with scene.running(policy(podSelector={"matchLabels": {"app": "a"}})):
+        scene.rebalancers._policies[OTHER] = policy(
+            OTHER, podSelector={"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}
+        )
+        await scene.rebalancers.rebalance(OTHER)
+        await scene.run()
+
+    assert scene.rebalancers.advice(POLICY) == {}

@@ -1,0 +1,202 @@
+"""Usage for strategies: smoothed, forgotten when stale, degraded node by node."""
+
+import pytest
+
+from plimsoll.framework import ConfigurationError
+from plimsoll.framework.descheduling.context import Sample
+from plimsoll.model.kinds.watch_event import PodAdded
+from plimsoll.ports.ports import Answer, Reading, Verdict
+from plimsoll.rebalancing.usage import HALF_LIFE_S, STALE_S, Collector
+from plimsoll.testing.fakes import FakeClock, FakeMeter, settled
+from rebalancing.scene import POLICY, Scene, a_policy, web
+
+METRICS = [{"source": "KubernetesMetrics"}]
+PROMETHEUS = [{"source": "Prometheus", "prometheus": {"url": "http://prometheus:9090"}}]
+BY_METRICS = {
+    "name": "LowNodeUtilization",
+    "args": {
+        "thresholds": {"cpu": 20},
+        "targetThresholds": {"cpu": 50},
+        "metricsUtilization": {"source": "KubernetesMetrics"},
+    },
+}
+BY_QUERY = {
+    "name": "LowNodeUtilization",
+    "args": {
+        "thresholds": {"MetricResource": 20},
+        "targetThresholds": {"MetricResource": 50},
+        "metricsUtilization": {"source": "Prometheus", "prometheus": {"query": "load"}},
+    },
+}
+CORE = 10**9
+
+
+def a_spec(strategy=BY_METRICS, providers=METRICS):
+    return a_policy(strategies=[strategy], metricsProviders=providers).spec.rebalancing
+
+
+def reading(name, cpu, taken):
+    return Reading(name, {"cpu": int(cpu * CORE), "memory": CORE}, taken)
+
+
+async def test_readings_are_smoothed_over_time():
+    """After one half-life the old reading counts half."""
+    clock, meter = FakeClock(), FakeMeter()
+    collector = Collector(meter, clock)
+    meter.node_readings = [reading("n1", 1.0, clock.now())]
+    await collector.measure(a_spec())
+
+    await clock.advance(HALF_LIFE_S)
+    meter.node_readings = [reading("n1", 3.0, clock.now())]
+    found = await collector.measure(a_spec())
+
+    assert found.nodes["n1"]["cpu"] == 2 * CORE
+
+
+async def test_a_stale_reading_is_no_reading():
+    """Only the node that nobody measures any more is left out."""
+    clock, meter = FakeClock(), FakeMeter()
+    collector = Collector(meter, clock)
+    meter.node_readings = [reading("old", 1.0, clock.now() - STALE_S), reading("new", 1.0, clock.now())]
+
+    found = await collector.measure(a_spec())
+
+    assert list(found.nodes) == ["new"]
+
+
+async def test_nobody_asks_for_what_nobody_needs():
+    """A policy by requests reads nothing, and no loop reads for it."""
+    clock, meter = FakeClock(), FakeMeter()
+    collector = Collector(meter, clock)
+
+    found = await collector.measure(a_policy().spec.rebalancing)
+
+    assert (found.nodes, found.pods, found.samples) == (None, None, None)
+    assert meter.asked == []
+
+
+async def test_a_run_moves_by_what_is_measured():
+    """Requests are small; the measured load is not: pods leave the node that is really busy."""
+    scene = Scene()
+    now = scene.clock.now()
+    for number in (5, 6, 7):
+        scene.tell(PodAdded(web(number, "bad")))
+    scene.meter.node_readings = [reading("bad", 3.6, now), reading("good", 0.2, now)]
+    scene.meter.pod_readings = [reading(f"default/web-{n}", 0.9, now) for n in (1, 2, 5, 6, 7)]
+
+    async with scene.running(a_policy(strategies=[BY_METRICS], metricsProviders=METRICS)):
+        await scene.run()
+
+    assert len(scene.evictor.evicted) == 1
+
+
+async def test_a_cluster_without_the_metrics_api_is_no_cluster_without_load():
+    """Whatever the answer's words, there are no measurements, and the sentence says what to look for."""
+    clock, meter = FakeClock(), FakeMeter()
+    meter.answer = Answer(Verdict.GONE)
+
+    found = await Collector(meter, clock).measure(a_spec())
+
+    assert (found.nodes, found.pods) == (None, None)
+    assert found.problem == "the cluster does not serve metrics.k8s.io; is there a metrics-server?"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "providers", "sentence"),
+    [
+        (BY_METRICS, METRICS, "there are no measurements of the metrics API: no server"),
+        (BY_QUERY, PROMETHEUS, "there is no answer to the Prometheus query: no server"),
+    ],
+)
+async def test_a_source_that_fails_stops_its_strategy_and_says_why(strategy, providers, sentence):
+    """No eviction, no crash: a sentence in the status, and the other strategies run."""
+    scene = Scene()
+    scene.meter.answer = Answer(Verdict.UNKNOWN, "no server")
+    taints = {"name": "RemovePodsViolatingNodeTaints"}
+
+    async with scene.running(a_policy(strategies=[strategy, taints], metricsProviders=providers)):
+        await scene.run()
+
+    (failure,) = scene.statuses.statuses[POLICY]["lastRun"]["failures"]
+    assert failure["name"] == "LowNodeUtilization"
+    assert sentence in failure["message"]
+    assert scene.evictor.evicted == ["web-1"]  # by its taint
+
+
+@pytest.mark.parametrize("value", [float("nan"), -0.1, 1.7, float("inf")])
+async def test_a_sample_that_makes_no_sense_leaves_its_node_out(value):
+    """The other node alone is no ground for a move."""
+    scene = Scene()
+    scene.meter.samples = [Sample({"instance": "bad"}, value), Sample({"instance": "good"}, 0.1)]
+
+    async with scene.running(a_policy(strategies=[BY_QUERY], metricsProviders=PROMETHEUS)):
+        await scene.run()
+
+    assert scene.meter.asked == [("http://prometheus:9090", "load")]
+    assert scene.statuses.statuses[POLICY]["lastRun"]["failures"] == []
+    assert scene.evictor.evicted == []
+
+
+@pytest.mark.parametrize(
+    ("strategy", "source"), [(BY_METRICS, "KubernetesMetrics"), (BY_QUERY, "Prometheus")]
+)
+def test_a_source_that_no_provider_offers_is_refused(strategy, source):
+    """The sentence says where to add it."""
+    with pytest.raises(ConfigurationError, match=rf"metricsUtilization.source: {source} is not among"):
+        Scene().rebalancers.check(a_policy(strategies=[strategy]))
+
+
+async def test_a_node_is_not_judged_by_a_reading_from_before_a_move():
+    """The reading was taken while the pod still ran there; the next one counts by itself, unsmoothed."""
+    clock, meter = FakeClock(), FakeMeter()
+    collector = Collector(meter, clock)
+    meter.node_readings = [reading("n1", 8.0, clock.now()), reading("n2", 1.0, clock.now())]
+    await collector.measure(a_spec())
+    touched = {"n1": clock.now() + 1}
+
+    before = await collector.measure(a_spec(), touched)
+    await clock.advance(30)
+    meter.node_readings = [reading("n1", 2.0, clock.now()), reading("n2", 1.0, clock.now())]
+    after = await collector.measure(a_spec(), touched)
+
+    assert list(before.nodes) == ["n2"]
+    assert after.nodes["n1"]["cpu"] == 2 * CORE
+
+
+async def test_a_query_says_nothing_of_a_node_shortly_after_a_move():
+    """Over what time it averages is not known."""
+    clock, meter = FakeClock(), FakeMeter()
+    collector = Collector(meter, clock)
+    meter.samples = [Sample({"instance": "n1"}, 0.9), Sample({"instance": "n2"}, 0.1)]
+    touched = {"n1": clock.now()}
+
+    before = await collector.measure(a_spec(BY_QUERY, PROMETHEUS), touched)
+    await clock.advance(STALE_S)
+    after = await collector.measure(a_spec(BY_QUERY, PROMETHEUS), touched)
+
+    assert [each.labels["instance"] for each in before.samples] == ["n2"]
+    assert [each.labels["instance"] for each in after.samples] == ["n1", "n2"]
+
+
+async def test_a_move_is_not_repeated_for_the_load_that_it_took_away():
+    """The next run comes before the next reading: the node that was hot is left out of it."""
+    scene = Scene()
+    now = scene.clock.now()
+    for number in (5, 6, 7):
+        scene.tell(PodAdded(web(number, "bad")))
+    scene.meter.node_readings = [reading("bad", 3.6, now), reading("good", 0.2, now)]
+    scene.meter.pod_readings = [reading(f"default/web-{n}", 0.9, now) for n in (1, 2, 5, 6, 7)]
+
+    limits = {"perWorkload": 5}
+    policy = a_policy(strategies=[BY_METRICS], metricsProviders=METRICS, limits=limits)
+    async with scene.running(policy):
+        await scene.run()
+        evicted = list(scene.evictor.evicted)
+        for number, name in enumerate(evicted):
+            scene.gone(scene.cache.cluster.pods[f"uid-default-{name}"].pod)
+            scene.tell(PodAdded(web(20 + number, "good", created="2026-06-01T00:00:00Z")))
+        await settled()
+        await scene.run()
+
+    assert {"Settled"} == {phases[-1] for phases in scene.phases}
+    assert scene.evictor.evicted == evicted

@@ -1,0 +1,130 @@
+"""A binding ends in certainty: bound, bound elsewhere, not bound, or gone."""
+
+import asyncio
+
+import pytest
+
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.scheduling.binding.binder import BINDING_RETRIES, CertainBinder
+from plimsoll.testing.builders import a_pod
+from plimsoll.testing.fakes import FakeBinder, FakeClock, settled
+
+LOST = Answer(Verdict.UNKNOWN, "no answer")
+BUSY = Answer(Verdict.BUSY, "too many requests", retry_after_s=3)
+
+
+class Stage:
+    def __init__(self, *answers):
+        self.clock, self.binder = FakeClock(), FakeBinder()
+        self.binder.answers = list(answers)
+        self.pod = a_pod("p")
+        self.task = None
+
+    async def begin(self):
+        self.task = asyncio.ensure_future(CertainBinder(self.binder, self.clock).bind(self.pod, "n1"))
+        await settled()
+        return self
+
+    async def ends(self, within_s=30.0):
+        await self.clock.advance(within_s)
+        assert self.task.done()
+        return self.task.result()
+
+
+@pytest.mark.parametrize("verdict", [Verdict.CONFLICT, Verdict.GONE, Verdict.REFUSED])
+async def test_a_clear_answer_is_final(verdict):
+    """Sent once, and handed on as it is."""
+    stage = await Stage(Answer(verdict, "no")).begin()
+
+    assert (await stage.ends(0)).verdict is verdict
+    assert stage.binder.sent == 1
+
+
+async def test_a_lost_answer_to_a_binding_that_happened():
+    """It is read back, not sent again."""
+    stage = Stage()
+    stage.binder.deaf = 1
+    await stage.begin()
+
+    assert (await stage.ends(0)).is_done
+    assert stage.binder.sent == 1
+
+
+async def test_a_lost_answer_to_a_binding_that_did_not_happen():
+    """It is sent again."""
+    stage = await Stage(LOST).begin()
+
+    assert (await stage.ends()).is_done
+    assert (stage.binder.sent, stage.binder.bound) == (2, {"default/p": "n1"})
+
+
+async def test_a_lost_answer_to_a_pod_that_somebody_else_bound():
+    """The room on our node is not needed."""
+    stage = Stage(LOST)
+    stage.binder.bound["default/p"] = "n9"
+    await stage.begin()
+
+    assert (await stage.ends(0)).verdict is Verdict.CONFLICT
+    lost = Stage(LOST)
+
+    async def meanwhile(*_):
+        if lost.binder.sent == 2:
+            lost.binder.bound["default/p"] = "n9"
+
+    lost.binder.before = meanwhile
+    await lost.begin()
+    answer = await lost.ends()
+    assert (answer.verdict, answer.message) == (Verdict.CONFLICT, "the pod is on n9")
+
+
+async def test_a_conflict_after_a_lost_answer_may_be_our_own_binding():
+    """The first one was slow, not lost: the second finds the pod bound, where we wanted it."""
+    stage = Stage(LOST)
+
+    async def late(pod, node):
+        if stage.binder.sent == 2:
+            stage.binder.bound["default/p"] = "n1"
+
+    stage.binder.before = late
+    await stage.begin()
+
+    assert (await stage.ends()).is_done
+
+
+async def test_as_long_as_nobody_tells_nobody_gets_the_room():
+    """The server is away for an hour; then it knows that the pod is bound."""
+    stage = Stage()
+    stage.binder.deaf = 1
+    stage.binder.looks = [LOST] * 100
+    await stage.begin()
+
+    await stage.clock.advance(60)
+    assert not stage.task.done()
+    assert (await stage.ends(3600)).is_done
+    assert stage.binder.sent == 1
+
+
+async def test_a_pod_deleted_meanwhile_is_gone():
+    """There is nothing to bind."""
+    stage = Stage(LOST)
+    stage.binder.looks = [Answer(Verdict.GONE, 'pods "p" not found')]
+    await stage.begin()
+
+    assert (await stage.ends(0)).verdict is Verdict.GONE
+
+
+async def test_a_busy_server_is_asked_again_when_it_says():
+    """The room stays taken; three seconds it said."""
+    stage = await Stage(BUSY).begin()
+
+    await stage.clock.advance(2.9)
+    assert stage.binder.sent == 1
+    assert (await stage.ends(0.2)).is_done
+
+
+async def test_a_server_that_stays_busy_is_left_in_peace():
+    """After some attempts the pod backs off, and its room is for others."""
+    stage = await Stage(*[BUSY] * 10).begin()
+
+    assert (await stage.ends()).verdict is Verdict.BUSY
+    assert stage.binder.sent == 1 + len(BINDING_RETRIES.pauses_s)

@@ -1,0 +1,196 @@
+"""The binding cycle: which plugins are asked, in which order, and what is undone when one says no."""
+
+import pytest
+
+from engine.toys import ALL
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import Code, CycleState, PluginError, Registry, Status, error, unschedulable
+from plimsoll.plugins.default_binder import DefaultBinder
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.scheduling.binding.cycle import Attempt, BindingCycle
+from plimsoll.testing.builders import a_pod, the_info
+from plimsoll.testing.fakes import FakeBinder, FakeClock, FakeStatuses
+from scheduling.probes import SKIP, Probe, ProbeArgs, Second
+
+
+class Failures(Observer):
+    def __init__(self):
+        self.seen = []
+
+    def plugin_failed(self, plugin, point, problem):
+        self.seen.append((plugin, point, problem))
+
+
+class Stage:
+    """A binding cycle, its fakes, and one attempt with the plugins First and Second."""
+
+    def __init__(self, first, second):
+        self.log, self.binder, self.statuses, self.failures = [], FakeBinder(), FakeStatuses(), Failures()
+        self.cycle = BindingCycle(self.binder, self.statuses, FakeClock(), self.failures)
+        probes = {"First": first, "Second": second}
+
+        def built(kind):
+            made = type(
+                kind.__name__, (kind,), {"__init__": lambda plugin, args: self._set_up(plugin, probes)}
+            )
+            made.name = kind.name
+            return made
+
+        registry = Registry([*ALL, DefaultBinder, built(Probe), built(Second)])
+        profile = build_profile(
+            ProfileConfig("s"),
+            registry,
+            [Enabled(name) for name in ("Fifo", "First", "Second", "DefaultBinder")],
+        )
+        self.attempt = Attempt(the_info(a_pod("p")), "n1", profile, CycleState())
+
+    def _set_up(self, plugin, probes):
+        plugin.args = ProbeArgs(answers=probes[plugin.name])
+        plugin.log = self.log
+
+
+async def carried_out(stage):
+    """The whole way, as the scheduling loop goes it; the status at its end."""
+    status = stage.cycle.begin(stage.attempt)
+    if status.is_success:
+        status = await stage.cycle.finish(stage.attempt)
+    if not status.is_success and status.code is not Code.WAIT:
+        stage.cycle.undo(stage.attempt)
+    return status
+
+
+async def test_all_points_are_called_in_order():
+    """Reserve, Permit and the preflight of all, then PreBind of all, one Bind, PostBind of all."""
+    stage = Stage({}, {})
+
+    status = await carried_out(stage)
+
+    assert status.is_success
+    assert stage.log == [
+        *("reserve:First", "reserve:Second", "permit:First", "permit:Second"),
+        *("preflight:First", "preflight:Second", "preBind:First", "preBind:Second"),
+        *("bind:First", "postBind:First", "postBind:Second"),
+    ]
+    assert stage.binder.bound == {"default/p": "n1"}
+
+
+NO = unschedulable("no")
+UNDONE = ["unreserve:Second", "unreserve:First"]
+
+
+@pytest.mark.parametrize(
+    ("first", "asked"),
+    [
+        pytest.param({"reserve": NO}, ["reserve:First"], id="reserve"),
+        pytest.param({"permit": NO}, ["reserve:First", "reserve:Second", "permit:First"], id="permit"),
+        pytest.param(
+            {"preflight": NO},
+            ["reserve:First", "reserve:Second", "permit:First", "permit:Second", "preflight:First"],
+            id="preflight",
+        ),
+    ],
+)
+async def test_a_refusal_undoes_every_reservation_backwards(first, asked):
+    """Also what was never reserved; nothing is bound, and the status bears the plugin's name."""
+    stage = Stage(first, {})
+
+    status = await carried_out(stage)
+
+    assert (status.code, status.plugin) == (Code.UNSCHEDULABLE, "First")
+    assert stage.log == asked + UNDONE
+    assert not stage.binder.bound
+
+
+@pytest.mark.parametrize(
+    ("point", "label"),
+    [pytest.param("preBind", "PreBind", id="pre-bind"), pytest.param("bind", "Bind", id="bind")],
+)
+async def test_an_error_on_the_way_undoes_it_too(point, label):
+    """The sentence says which plugin failed at which point."""
+    stage = Stage({point: error("the server is away")}, {})
+
+    status = await carried_out(stage)
+
+    assert status.code is Code.ERROR
+    assert status.message == f'running {label} plugin "First": the server is away'
+    assert stage.log[-2:] == UNDONE
+
+
+@pytest.mark.parametrize("point", ["reserve", "permit", "preflight", "preBind", "bind"])
+@pytest.mark.parametrize(
+    "answer", [pytest.param(ZeroDivisionError("oops"), id="raises"), pytest.param("yes", id="nonsense")]
+)
+async def test_a_plugin_that_breaks_fails_its_own_attempt(point, answer):
+    """It is named and told to the observer; what was reserved is given back."""
+    stage = Stage({point: answer}, {})
+
+    status = await carried_out(stage)
+
+    assert (status.code, status.plugin) == (Code.ERROR, "First")
+    assert [plugin for plugin, _, _ in stage.failures.seen] == ["First"]
+    assert stage.log[-2:] == UNDONE
+
+
+async def test_unreserve_and_post_bind_may_break_without_consequence():
+    """The others have their turn all the same."""
+    stage = Stage({"unreserve": RuntimeError("1")}, {"unreserve": RuntimeError("2"), "reserve": NO})
+    bound = Stage({"postBind": RuntimeError("3")}, {})
+
+    refused, done = await carried_out(stage), await carried_out(bound)
+
+    assert refused.code is Code.UNSCHEDULABLE
+    assert stage.log[-2:] == UNDONE
+    assert len(stage.failures.seen) == 2
+    assert done.is_success
+    assert bound.log[-1] == "postBind:Second"
+
+
+async def test_prebind_runs_only_where_the_preflight_announced_work():
+    """Where nobody has work to do, the API server is not told of a nomination either."""
+    some, none = Stage({"preflight": SKIP}, {}), Stage({"preflight": SKIP}, {"preflight": SKIP})
+
+    await carried_out(some)
+    await carried_out(none)
+
+    assert "preBind:First" not in some.log
+    assert "preBind:Second" in some.log
+    assert some.statuses.nominated == {"p": "n1"}
+    assert none.statuses.nominated == {}
+
+
+async def test_bind_plugins_are_asked_until_one_does_not_skip():
+    """DefaultBinder, last in the list, binds what the others leave to it."""
+    stage = Stage({"bind": SKIP}, {"bind": SKIP})
+
+    status = await carried_out(stage)
+
+    assert status.is_success
+    assert stage.binder.bound == {"default/p": "n1"}
+
+
+async def test_the_api_servers_refusal_is_kept():
+    """Its verdict decides what becomes of the pod."""
+    stage = Stage({}, {})
+    stage.binder.answer = Answer(Verdict.CONFLICT, "somebody was faster")
+
+    status = await carried_out(stage)
+
+    assert status.message == 'running Bind plugin "First": somebody was faster'
+    assert stage.attempt.answer is stage.binder.answer
+
+
+async def test_a_pod_waits_for_each_plugin_that_says_so():
+    """Each WAIT is one holder; nothing is bound before they allow it."""
+    stage = Stage({"permit": Status(Code.WAIT)}, {"permit": Status(Code.WAIT)})
+
+    status = await carried_out(stage)
+
+    assert status.code is Code.WAIT
+    assert dict(stage.attempt.held.holders) == {"First": 10.0, "Second": 10.0}
+    assert not stage.binder.bound
+
+
+def test_plugin_errors_read_as_upstream_words_them():
+    """The point's name begins with a capital."""
+    assert str(PluginError("X", "preBind", "y")) == 'running PreBind plugin "X": y'

@@ -1,0 +1,142 @@
+"""PreBind: side by side where plugins say so, called off as a whole."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from plimsoll.framework import SUCCESS, Code, CycleState, PluginError, error, unschedulable
+from plimsoll.scheduling.binding.prebinding import PreBinding
+from plimsoll.testing.builders import a_pod, the_info
+from plimsoll.testing.fakes import settled
+
+
+class Work:
+    """A PreBind plugin that waits until it is told how to end."""
+
+    def __init__(self, name, log, is_parallel=False):
+        self.name, self.log, self.is_parallel = name, log, is_parallel
+        self.end = asyncio.get_running_loop().create_future()
+
+    async def pre_bind(self, state, pod, node):
+        self.log.append(f"begin {self.name}")
+        try:
+            answer = await self.end
+        except asyncio.CancelledError:
+            self.log.append(f"cancel {self.name}")
+            raise
+        self.log.append(f"end {self.name}")
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class Stage:
+    """Plugins a, B, C, d: capitals are parallel."""
+
+    def __init__(self, names):
+        self.log = []
+        self.works = {name: Work(name, self.log, is_parallel=name.isupper()) for name in names}
+        self.pre_binding = PreBinding(self._announce)
+        self.attempt = SimpleNamespace(
+            pod=the_info(a_pod("p")), node="n1", state=CycleState(), works=list(self.works.values())
+        )
+        self.task = asyncio.ensure_future(self.pre_binding.run(self.attempt))
+
+    async def _announce(self, attempt):
+        self.log.append("announce")
+
+    async def end(self, name, answer=SUCCESS):
+        self.works[name].end.set_result(answer)
+        await settled()
+
+    def call_off(self):
+        return self.pre_binding.call_off(self.attempt.pod.uid, "DefaultPreemption", "preempted")
+
+
+async def test_neighbours_that_are_parallel_run_side_by_side():
+    """The others wait for their turn."""
+    stage = Stage("aBCd")
+    await settled()
+    assert stage.log == ["announce", "begin a"]
+
+    await stage.end("a")
+    assert stage.log[-2:] == ["begin B", "begin C"]
+    await stage.end("C")
+    assert "begin d" not in stage.log
+    await stage.end("B")
+    await stage.end("d")
+
+    assert (await stage.task).is_success
+    assert not stage.call_off()
+
+
+async def test_the_first_refusal_calls_its_neighbours_off():
+    """And those after it never begin."""
+    stage = Stage("BCd")
+    await settled()
+    await stage.end("C", error("no volume"))
+
+    status = await stage.task
+    assert (status.plugin, status.message) == ("C", 'running PreBind plugin "C": no volume')
+    assert stage.log[-2:] == ["end C", "cancel B"]
+
+
+async def test_a_plugin_that_raises_is_named_and_calls_its_neighbours_off():
+    """What it raised is the caller's to report."""
+    stage = Stage("BC")
+    await settled()
+    await stage.end("B", ZeroDivisionError("oops"))
+
+    with pytest.raises(PluginError, match='running PreBind plugin "B"'):
+        await stage.task
+    assert stage.log[-1] == "cancel C"
+
+
+async def test_a_pod_that_is_called_off_is_not_bound():
+    """Whoever works for it is cancelled, and has ended before anything is undone."""
+    stage = Stage("aB")
+    await settled()
+
+    assert stage.call_off()
+    assert stage.call_off()
+    status = await stage.task
+    assert (status.code, status.reasons, status.plugin) == (
+        Code.UNSCHEDULABLE,
+        ("preempted",),
+        "DefaultPreemption",
+    )
+    assert stage.log == ["announce", "begin a", "cancel a"]
+    assert not stage.call_off()
+
+
+async def test_called_off_between_the_last_plugin_and_the_binding():
+    """The plugin ends well in the very moment: the pod is not bound all the same."""
+    stage = Stage("a")
+    await settled()
+    stage.works["a"].end.set_result(SUCCESS)
+    stage.call_off()
+
+    assert (await stage.task).is_rejected
+
+
+async def test_a_refusal_is_told_as_a_rejection():
+    """A plugin that says unschedulable makes the pod wait for an event, not for back-off alone."""
+    stage = Stage("a")
+    await settled()
+    await stage.end("a", unschedulable("not here"))
+
+    status = await stage.task
+    assert (status.is_rejected, status.plugin) == (True, "a")
+
+
+async def test_an_attempt_that_is_cancelled_cancels_its_plugins():
+    """The loop ends: nothing runs on."""
+    stage = Stage("BC")
+    await settled()
+    stage.task.cancel()
+    await settled()
+
+    assert stage.task.cancelled()
+    assert stage.log[-2:] == ["cancel B", "cancel C"] or stage.log[-2:] == ["cancel C", "cancel B"]
+    assert not stage.call_off()

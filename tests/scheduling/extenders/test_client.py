@@ -1,0 +1,489 @@
+"""Pods that extenders have a say in, beside the loop: what one of them waits for holds nobody else up."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
+from plimsoll.app.clock import SeededRandomness
+from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.pod_groups import Groups
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import ConfigurationError, Registry
+from plimsoll.leadership.fence import Fence
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodDeleted, PodUpdated
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.scheduling.extenders.client import TURNS, Extending, endpoint_of
+from plimsoll.scheduling.extenders.health import FAILURES, PAUSE_S
+from plimsoll.scheduling.ingesting import Ingestion
+from plimsoll.scheduling.loop import SchedulingLoop
+from plimsoll.scheduling.plugin_timing import Meter
+from plimsoll.scheduling.queue.queue import SchedulingQueue
+from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.fakes import (
+    FakeBinder,
+    FakeClock,
+    FakeExtenders,
+    FakePods,
+    FakePreemptor,
+    FakeRecorder,
+    FakeStatuses,
+    FakeVolumes,
+    settled,
+)
+
+FILTER = {"urlPrefix": "http://f", "filterVerb": "filter", "nodeCacheCapable": True}
+BIND = {"urlPrefix": "http://b", "bindVerb": "bind"}
+
+
+class Counted(Observer):
+    def __init__(self):
+        self.asks, self.broken = [], []
+
+    def extender_asked(self, extender, point, result, seconds, problem):
+        self.asks.append((extender, point, result))
+
+    def failed(self, where, problem):
+        self.broken.append(problem)
+
+
+class Stage:
+    """A loop that runs, between fakes: pods of ``plain`` go the usual way, ``x`` has the extenders."""
+
+    def __init__(self, *extenders):
+        self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
+        self.recorder, self.observer = FakeRecorder(), Counted()
+        self.extenders, self.documents, self.preemptor = FakeExtenders(), FakePods(), FakePreemptor()
+        self.cache, self.groups = Cache(), Groups()
+        self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
+        self.fence = Fence(self.clock)
+        self.fence.open(self.clock.monotonic() + 10_000)
+        self.extending = Extending(
+            self.extenders, self.documents, fence=self.fence, clock=self.clock, observer=self.observer
+        )
+        self.loop = SchedulingLoop(
+            self.cache,
+            self.queue,
+            binder=self.binder,
+            volumes=FakeVolumes(),
+            preemptor=self.preemptor,
+            statuses=self.statuses,
+            recorder=self.recorder,
+            clock=self.clock,
+            meter=Meter(self.clock, SeededRandomness(0), self.observer),
+            observer=self.observer,
+            groups=self.groups,
+            extending=self.extending,
+        )
+        self.serve(*extenders)
+        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer)
+        self.ingestion.before_event(self.groups.observe)
+        self.ingestion.on_work(self.loop.wake)
+        self.ingestion.on_event(self.loop.observe)
+
+    def serve(self, *extenders):
+        """From now on these are the extenders of ``x``."""
+        spec = SchedulingSpec.from_wire({"schedulerName": "x", "extenders": list(extenders)})
+        names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
+        profiles = [build_profile(ProfileConfig(name), Registry(IN_TREE), names) for name in ("plain", "x")]
+        profiles[1] = self.extending.equip(profiles[1], spec)
+        self.loop.schedulers = {each.scheduler_name: Scheduler(each, self.cache.cluster) for each in profiles}
+
+    async def see(self, *events):
+        self.ingestion.apply(list(events), self.clock.monotonic())
+        await settled()
+
+    async def pods(self, *pods):
+        await self.see(*(PodAdded(pod) for pod in pods))
+
+    @property
+    def bound(self):
+        return {key.removeprefix("default/"): node for key, node in self.binder.bound.items()}
+
+
+@pytest.fixture
+async def stage():
+    """A function that starts a loop with extenders, on nodes n0 and n1 with 4 cpu each."""
+    tasks = []
+
+    async def start(*extenders):
+        one = Stage(*extenders)
+        tasks.append(asyncio.ensure_future(one.loop.run()))
+        await one.see(NodeAdded(a_node("n0")), NodeAdded(a_node("n1")))
+        return one
+
+    yield start
+    for task in tasks:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def ours(name, **more):
+    return a_pod(name, schedulerName="x", **more)
+
+
+def plain(name, **more):
+    return a_pod(name, schedulerName="plain", **more)
+
+
+class Held:
+    """Answers that a test gives when it likes."""
+
+    def __init__(self, answer=None):
+        self.gate = asyncio.Event()
+        self.answer = answer or (lambda body: {"NodeNames": body["NodeNames"]})
+
+    async def __call__(self, body):
+        await self.gate.wait()
+        return self.answer(body)
+
+
+async def test_a_pod_is_asked_about_and_bound(stage):
+    """The usual way: assumed, bound, told."""
+    one = await stage(FILTER)
+    one.extenders.answers["filter"] = {"NodeNames": ["n1"]}
+
+    await one.pods(ours("a"))
+
+    assert one.bound == {"a": "n1"}
+    assert one.recorder.said("Scheduled") == ["Successfully assigned default/a to n1"]
+    assert one.observer.asks == [("http://f", "filter", "success")]
+    ((verb, body),) = one.extenders.asked
+    assert (verb, body["Pod"]["metadata"]["name"]) == ("filter", "a")
+
+
+async def test_a_hanging_extender_holds_its_own_pods_only(stage):
+    """However many there are; so many of them ask at once, the important ones next."""
+    one = await stage(FILTER)
+    one.extenders.answers["filter"] = held = Held()
+    await one.pods(*(ours(f"slow-{number}", cpu="1m") for number in range(2 * TURNS)))
+    await one.pods(ours("important", cpu="1m", priority=9))
+
+    await one.pods(*(plain(f"quick-{number}", cpu="1m") for number in range(120)))
+
+    assert one.bound.keys() == {f"quick-{number}" for number in range(120)}
+    assert len(one.extenders.asked) == TURNS
+    held.gate.set()
+    await settled()
+    assert len(one.bound) == 120 + 2 * TURNS + 1
+    assert one.extenders.asked[TURNS][1]["Pod"]["metadata"]["name"] == "important"
+    one.cache.validate()
+    one.queue.validate()
+
+
+async def test_a_binder_that_hangs_holds_its_own_pods_only(stage):
+    """Not the bindings of others, of which there is a bounded number."""
+    one = await stage(BIND)
+    one.extenders.answers["bind"] = held = Held(lambda _: {"Error": ""})
+    await one.pods(*(ours(f"slow-{number}", cpu="1m") for number in range(105)))
+
+    await one.pods(plain("quick", cpu="1m"))
+
+    assert one.bound == {"quick": one.bound["quick"]}
+    assert len(one.extenders.asked) == TURNS
+    held.gate.set()
+    await settled()
+    assert len(one.recorder.said("Scheduled")) == 106
+    assert one.bound.keys() == {"quick"}  # the others were bound by the extender
+
+
+async def test_what_an_extender_says_of_a_pod_that_is_gone_is_dropped(stage):
+    """Nothing is assumed, nothing is bound, nothing is told."""
+    one = await stage(FILTER)
+    one.extenders.answers["filter"] = held = Held()
+    await one.pods(ours("a"))
+
+    await one.see(PodDeleted(ours("a")))
+    held.gate.set()
+    await settled()
+
+    assert (one.bound, one.cache.assumed, len(one.extenders.asked)) == ({}, {}, 1)
+    assert one.observer.broken == []
+
+
+async def test_a_pod_that_is_gone_before_it_is_read_is_not_asked_about(stage):
+    """The API server knows first."""
+    one = await stage(FILTER)
+    one.documents.answer = Answer(Verdict.GONE)
+
+    await one.pods(ours("a"))
+
+    assert one.extenders.asked == []
+    assert one.recorder.said("FailedScheduling") == []
+
+
+async def test_a_pod_that_cannot_be_read_is_told_so(stage):
+    """And tried again."""
+    one = await stage(FILTER)
+    one.documents.answer = Answer(Verdict.UNKNOWN, "the API server is away")
+
+    await one.pods(ours("a"))
+
+    assert one.recorder.said("FailedScheduling") == [
+        "the pod could not be read for its extenders: the API server is away"
+    ]
+    assert one.statuses.conditions["a"].reason == "SchedulerError"
+
+
+async def test_a_pod_that_changed_meanwhile_is_asked_about_again(stage):
+    """The answer was about another pod."""
+    one = await stage(FILTER)
+    one.extenders.answers["filter"] = held = Held()
+    await one.pods(ours("a", cpu="1"))
+
+    await one.see(PodUpdated(ours("a", cpu="1"), ours("a", cpu="1", labels={"new": "yes"})))
+    held.gate.set()
+    await one.clock.advance(5)
+
+    assert len(one.extenders.asked) == 2
+    assert one.extenders.asked[1][1]["Pod"]["metadata"]["labels"] == {"new": "yes"}
+    assert one.bound.keys() == {"a"}
+
+
+async def test_a_pod_that_waits_for_its_turn_is_asked_about_as_it_is_then(stage):
+    """Once, however it changed meanwhile."""
+    one = await stage(FILTER)
+    one.extenders.answers["filter"] = held = Held()
+    await one.pods(*(ours(f"slow-{number}", cpu="1m") for number in range(TURNS)))
+    await one.pods(ours("late", cpu="1m"))
+    await one.see(PodUpdated(ours("late", cpu="1m"), ours("late", cpu="1m", labels={"new": "yes"})))
+
+    held.gate.set()
+    await settled()
+
+    (asked,) = (body["Pod"] for _, body in one.extenders.asked if body["Pod"]["metadata"]["name"] == "late")
+    assert asked["metadata"]["labels"] == {"new": "yes"}
+    assert "late" in one.bound
+
+
+async def test_a_pod_that_is_gone_when_its_turn_comes_is_not_asked_about(stage):
+    """Nor read."""
+    one = await stage(FILTER)
+    one.extenders.answers["filter"] = held = Held()
+    await one.pods(*(ours(f"slow-{number}", cpu="1m") for number in range(TURNS)))
+    await one.pods(ours("late", cpu="1m"))
+    await one.see(PodDeleted(ours("late", cpu="1m")))
+
+    held.gate.set()
+    await settled()
+
+    assert len(one.bound) == len(one.extenders.asked) == TURNS
+
+
+async def test_a_policy_that_changed_meanwhile_decides_anew(stage):
+    """With the extenders that it has now."""
+    one = await stage(FILTER)
+    one.extenders.answers["filter"] = held = Held()
+    await one.pods(ours("a"))
+
+    one.serve()
+    held.gate.set()
+    await one.clock.advance(5)
+
+    assert one.bound.keys() == {"a"}
+    assert len(one.extenders.asked) == 1
+
+
+async def test_two_pods_are_never_given_the_same_room(stage):
+    """The extender said yes to both while neither was placed."""
+    one = await stage(FILTER)
+    one.extenders.answers["filter"] = held = Held(lambda _: {"NodeNames": ["n0"]})
+    await one.pods(ours("a", cpu="3"), ours("b", cpu="3"))
+
+    held.gate.set()
+    await settled()
+
+    assert len(one.extenders.asked) == 2
+    assert len(one.bound) == 1
+    assert one.recorder.said("FailedScheduling")
+
+
+async def test_a_refused_pod_waits_for_any_event(stage):
+    """Nobody can tell what an extender looks at."""
+    one = await stage(FILTER)
+    one.extenders.answers["filter"] = {"NodeNames": [], "FailedNodes": {"n0": "no", "n1": "no"}}
+    await one.pods(ours("a"))
+    one.extenders.answers["filter"] = lambda body: {"NodeNames": body["NodeNames"]}
+
+    await one.see(NodeAdded(a_node("n2")))
+    await one.clock.advance(5)
+
+    assert one.bound.keys() == {"a"}
+    assert one.statuses.conditions["a"].message.startswith("0/2 nodes are available: 2 no. ")
+
+
+async def test_an_extender_that_keeps_failing_is_left_alone_for_a_while(stage):
+    """Its pods fail at once with its last words; then one of them finds out that it is well."""
+    one = await stage(FILTER)
+    one.extenders.answers["filter"] = "no answer"
+    await one.pods(*(ours(f"p{number}", cpu="1m") for number in range(FAILURES)))
+
+    assert [result for _, _, result in one.observer.asks] == ["error"] * FAILURES
+    one.observer.asks.clear()
+    await one.pods(ours("late", cpu="1m"))
+    assert one.observer.asks == [("http://f", "filter", "skipped")]
+    assert one.statuses.conditions["late"].message == "no answer"
+    assert one.extending.health.of("x") == [
+        f'extender "http://f" has failed {FAILURES} times in a row: no answer'
+    ]
+
+    one.extenders.answers["filter"] = lambda body: {"NodeNames": body["NodeNames"]}
+    await one.clock.advance(PAUSE_S + 20)
+
+    assert len(one.bound) == FAILURES + 1
+    assert one.extending.health.of("x") == []
+
+
+async def test_an_error_of_its_own_does_not_count_as_a_failure(stage):
+    """The extender is alive, and said so of one pod."""
+    one = await stage(FILTER)
+    one.extenders.answers["filter"] = {"Error": "not this pod"}
+
+    await one.pods(*(ours(f"p{number}") for number in range(FAILURES + 1)))
+
+    assert one.extending.health.of("x") == []
+    assert one.statuses.conditions["p0"].message == "not this pod"
+
+
+async def test_something_of_ours_that_breaks_harms_its_pod_only(stage):
+    """It is counted, and the pod is tried again."""
+    one = await stage(FILTER)
+
+    def break_down(_):
+        raise RuntimeError("as asked")
+
+    one.extenders.answers["filter"] = break_down
+    await one.pods(ours("a"), plain("b"))
+    one.extenders.answers["filter"] = lambda body: {"NodeNames": body["NodeNames"]}
+    await one.clock.advance(5)
+
+    assert one.bound.keys() == {"a", "b"}
+    assert "as asked" in one.observer.broken[0]
+
+
+@pytest.mark.parametrize("ignorable", [False, True])
+async def test_a_binder_that_fails(stage, ignorable):
+    """Undoes the attempt; unless it may be ignored: then we bind."""
+    one = await stage({**BIND, "ignorable": ignorable})
+    one.extenders.answers["bind"] = {"Error": "no licence"}
+
+    await one.pods(ours("a"))
+
+    assert one.bound.keys() == ({"a"} if ignorable else set())
+    if not ignorable:
+        assert one.cache.assumed == {}
+        assert "no licence" in one.statuses.conditions["a"].message
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_heard"),
+    [({"Error": ""}, True), ("connection reset", False), (None, False)],
+)
+async def test_a_binding_that_an_extender_leaves_unanswered_may_happen_yet(stage, answer, is_heard):
+    """Whoever gives the lease away waits for it, as for a write of our own; None: it hangs to its limit."""
+    one = await stage(BIND)
+    one.extenders.answers["bind"] = asyncio.Event().wait() if answer is None else answer
+    began = one.clock.monotonic()
+    if answer is None:
+        one.fence.open(began + 0.05)
+
+    await one.pods(ours("a"))
+    await asyncio.sleep(0.1 if answer is None else 0)
+
+    assert one.fence.under_way == 0
+    assert [verb for verb, _ in one.extenders.asked] == ["bind"]
+    assert one.fence.is_quiet(5.0) is is_heard
+
+
+async def test_a_deposed_leader_asks_nobody_to_bind(stage):
+    """Its successor does; whether the attempt could be undone matters to nobody then."""
+    one = await stage(BIND)
+    one.extenders.answers["bind"] = {"Error": ""}
+    one.fence.shut()
+
+    await one.pods(ours("a"))
+
+    assert one.extenders.asked == []
+    assert one.cache.assumed == {}
+
+
+async def test_a_gang_is_not_placed_past_an_extender(stage):
+    """It is asked about one pod at a time; the members are told what to do."""
+    one = await stage(FILTER)
+    group = convert(
+        PodGroup, {"metadata": {"name": "train", "namespace": "default"}, "spec": {"minMember": 2}}
+    )
+    await one.see(ObjectAdded(group))
+
+    await one.pods(*(ours(f"m{number}", labels={"plimsoll.dev/pod-group": "train"}) for number in range(2)))
+
+    assert one.bound == {}
+    assert one.extenders.asked == []
+    assert "extender http://f is asked about one pod at a time" in one.statuses.conditions["m0"].message
+
+
+async def test_the_order_of_asks_follows_the_spec_but_for_ignorable_ones(stage):
+    """And managed resources leave out whom they do not concern."""
+    one = await stage(
+        {**FILTER, "urlPrefix": "http://1", "filterVerb": "one", "ignorable": True},
+        {**FILTER, "urlPrefix": "http://2", "filterVerb": "two"},
+        {**FILTER, "urlPrefix": "http://3", "managedResources": [{"name": "example.com/gpu"}]},
+    )
+    one.extenders.answers |= dict.fromkeys(("one", "two"), lambda body: {"NodeNames": body["NodeNames"]})
+
+    await one.pods(ours("a"))
+
+    assert [verb for verb, _ in one.extenders.asked] == ["two", "one"]
+
+
+async def test_extenders_that_are_served_no_longer_are_let_go(stage):
+    """Their connections too."""
+    one = await stage(FILTER, BIND)
+    spec = SchedulingSpec.from_wire({"schedulerName": "x", "extenders": [FILTER, BIND]})
+
+    await one.extending.retain(["x"])
+    kept = one.extenders.retained
+    await one.extending.retain([])
+
+    assert kept == {endpoint_of(each) for each in spec.extenders}
+    assert one.extenders.retained == frozenset()
+
+
+def test_a_timeout_of_nothing_is_the_default():
+    """As in kube-scheduler."""
+    spec = SchedulingSpec.from_wire(
+        {
+            "schedulerName": "x",
+            "extenders": [{**FILTER, "httpTimeout": "0s"}, {**BIND, "httpTimeout": "250ms"}],
+        }
+    )
+
+    assert [endpoint_of(each).timeout_s for each in spec.extenders] == [5.0, 0.25]
+
+
+def test_a_certificate_that_is_none_is_refused_with_its_field():
+    """By the position of the extender."""
+    bad = {"urlPrefix": "https://c", "tlsConfig": {"caData": "bad"}}
+    spec = SchedulingSpec.from_wire({"schedulerName": "x", "extenders": [FILTER, bad]})
+    clock = FakeClock()
+    extending = Extending(FakeExtenders(), FakePods(), fence=Fence(clock), clock=clock, observer=Observer())
+
+    with pytest.raises(ConfigurationError, match=r"spec\.scheduling\.extenders\[1\]\.tlsConfig: the cert"):
+        extending.check(spec)
+
+
+def test_a_key_is_in_no_text_about_an_endpoint():
+    """Such as a log line."""
+    tls = {"certData": "Y2VydA==", "keyData": "c2VjcmV0"}
+    spec = SchedulingSpec.from_wire(
+        {"schedulerName": "x", "extenders": [{"urlPrefix": "https://c", "tlsConfig": tls}]}
+    )
+
+    assert "c2VjcmV0" not in repr(endpoint_of(spec.extenders[0]))

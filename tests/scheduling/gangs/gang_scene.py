@@ -1,0 +1,144 @@
+"""A scheduling loop between fakes that knows gangs, with the reports on them."""
+
+import asyncio
+import contextlib
+from contextlib import asynccontextmanager
+
+from plimsoll.app.clock import SeededRandomness
+from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.pod_groups import Groups
+from plimsoll.engine.cycle import Nominations, Scheduler
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import Registry
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.scheduling.fair_share.shares import Sharing
+from plimsoll.scheduling.gangs.status import GroupReports
+from plimsoll.scheduling.ingesting import Ingestion
+from plimsoll.scheduling.loop import SchedulingLoop
+from plimsoll.scheduling.plugin_timing import Meter
+from plimsoll.scheduling.queue.queue import SchedulingQueue
+from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.fakes import (
+    DONE,
+    FakeBinder,
+    FakeClock,
+    FakePreemptor,
+    FakeRecorder,
+    FakeStatuses,
+    FakeVolumes,
+    RememberingObserver,
+    settled,
+)
+
+
+def a_group(name="train", members=3, **spec):
+    """A PodGroup."""
+    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    return convert(PodGroup, {"metadata": metadata, "spec": {"minMember": members, **spec}})
+
+
+def a_member(name, group="train", label="plimsoll.dev/pod-group", **more):
+    """A pod of a gang."""
+    return a_pod(name, schedulerName="s", labels={label: group}, **more)
+
+
+def members(count, group="train", cpu="1", **more):
+    """Equal pods of a gang."""
+    return [a_member(f"{group}-{number}", group, cpu=cpu, **more) for number in range(count)]
+
+
+class FakeGroupStatuses:
+    """Keeps the status of PodGroups by name."""
+
+    def __init__(self):
+        self.statuses, self.phases, self.answer = {}, {}, DONE
+
+    async def write_status(self, namespace, name, status):
+        """Keep it when it is taken."""
+        if self.answer.is_done:
+            self.statuses[name] = status
+            self.phases.setdefault(name, []).append(status["phase"])
+        return self.answer
+
+
+class GangScene:
+    """Pods of scheduler ``s``, placed by the default plugins and more."""
+
+    def __init__(self, *more, args=None, enabled=()):
+        self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
+        self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), RememberingObserver()
+        self.cache, self.groups, self.nominations = Cache(), Groups(), Nominations()
+        self.group_statuses = FakeGroupStatuses()
+        self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
+        self.loop = SchedulingLoop(
+            self.cache,
+            self.queue,
+            binder=self.binder,
+            volumes=FakeVolumes(),
+            preemptor=self.preemptor,
+            statuses=self.statuses,
+            recorder=self.recorder,
+            clock=self.clock,
+            meter=Meter(self.clock, SeededRandomness(0), self.observer),
+            observer=self.observer,
+            groups=self.groups,
+        )
+        names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]
+        names += [Enabled(plugin.name) for plugin in more]
+        names += [Enabled(name) for name in (*enabled, "DefaultBinder")]
+        self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
+        scheduler = Scheduler(self.profile, self.cache.cluster, nominations=self.nominations)
+        self.loop.schedulers = {"s": scheduler}
+        self.reports = GroupReports(self.groups, self.group_statuses, self.clock, self.observer)
+        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.nominations)
+        self.ingestion.before_event(self.groups.observe)
+        self.sharing = Sharing(self.cache, self.queue, self.observer)
+        self.sharing.serve(self.loop.schedulers, ())
+        self.ingestion.on_event(self.sharing.observe)
+        self.ingestion.on_work(self.loop.wake)
+        self.ingestion.on_event(self.loop.observe)
+        self.loop.gangs.gates.changed = self.reports.touch
+
+    async def see(self, *events):
+        """The watches tell."""
+        self.ingestion.apply(list(events), self.clock.monotonic())
+        await settled()
+
+    async def pods(self, *pods):
+        """Pods are created."""
+        await self.see(*(PodAdded(pod) for pod in pods))
+
+    async def group(self, *args, **spec):
+        """A PodGroup is created."""
+        await self.see(ObjectAdded(a_group(*args, **spec)))
+
+    def message(self, name):
+        """Why a pod is not scheduled."""
+        return self.statuses.conditions[name].message
+
+    @property
+    def bound(self):
+        """The names of the pods that are bound, sorted."""
+        return sorted(key.partition("/")[2] for key in self.binder.bound)
+
+
+@asynccontextmanager
+async def gang_scene(*more, args=None, nodes=2, cpu="4", enabled=()):
+    """A scene whose loop runs, on equal nodes."""
+    one = GangScene(*more, args=args, enabled=enabled)
+    tasks = [asyncio.ensure_future(one.loop.run()), asyncio.ensure_future(one.reports.run())]
+    await one.see(*(NodeAdded(a_node(f"n{number}", cpu=cpu)) for number in range(nodes)))
+    try:
+        yield one
+        assert not any(task.done() for task in tasks), "the loop has ended"
+        assert one.observer.failures == []
+        one.cache.validate()
+        one.queue.validate()
+    finally:
+        for task in tasks:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task

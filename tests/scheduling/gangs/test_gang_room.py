@@ -1,0 +1,234 @@
+"""Room for a pending gang: all members that must start together get it, or nobody moves."""
+
+import pytest
+
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.gang import place_together
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.model.kinds.watch_event import NodeAdded, NodeDeleted, ObjectAdded, PodAdded, PodDeleted
+from plimsoll.rebalancing.moves.approving import APPROVED
+from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.fakes import settled
+from rebalancing.scene import POLICY, Scene, a_policy, status_of
+
+UNLIMITED = {"total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%"}
+
+
+def small(number, node, **kwargs):
+    return a_pod(
+        f"s{number}",
+        owner=f"ReplicaSet/small-{number}",
+        cpu="2",
+        node=node,
+        status=status_of(node),
+        **kwargs,
+    )
+
+
+def member(number, cpu="3", group="train", **kwargs):
+    return a_pod(f"{group}-{number}", cpu=cpu, labels={"plimsoll.dev/pod-group": group}, **kwargs)
+
+
+def a_group(min_member, name="train", **spec):
+    return ObjectAdded(
+        convert(
+            PodGroup,
+            {"metadata": {"name": name, "namespace": "default"}, "spec": {"minMember": min_member, **spec}},
+        )
+    )
+
+
+def crowded(*events, spares=2, **kwargs):
+    """Two nodes of four cores with a pod of two on each, and places of two cores elsewhere."""
+    scene = Scene()
+    scene.tell(
+        NodeDeleted(a_node("bad")),
+        NodeDeleted(a_node("good")),
+        *(NodeAdded(a_node(f"large-{n}", cpu="4")) for n in range(2)),
+        *(NodeAdded(a_node(f"spare-{n}", cpu="2")) for n in range(spares)),
+        *(PodAdded(small(n, f"large-{n}", **kwargs)) for n in range(2)),
+        *events,
+    )
+    return scene
+
+
+def a_free_policy(mode="Enforce", limits=None, planner="Proven"):
+    return a_policy(
+        mode,
+        planner=planner,
+        strategies=[{"name": "MakeRoomForPending"}],
+        limits=UNLIMITED | (limits or {}),
+        evictor={"minReplicas": 0},
+    )
+
+
+def gang(count=2, **kwargs):
+    return [PodAdded(member(number, **kwargs)) for number in range(count)]
+
+
+def nominated(scene):
+    """Uids by node of who is nominated, but for replacements of moved pods."""
+    return {
+        node: set(pods)
+        for node, pods in scene.nominations.by_node.items()
+        if any("train" in pod.name for pod in pods.values())
+    }
+
+
+@pytest.mark.parametrize("planner", ["Proven", "Optimal"])
+async def test_a_gang_is_served_whole(planner):
+    """Both moves are one bundle for both members; their rooms are kept, and handed over together."""
+    scene = crowded(a_group(2), *gang())
+
+    async with scene.running(a_free_policy(planner=planner)):
+        await scene.run()
+        kept = nominated(scene)
+        bundles = [each["spec"]["bundle"] for each in scene.records.documents.values()]
+        scene.tell(PodDeleted(small(0, "large-0")))
+        between = nominated(scene)
+        scene.tell(PodDeleted(small(1, "large-1")))
+        after = nominated(scene)
+        profile = scene.rebalancers.profiles["default-scheduler"]
+        scheduler = Scheduler(profile, scene.cache.cluster, nominations=scene.nominations)
+        members = [(scene.cache.info(member(n)), scheduler) for n in range(2)]
+        decided = place_together(members, scene.cache.cluster, 2)
+        await settled()
+
+    assert sorted(scene.evictor.evicted) == ["s0", "s1"]
+    assert len({each["name"] for each in bundles}) == 1
+    assert {each["beneficiary"]["name"] for each in bundles} == {"train-0"}
+    assert [[one["pod"]["name"] for one in each["members"]] for each in bundles] == [["train-1"]] * 2
+    assert kept == between
+    assert set(kept) == {"large-0", "large-1"}
+    assert not any(uid in uids for uids in kept.values() for uid in ("uid-default-train-0",))
+    assert sorted(uid for uids in after.values() for uid in uids) == [
+        "uid-default-train-0",
+        "uid-default-train-1",
+    ]
+    assert {each.node for each in decided.placements} == {"large-0", "large-1"}
+
+
+@pytest.mark.parametrize(
+    ("events", "spares", "limits"),
+    [
+        pytest.param([a_group(2), *gang()], 1, {}, id="room-for-one-only"),
+        pytest.param([a_group(2), *gang()], 2, {"total": 1}, id="limit-for-one-only"),
+        pytest.param([a_group(3), *gang()], 2, {}, id="too-few-members"),
+        pytest.param(gang(), 2, {}, id="no-group"),
+        pytest.param([a_group(2, minResources={"cpu": "64"}), *gang()], 2, {}, id="min-resources"),
+        pytest.param([a_group(3), *gang(3)], 2, {}, id="no-room-for-the-third"),
+        pytest.param([a_group(2), *gang(cpu="1")], 2, {}, id="fits-as-it-is"),
+        pytest.param([a_group(2), *gang(cpu="5")], 2, {}, id="fits-nowhere"),
+    ],
+)
+async def test_nobody_moves_for_a_part_of_a_gang(events, spares, limits):
+    """Nor for one that cannot start, or that the scheduler places by itself."""
+    scene = crowded(*events, spares=spares)
+
+    async with scene.running(a_free_policy(limits=limits)):
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert scene.nominations.by_node == {}
+
+
+async def test_nobody_of_higher_priority_moves_for_a_gang():
+    """Its least important member counts."""
+    scene = crowded(
+        a_group(2),
+        PodAdded(member(0, priority=100)),
+        PodAdded(member(1, priority=1)),
+        priority=50,
+    )
+
+    async with scene.running(a_free_policy()):
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+
+
+async def test_members_beyond_those_that_must_start_together_wait():
+    """Two of three must; the third is left to the scheduler, and to a later run."""
+    scene = crowded(a_group(2), *gang(3))
+
+    async with scene.running(a_free_policy()):
+        await scene.run()
+        await scene.run()
+
+    assert sorted(scene.evictor.evicted) == ["s0", "s1"]
+    bundles = [each["spec"]["bundle"] for each in scene.records.documents.values()]
+    assert {len(each["members"]) for each in bundles} == {1}
+
+
+async def test_a_member_that_fits_takes_no_move_and_its_room_is_kept():
+    """One place is free already: one move makes the other, and both are held."""
+    scene = crowded(a_group(2), *gang(), NodeAdded(a_node("free", cpu="3")), spares=1)
+
+    async with scene.running(a_free_policy()):
+        await scene.run()
+
+    assert len(scene.evictor.evicted) == 1
+    assert "free" in nominated(scene)
+    assert len(nominated(scene)) == 2
+
+
+async def test_a_gang_that_has_started_gets_room_pod_by_pod():
+    """One member runs and is enough; the next is a pending pod like any other."""
+    running = a_pod(
+        "train-9",
+        node="large-0",
+        cpu="1",
+        labels={"plimsoll.dev/pod-group": "train"},
+        status=status_of("large-0"),
+    )
+    scene = crowded(a_group(1), PodAdded(running), PodAdded(member(0)), spares=1)
+
+    async with scene.running(a_free_policy()):
+        await scene.run()
+
+    assert len(scene.evictor.evicted) == 1
+    (record,) = scene.records.documents.values()
+    assert record["spec"]["bundle"]["beneficiary"]["name"] == "train-0"
+
+
+async def test_all_room_is_free_when_one_member_goes():
+    """Before the moves are made: the gang cannot start any more."""
+    scene = crowded(a_group(2), *gang())
+
+    async with scene.running(a_free_policy()):
+        await scene.run()
+        scene.tell(PodDeleted(member(1)))
+        left = nominated(scene)
+
+    assert left == {}
+
+
+async def test_approved_moves_keep_the_room_of_every_member():
+    """Nothing happens before all are approved."""
+    scene = crowded(a_group(2), *gang())
+
+    async with scene.running(a_free_policy("Approve")):
+        await scene.run()
+        proposals = list(scene.keeper.known)
+        for key in proposals:
+            assert scene.evictor.evicted == []
+            namespace, name = key.split("/")
+            scene.rebalancers.approvals.annotated(namespace, name, {APPROVED: "true"})
+            await scene.clock.advance(2)
+        kept = nominated(scene)
+
+    assert len(proposals) == 2
+    assert sorted(scene.evictor.evicted) == ["s0", "s1"]
+    assert set(kept) == {"large-0", "large-1"}
+
+
+async def test_a_refused_bundle_names_the_gang():
+    """The status says that the limit stops it."""
+    scene = crowded(a_group(2), *gang())
+
+    async with scene.running(a_free_policy(limits={"total": 1})):
+        await scene.run()
+
+    refused = {each["reason"] for each in scene.statuses.statuses[POLICY]["counts"]["refused"]}
+    assert "TotalLimit" in refused

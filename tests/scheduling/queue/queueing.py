@@ -1,0 +1,90 @@
+"""A queue to test, with pods as it takes them, and changes as ingestion tells them."""
+
+from plimsoll.framework import ActionType, Change, EventResource
+from plimsoll.model.kinds.pod_info import Templates
+from plimsoll.ports.observer import Observer
+from plimsoll.scheduling.queue.queue import SchedulingQueue
+from plimsoll.testing.builders import a_node, a_pod
+
+REJECTED = frozenset({"NodeResourcesFit"})
+TEMPLATES = Templates()
+
+
+def waiting(name="pod", **options):
+    """A pod as the queue takes it."""
+    return TEMPLATES.info(a_pod(name, **options))
+
+
+def uid_of(name="pod"):
+    """The uid that the builders give a pod."""
+    return f"uid-default-{name}"
+
+
+class Entries(Observer):
+    """Remembers which queue was entered, and why."""
+
+    def __init__(self):
+        self.seen = []
+
+    def pod_queued(self, queue, event):
+        self.seen.append((queue, event))
+
+
+def a_queue(*pods, now=0.0, observer=None):
+    """A queue with the default order; no profile is known, so every event may help everybody."""
+    queue = SchedulingQueue(lambda pod, since: (-pod.priority, since), observer)
+    for pod in pods:
+        queue.set(pod, now)
+    return queue
+
+
+def popped(queue, now):
+    """The names of everybody who may be tried now, in order."""
+    names = []
+    while (queued := queue.pop(now)) is not None:
+        names.append(queued.pod.name)
+    return names
+
+
+def asleep(queue, *names, now=0.0, rejected_by=REJECTED, pending_on=frozenset()):
+    """Try these pods, which must be in the queue, and have them rejected."""
+    for _ in names:
+        queue.pop(now)
+    for name in names:
+        queue.failed(uid_of(name), now, rejected_by, pending_on)
+
+
+def node_added(**options):
+    """A new node."""
+    return Change(EventResource.NODE, ActionType.ADD, None, a_node("n1", **options))
+
+
+def pod_placed(name="other", **options):
+    """A pod came to a node."""
+    pod = TEMPLATES.info(a_pod(name, node="n1", **options))
+    return Change(EventResource.ASSIGNED_POD, ActionType.ADD, None, pod)
+
+
+def pod_gone(name="other", **options):
+    """A pod left its node."""
+    pod = TEMPLATES.info(a_pod(name, node="n1", **options))
+    return Change(EventResource.ASSIGNED_POD, ActionType.DELETE, pod, None)
+
+
+class BusyQueue:
+    """A queue in which somebody is always active: back-offs are not cut short."""
+
+    def __init__(self, queue):
+        self.queue = queue
+        self._fillers = 0
+
+    def popped(self, now):
+        """The names of those who may be tried although others are active."""
+        self._fillers += 1
+        filler = f"filler-{self._fillers}"
+        self.queue.set(waiting(filler, priority=-1000), now)
+        names = []
+        while (queued := self.queue.pop(now)).pod.name != filler:
+            names.append(queued.pod.name)
+        self.queue.bound(queued.pod.uid)
+        return names

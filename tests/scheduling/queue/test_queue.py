@@ -1,0 +1,333 @@
+"""Who is next, who waits, and who backs off how long; time is handed in."""
+
+import pytest
+
+from plimsoll.framework import Status, unresolvable
+from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.scheduling.queue.queue import FLUSH_AFTER_S, FLUSH_EVERY_S
+from plimsoll.scheduling.queue.queued_pod import STALLED_ERRORS, STALLED_S
+from plimsoll.scheduling.queue.queueing_hints import ask_directly
+from scheduling.queue.queueing import (
+    REJECTED,
+    BusyQueue,
+    Entries,
+    a_queue,
+    asleep,
+    node_added,
+    pod_gone,
+    popped,
+    uid_of,
+    waiting,
+)
+
+
+def gated_on(queue, closed):
+    """Hold back pods of these names; the set may change."""
+
+    def gate(pod, first):
+        return unresolvable("closed").by("Gate") if pod.name in closed else Status()
+
+    queue.ask_with(gate, ask_directly, ClusterObjects())
+
+
+def test_higher_priority_goes_first_then_the_older():
+    """PrioritySort: priority, then time in the queue."""
+    queue = a_queue(waiting("old"))
+    queue.set(waiting("young"), 1.0)
+    queue.set(waiting("urgent", priority=10), 2.0)
+
+    assert popped(queue, 3.0) == ["urgent", "old", "young"]
+
+
+def test_an_active_pod_takes_the_place_of_its_new_state():
+    """Its priority was raised while it waited."""
+    queue = a_queue(waiting("first"), waiting("second"))
+
+    queue.set(waiting("second", priority=5), 1.0)
+
+    assert popped(queue, 1.0) == ["second", "first"]
+
+
+def test_unschedulable_pods_sleep_until_something_happens():
+    """A rejected pod is not tried again by time alone before the flush."""
+    queue = a_queue(waiting())
+    asleep(queue, "pod", now=0.5)
+
+    assert popped(queue, 60.0) == []
+    assert queue.happened(node_added(), 60.0) == 1
+    assert popped(queue, 60.0) == ["pod"]
+
+
+def test_back_off_doubles_up_to_ten_seconds():
+    """1, 2, 4, 8, 10, 10 seconds after each rejected attempt, though woken at once."""
+    queue = a_queue(waiting())
+    busy = BusyQueue(queue)
+    now, pauses = 100.0, []
+
+    for _ in range(6):
+        assert busy.popped(now) == ["pod"]
+        queue.failed(uid_of(), now, REJECTED)
+        queue.happened(node_added(), now)
+        until = next(later for later in range(1, 60) if queue.next_due() <= now + later)
+        assert busy.popped(now + until - 1) == []
+        pauses.append(until - 1)  # a second is over when the next one begins
+        now += until
+
+    assert pauses == [1, 2, 4, 8, 10, 10]
+
+
+@pytest.mark.parametrize(("failed_at", "ready_at"), [(100.0, 102.0), (100.9, 102.0), (101.0, 103.0)])
+def test_back_offs_end_with_whole_seconds(failed_at, ready_at):
+    """All pods whose back-off ends within one second come together when it is over."""
+    queue = a_queue(waiting())
+    queue.pop(failed_at)
+    queue.failed(uid_of(), failed_at, frozenset())
+
+    assert popped(queue, ready_at - 0.01) == []
+    assert popped(queue, ready_at) == ["pod"]
+
+
+def test_back_off_is_cut_short_while_nobody_is_active():
+    """The head of the rejected ones is tried; those that failed by an error sit theirs out."""
+    observer = Entries()
+    queue = a_queue(waiting("refused"), waiting("broken"), observer=observer)
+    queue.pop(0.0), queue.pop(0.0)
+    queue.failed(uid_of("refused"), 0.0, REJECTED)
+    queue.failed(uid_of("broken"), 0.0, frozenset())
+    queue.happened(node_added(), 0.0)
+
+    assert popped(queue, 0.0) == ["refused"]
+    assert observer.seen[-1] == ("active", "PopFromBackoffQ")
+    assert popped(queue, 2.0) == ["broken"]
+
+
+def test_errors_back_off_by_themselves():
+    """Errors in a row double; a rejection in between begins anew, and counts all rejections."""
+    queue = a_queue(waiting())
+    queued = queue.pop(0.0)
+    pauses = []
+    for rejected in (frozenset(), frozenset(), REJECTED, frozenset(), REJECTED):
+        queue.failed(uid_of(), 0.0, rejected)
+        pauses.append(queued.backoff_s())
+        queue.take(uid_of())
+
+    assert pauses == [1.0, 2.0, 1.0, 1.0, 2.0]
+
+
+def test_who_is_woken_by_our_own_failure_sits_out_the_back_off():
+    """Two pods that are refused again and again do not wake each other without a pause."""
+    queue = a_queue(waiting("one"), waiting("other"))
+    asleep(queue, "one", "other")
+
+    queue.happened(pod_gone("one"), 0.0, but=uid_of("one"), is_ours=True)
+
+    assert queue.depths() == {"active": 0, "backoff": 1, "unschedulable": 1, "gated": 0}
+    assert popped(queue, 1.0) == []
+    assert popped(queue, 2.0) == ["other"]
+
+
+def test_an_event_during_the_attempt_is_not_lost():
+    """What happened between a pod's pop and its failure may be what it needed."""
+    queue = a_queue(waiting())
+    queue.pop(0.0)
+    queue.happened(node_added(), 0.1)
+    queue.failed(uid_of(), 0.2, REJECTED)
+
+    assert queue.depths()["unschedulable"] == 0
+    assert popped(queue, 2.0) == ["pod"]
+
+
+def test_our_own_condition_does_not_put_a_woken_pod_back_to_sleep():
+    """The watch brings the condition that we wrote after the pod was woken: it stays woken."""
+    queue = a_queue(waiting())
+    asleep(queue, "pod", now=0.1)
+    queue.happened(node_added(), 0.2)
+
+    queue.set(waiting(status={"conditions": [{"type": "PodScheduled", "status": "False"}]}), 0.3)
+
+    assert queue.depths()["unschedulable"] == 0
+    assert popped(queue, 5.0) == ["pod"]
+
+
+def test_our_own_condition_wakes_nobody():
+    """Otherwise each failure would cause the next attempt."""
+    queue = a_queue(waiting())
+    asleep(queue, "pod", now=0.1)
+
+    queue.set(waiting(status={"conditions": [{"type": "PodScheduled", "status": "False"}]}), 0.3)
+
+    assert popped(queue, 60.0) == []
+
+
+def test_a_changed_pod_is_tried_again():
+    """Whoever changes what a pod asks for need not wait for the cluster."""
+    queue = a_queue(waiting(cpu="64"))
+    asleep(queue, "pod", now=0.1)
+
+    queue.set(waiting(cpu="1"), 0.3)
+
+    assert popped(queue, 5.0) == ["pod"]
+
+
+def test_a_pod_changed_in_flight_is_tried_as_it_is_now():
+    """Its failure was that of its former state."""
+    queue = a_queue(waiting(cpu="64"))
+    queue.pop(0.0)
+    queue.set(waiting(cpu="1"), 0.1)
+    queue.failed(uid_of(), 0.2, REJECTED)
+
+    queued = queue.pop(5.0)
+
+    assert queued.pod.requests["cpu"] == 1000
+
+
+def test_a_gated_pod_waits_for_its_gate():
+    """The flush does not release it; a change of the pod has the gate asked again."""
+    closed, queue = {"pod"}, a_queue()
+    gated_on(queue, closed)
+    queue.set(waiting(), 0.0)
+
+    assert queue.depths()["gated"] == 1
+    assert popped(queue, FLUSH_AFTER_S + 60) == []
+    closed.clear()
+    queue.set(waiting(labels={"gate": "open"}), 400.0)
+    queued = queue.pop(400.0)
+    assert queued.pod.name == "pod"
+    assert queued.first_seen == 400.0  # time behind the gate is nobody's delay
+
+
+def test_the_gate_is_asked_when_a_pod_is_woken():
+    """It was open at first; the woken pod stays behind it until it opens again."""
+    closed, queue = set(), a_queue(waiting())
+    gated_on(queue, closed)
+    asleep(queue, "pod")
+    closed.add("pod")
+
+    queue.happened(node_added(), 1.0)
+
+    assert queue.depths() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}
+    closed.clear()
+    queue.happened(node_added(), 2.0)
+    assert popped(queue, 5.0) == ["pod"]
+
+
+def test_the_gate_is_not_asked_when_the_back_off_is_over():
+    """It agreed when the back-off began."""
+    closed, queue = set(), a_queue(waiting())
+    gated_on(queue, closed)
+    queue.pop(0.0)
+    queue.failed(uid_of(), 0.0, frozenset())
+    closed.add("pod")
+
+    assert popped(queue, 2.0) == ["pod"]
+
+
+def test_sleepers_are_tried_after_five_minutes():
+    """Whatever was overlooked is made up for, at the next round of the flush."""
+    observer = Entries()
+    queue = a_queue(waiting(), observer=observer)
+    asleep(queue, "pod")
+
+    assert popped(queue, FLUSH_AFTER_S) == []
+    assert queue.next_due() == FLUSH_AFTER_S + FLUSH_EVERY_S
+    assert popped(queue, FLUSH_AFTER_S + FLUSH_EVERY_S) == ["pod"]
+    assert observer.seen[-1] == ("active", "UnschedulableTimeout")
+
+
+def test_a_pod_removed_in_flight_does_not_come_back():
+    """Deleted while it was being scheduled: its failure changes nothing."""
+    queue = a_queue(waiting())
+    queue.pop(0.0)
+
+    queue.remove(uid_of())
+    queue.failed(uid_of(), 1.0, frozenset())
+
+    assert uid_of() not in queue
+
+
+def test_plugins_activate_pods():
+    """From back-off and unschedulable at once; one in flight is remembered; a gate holds all the same."""
+    closed, queue = set(), a_queue(waiting("slept"), waiting("broken"), waiting("flying"), waiting("gated"))
+    gated_on(queue, closed)
+    asleep(queue, "slept")
+    queue.pop(0.0)
+    queue.failed(uid_of("broken"), 0.0, frozenset())
+    queue.pop(0.0)
+    asleep(queue, "gated")
+    closed.add("gated")
+
+    queue.activate([uid_of(name) for name in ("slept", "broken", "flying", "gated", "unknown")], 0.5)
+
+    assert popped(queue, 0.5) == ["slept", "broken"]
+    queue.failed(uid_of("flying"), 0.5, REJECTED)
+    assert queue.depths() == {"active": 0, "backoff": 1, "unschedulable": 0, "gated": 1}
+
+
+def test_a_pod_is_taken_along_wherever_it_waits():
+    """From the active queue, back-off and unschedulable; not from behind a gate, and not twice."""
+    closed, queue = {"gated"}, a_queue(waiting("slept"), waiting("backs-off"))
+    gated_on(queue, closed)
+    for name, rejected in (("slept", REJECTED), ("backs-off", frozenset())):
+        queue.pop(0.0)
+        queue.failed(uid_of(name), 0.0, rejected)
+    queue.set(waiting("active"), 0.0)
+    queue.set(waiting("gated"), 0.0)
+
+    taken = [queue.take(uid_of(name)) for name in ("slept", "backs-off", "active", "gated", "active")]
+
+    assert [each and each.pod.name for each in taken] == ["slept", "backs-off", "active", None, None]
+    assert [each.attempts for each in taken if each] == [2, 2, 1]
+    assert queue.pop(100.0) is None
+    queue.validate()
+
+
+def test_entries_are_told_with_their_reason():
+    """The queues and events of kube-scheduler's queue_incoming_pods_total."""
+    observer = Entries()
+    queue = a_queue(waiting(), observer=observer)
+    asleep(queue, "pod")
+    queue.happened(pod_gone(), 0.0)
+    queue.pop(2.0)
+    queue.failed(uid_of(), 2.0, frozenset())
+    queue.activate([uid_of()], 2.5)
+
+    assert observer.seen == [
+        ("active", "UnschedulablePodAdd"),
+        ("unschedulable", "ScheduleAttemptFailure"),
+        ("backoff", "AssignedPodDelete"),
+        ("active", "BackoffComplete"),
+        ("backoff", "ScheduleAttemptFailure"),
+        ("active", "ForceActivate"),
+    ]
+
+
+def test_a_pod_that_is_never_tried_is_stalled_after_ten_minutes():
+    """A gate that holds it explains the wait; time behind the gate does not count."""
+    queue, closed = a_queue(), {"gated"}
+    gated_on(queue, closed)
+    queue.set(waiting("tried-never"), 0.0)
+    queue.set(waiting("gated"), 0.0)
+
+    def stalled(now):
+        return {each.pod.name for each in queue if each.is_stalled(now)}
+
+    assert stalled(STALLED_S) == set()
+    assert stalled(STALLED_S + 1) == {"tried-never"}
+
+
+def test_a_pod_that_keeps_failing_by_errors_is_stalled_and_a_rejected_one_is_not():
+    """After five errors in a row; a plugin's rejection explains the wait until the next attempt has ended."""
+    queue = a_queue(waiting())
+
+    def attempt(now, *rejected_by):
+        queue.activate([uid_of("pod")], now)
+        (queued,) = [queue.pop(now)]
+        queue.failed(uid_of("pod"), now, frozenset(rejected_by))
+        return queued
+
+    late = STALLED_S + 1
+    assert not attempt(late, "Fit").is_stalled(late)
+    for _ in range(STALLED_ERRORS - 1):
+        assert not attempt(late).is_stalled(late)
+    assert attempt(late).is_stalled(late)
+    assert not attempt(late, "Fit").is_stalled(late)

@@ -1,0 +1,216 @@
+"""The queue against a small world whose truth is known: nobody is lost, nobody doubled, nobody oversleeps.
+
+In the world there are rooms of some size and keys of some colour. ``Fits`` rejects pods larger than every
+room, ``Unlocks`` leaves pods pending that have no key, and ``Gate`` holds back pods of closed colours. All
+three register for what changes their answer; after any history, a pod that sleeps, or is gated, must still
+be refused by each plugin that refused it.
+"""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from plimsoll.framework import (
+    ActionType,
+    Change,
+    EventResource,
+    EventWithHint,
+    QueueingHint,
+    Status,
+    unresolvable,
+)
+from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.scheduling.queue.queue import FLUSH_AFTER_S, FLUSH_EVERY_S
+from plimsoll.scheduling.queue.queued_pod import MAX_BACKOFF_S
+from plimsoll.scheduling.queue.queueing_hints import QueueingHints, ask_directly
+from scheduling.queue.queueing import a_queue, uid_of, waiting
+
+NAMES = ["a", "b", "c", "d"]
+COLOURS = ["red", "blue"]
+SCALE_DOWN = ActionType.UPDATE_POD_SCALE_DOWN
+LABEL = ActionType.UPDATE_POD_LABEL
+
+
+def size_of(pod):
+    """What it asks for."""
+    return pod.requests["cpu"] // 1000
+
+
+def colour_of(pod):
+    """Which key it needs, and which gate it passes."""
+    return pod.labels["colour"]
+
+
+def fits(pod, change):
+    """A room that is large enough."""
+    return QueueingHint.of(change.new >= size_of(pod))
+
+
+def same_colour(pod, change):
+    """A key, or a gate, of the pod's colour."""
+    return QueueingHint.of(change.new == colour_of(pod))
+
+
+DECLARED = {
+    "Fits": (
+        EventWithHint("Room", ActionType.ADD, fits, by_template=True),
+        EventWithHint(EventResource.UNSCHEDULABLE_POD, SCALE_DOWN),
+    ),
+    "Unlocks": (
+        EventWithHint("Key", ActionType.ADD, same_colour, by_template=True),
+        EventWithHint(EventResource.UNSCHEDULABLE_POD, LABEL),
+    ),
+    "Gate": (
+        EventWithHint("Gate", ActionType.UPDATE, same_colour),
+        EventWithHint(EventResource.UNSCHEDULABLE_POD, LABEL),
+    ),
+}
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Any order of watch events, attempts and time."""
+
+    def __init__(self):
+        super().__init__()
+        self.queue = a_queue()
+        self.queue.ask_with(self._gate, ask_directly, ClusterObjects())
+        self.queue.use({"default-scheduler": QueueingHints(DECLARED)}, (), 0.0)
+        self.now = 0.0
+        self.largest_room, self.keys, self.closed = 0, set(), set()
+        self.flying: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+        self.known: set[str] = set()
+        self.popped_at = 0.0
+
+    def _gate(self, pod, first):
+        closed = colour_of(pod) in self.closed
+        return unresolvable("closed").by("Gate") if closed else Status()
+
+    def _refused_by(self, pod):
+        fits_nowhere = frozenset({"Fits"}) if size_of(pod) > self.largest_room else frozenset()
+        has_no_key = frozenset() if colour_of(pod) in self.keys else frozenset({"Unlocks"})
+        return fits_nowhere, has_no_key
+
+    # -- what happens --------------------------------------------------------------------------------
+
+    @rule(
+        name=st.sampled_from(NAMES),
+        size=st.integers(1, 4),
+        colour=st.sampled_from(COLOURS),
+        condition=st.booleans(),
+        priority=st.sampled_from([0, 10]),
+    )
+    def seen(self, name, size, colour, condition, priority):
+        """The watch tells of a pod."""
+        status = {"conditions": [{"type": "PodScheduled", "status": "False"}]} if condition else {}
+        pod = waiting(name, cpu=str(size), labels={"colour": colour}, status=status, priority=priority)
+        self.queue.set(pod, self.now)
+        self.known.add(pod.uid)
+
+    @rule(name=st.sampled_from(NAMES))
+    def gone(self, name):
+        """The watch tells that a pod is gone."""
+        self.queue.remove(uid_of(name))
+        self.flying.pop(uid_of(name), None)
+        self.known.discard(uid_of(name))
+
+    @rule(size=st.integers(1, 4))
+    def room_added(self, size):
+        """There is a room of that size now."""
+        self.largest_room = max(self.largest_room, size)
+        self.queue.happened(Change("Room", ActionType.ADD, None, size), self.now)
+
+    @rule()
+    def rooms_gone(self):
+        """Nothing that helps anybody: not even told."""
+        self.largest_room = 0
+
+    @rule(colour=st.sampled_from(COLOURS))
+    def key_added(self, colour):
+        """There is a key of that colour now."""
+        self.keys.add(colour)
+        self.queue.happened(Change("Key", ActionType.ADD, None, colour), self.now)
+
+    @rule(colour=st.sampled_from(COLOURS))
+    def key_lost(self, colour):
+        """Likewise."""
+        self.keys.discard(colour)
+
+    @rule(colour=st.sampled_from(COLOURS))
+    def gate_moved(self, colour):
+        """It closes, which helps nobody, or opens."""
+        if colour in self.closed:
+            self.closed.discard(colour)
+            self.queue.happened(Change("Gate", ActionType.UPDATE, colour, colour), self.now)
+        else:
+            self.closed.add(colour)
+
+    @rule(names=st.sets(st.sampled_from(NAMES)))
+    def activated(self, names):
+        """A plugin wants pods tried."""
+        self.queue.activate([uid_of(name) for name in names], self.now)
+
+    @rule(seconds=st.floats(0, 400))
+    def time_passes(self, seconds):
+        """Nothing else happens."""
+        self.now += seconds
+
+    # -- attempts ------------------------------------------------------------------------------------
+
+    @rule()
+    def attempt(self):
+        """The loop takes the next pod and looks at the world as it is now."""
+        queued = self.queue.pop(self.now)
+        self.popped_at = self.now
+        if queued is not None:
+            self.flying[queued.pod.uid] = self._refused_by(queued.pod)
+
+    @precondition(lambda self: self.flying)
+    @rule(data=st.data(), breaks=st.booleans())
+    def landed(self, data, breaks):
+        """An attempt ends as it must, or by an error, though the world may be another one by now."""
+        uid = data.draw(st.sampled_from(sorted(self.flying)))
+        rejected_by, pending_on = self.flying.pop(uid)
+        if breaks:
+            self.queue.failed(uid, self.now, frozenset())
+        elif rejected_by or pending_on:
+            self.queue.failed(uid, self.now, rejected_by, pending_on)
+        else:
+            self.queue.settled(uid)
+            self.queue.bound(uid)
+            self.known.discard(uid)
+
+    # -- what must hold ------------------------------------------------------------------------------
+
+    @invariant()
+    def everybody_is_somewhere(self):
+        """Nobody is lost, nobody is in two places."""
+        self.queue.validate()
+        assert self.known == {queued.pod.uid for queued in self.queue}
+        assert set(self.flying) == {queued.pod.uid for queued in self.queue._in_flight}
+
+    @invariant()
+    def nobody_oversleeps(self):
+        """Whoever sleeps is still refused by all who refused it; whoever is gated finds the gate closed."""
+        for queued in self.queue._unschedulable:
+            now_refusing = frozenset().union(*self._refused_by(queued.pod))
+            assert queued.rejected_by | queued.pending_on <= now_refusing
+        for queued in self.queue._gated:
+            assert colour_of(queued.pod) in self.closed
+
+    @invariant()
+    def nobody_waits_for_ever(self):
+        """Back-offs end after ten seconds, sleep after five minutes, if only somebody pops."""
+        for queued in self.queue._unschedulable:
+            assert self.popped_at - queued.timestamp <= FLUSH_AFTER_S + FLUSH_EVERY_S
+        for heap in (self.queue._backoff, self.queue._patient):
+            for queued in heap:
+                assert self.popped_at - queued.timestamp <= MAX_BACKOFF_S + 2
+
+    @invariant()
+    def nothing_is_kept_for_nobody(self):
+        """Events of flights that are over are dropped."""
+        assert self.flying or not self.queue._in_flight._events
+
+
+TestQueueMachine = QueueMachine.TestCase
+TestQueueMachine.settings = settings(deadline=None, stateful_step_count=40)

@@ -1,0 +1,140 @@
+"""Why pods are not scheduled: said once, in the newest words, at a bounded rate."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.scheduling.conditions import BURST, PER_S, Explanations
+from plimsoll.testing.builders import a_pod
+from plimsoll.testing.fakes import FakeClock, FakeRecorder, FakeStatuses, RememberingObserver, settled
+
+
+class Counting(FakeStatuses):
+    """Counts writes; answers from a list first."""
+
+    def __init__(self):
+        super().__init__()
+        self.order, self.answers = [], []
+
+    async def write_condition(self, pod, condition):
+        self.order.append(pod.name)
+        if self.answers:
+            return self.answers.pop(0)
+        return await super().write_condition(pod, condition)
+
+
+class Stage:
+    def __init__(self):
+        self.clock, self.statuses, self.recorder = FakeClock(), Counting(), FakeRecorder()
+        self.gone = set()
+        self.explanations = Explanations(
+            self.statuses,
+            self.recorder,
+            self.clock,
+            RememberingObserver(),
+            is_waiting=lambda uid: uid not in self.gone,
+        )
+
+    def explain(self, pod, message="no room", node=None):
+        self.explanations.explain(pod, "Unschedulable", message, node)
+
+
+@pytest.fixture
+async def stage():
+    one = Stage()
+    task = asyncio.ensure_future(one.explanations.run())
+    await settled()
+    yield one
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_five_thousand_pods_are_told_at_a_bounded_rate(stage):
+    """A burst, then so many a second; tried again for the same reason, nothing is written."""
+    pods = [a_pod(f"p{number}") for number in range(5000)]
+    for pod in pods:
+        stage.explain(pod)
+    await settled()
+    at_once = len(stage.statuses.order)
+    await stage.clock.advance(10)
+
+    assert at_once <= BURST
+    assert abs(len(stage.statuses.order) - (BURST + 10 * PER_S)) <= 10
+    await stage.clock.advance(5000 / PER_S)
+    assert len(stage.statuses.order) == 5000
+    for pod in pods:
+        stage.explain(pod)
+    await stage.clock.advance(5000 / PER_S)
+    assert len(stage.statuses.order) == 5000
+
+
+async def test_what_waits_is_replaced_by_what_is_newer(stage):
+    """Ten attempts while it waits are one write, of the last one's words."""
+    for number in range(BURST):
+        stage.explain(a_pod(f"other-{number}"))
+    await settled()
+    for number in range(10):
+        stage.explain(a_pod("p"), f"attempt {number}")
+    await stage.clock.advance(10)
+
+    assert stage.statuses.order.count("p") == 1
+    assert stage.statuses.conditions["p"].message == "attempt 9"
+
+
+async def test_a_nomination_waits_for_nobody(stage):
+    """It keeps room: it is written ahead of a thousand others."""
+    for number in range(1000):
+        stage.explain(a_pod(f"other-{number}"))
+    await settled()
+    stage.explain(a_pod("high"), node="n1")
+    await settled()
+
+    assert stage.statuses.nominated == {"high": "n1"}
+
+
+async def test_a_nomination_that_waits_is_not_lost_to_newer_words(stage):
+    """The next attempt leaves the nomination alone; it is still to be written."""
+    stage.statuses.answers = [Answer(Verdict.UNKNOWN, "no answer")] * 2
+    stage.explain(a_pod("p"), "first", node="n1")
+    stage.explain(a_pod("p"), "second")
+    await stage.clock.advance(5)
+
+    assert stage.statuses.nominated == {"p": "n1"}
+    assert stage.statuses.conditions["p"].message == "second"
+
+
+@pytest.mark.parametrize("verdict", [Verdict.UNKNOWN, Verdict.BUSY, Verdict.CONFLICT])
+async def test_a_condition_that_got_no_usable_answer_is_written_again(stage, verdict):
+    """As kube-scheduler retries; the pod may not be tried again for minutes."""
+    stage.statuses.answers = [Answer(verdict, "later")] * 2
+    stage.explain(a_pod("p"))
+    await stage.clock.advance(2)
+
+    assert stage.statuses.order == ["p"] * 3
+    assert stage.statuses.conditions["p"].message == "no room"
+
+
+async def test_nothing_is_written_of_a_pod_that_waits_no_longer(stage):
+    """Between two attempts it was bound or deleted."""
+    stage.statuses.answers = [Answer(Verdict.UNKNOWN, "no answer")]
+    stage.explain(a_pod("p"))
+    await settled()
+    stage.gone.add("uid-default-p")
+    await stage.clock.advance(2)
+
+    assert stage.statuses.order == ["p"]
+
+
+async def test_a_new_generation_is_told_again(stage):
+    """The condition says of which state of the spec it speaks."""
+    stage.explain(a_pod("p", metadata={"generation": 1}))
+    await settled()
+    stage.explain(a_pod("p", metadata={"generation": 1}))
+    await settled()
+    stage.explain(a_pod("p", metadata={"generation": 2}))
+    await settled()
+
+    assert stage.statuses.order == ["p", "p"]

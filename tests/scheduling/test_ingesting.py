@@ -1,0 +1,286 @@
+"""What the watches tell becomes the cache's and the queue's state; nonsense harms only itself."""
+
+import pytest
+
+from plimsoll.cluster.cache import Cache
+from plimsoll.engine.cycle import Nominations
+from plimsoll.framework import DisruptionBudgets
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.watch_event import (
+    NodeAdded,
+    NodeDeleted,
+    NodeUpdated,
+    ObjectAdded,
+    ObjectUpdated,
+    PodAdded,
+    PodDeleted,
+    PodUpdated,
+    Synced,
+)
+from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget
+from plimsoll.scheduling.ingesting import Ingestion
+from plimsoll.scheduling.queue.queue import SchedulingQueue
+from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.fakes import RememberingObserver
+
+
+class Scene:
+    """Cache and queue of an operator that serves the scheduler name "ours"."""
+
+    def __init__(self):
+        self.cache = Cache()
+        self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
+        self.nominations = Nominations()
+        self.observer = RememberingObserver()
+        self.served = {"ours"}
+        self.ingestion = Ingestion(self.cache, self.queue, self._serves, self.observer, self.nominations)
+
+    def _serves(self, pod):
+        return pod.pod.spec.scheduler_name in self.served
+
+    def tell(self, *events):
+        """What the watches tell."""
+        self.ingestion.apply(list(events), 0.0)
+
+    @property
+    def active(self):
+        """Names of the pods that may be tried."""
+        names = []
+        while (queued := self.queue.pop(0.0)) is not None:
+            names.append(queued.pod.name)
+        return names
+
+
+def ours(name="pod", **options):
+    """A pod that we are to place."""
+    return a_pod(name, schedulerName="ours", **options)
+
+
+def test_pods_of_ours_are_queued_others_are_not():
+    """By the scheduler's name, and only while they have no node."""
+    scene = Scene()
+
+    scene.tell(PodAdded(ours("mine")), PodAdded(a_pod("theirs")), PodAdded(ours("placed", node="n1")))
+
+    assert scene.active == ["mine"]
+
+
+def test_every_placed_pod_counts_whoever_placed_it():
+    """Other schedulers' pods take room like ours."""
+    scene = Scene()
+
+    scene.tell(NodeAdded(a_node("n1")), PodAdded(a_pod("theirs", cpu="1", node="n1")))
+
+    assert scene.cache.cluster.requested[0, 0] == 1000
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_ended_takes_no_room(phase):
+    """Its object stays, its place is free."""
+    scene = Scene()
+    running = a_pod(cpu="1", node="n1")
+
+    scene.tell(NodeAdded(a_node("n1")), PodAdded(running))
+    scene.tell(PodUpdated(running, a_pod(cpu="1", node="n1", status={"phase": phase})))
+
+    assert scene.cache.cluster.requested[0, 0] == 0
+
+
+def test_a_pod_that_is_being_deleted_is_not_scheduled():
+    """It would only be placed to die."""
+    scene = Scene()
+
+    scene.tell(PodAdded(ours(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})))
+
+    assert scene.active == []
+
+
+def test_an_assumed_pod_is_not_queued_again():
+    """The watch lags behind the binding that is on its way."""
+    scene = Scene()
+    waiting = ours(cpu="1")
+    scene.tell(NodeAdded(a_node("n1")), PodAdded(waiting))
+    queued = scene.queue.pop(0.0)
+    scene.cache.assume(queued.pod, "n1")
+    scene.queue.bound(queued.pod.uid)
+
+    scene.tell(PodUpdated(waiting, ours(cpu="1", labels={"new": "label"})))
+
+    assert scene.active == []
+    assert scene.cache.cluster.requested[0, 0] == 1000
+
+
+def test_profiles_that_come_and_go_take_their_pods_along():
+    """A policy is created or deleted while pods wait."""
+    scene = Scene()
+    scene.served = set()
+    scene.tell(PodAdded(ours()))
+    none = scene.active
+
+    scene.served = {"ours"}
+    scene.ingestion.requeue_all(0.0)
+
+    assert none == []
+    assert scene.active == ["pod"]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param(PodAdded(ours("bad", cpu="a lot")), id="waiting-pod"),
+        pytest.param(PodAdded(a_pod("bad", cpu="1Q", node="n1")), id="placed-pod"),
+        pytest.param(NodeAdded(a_node("bad", cpu="many")), id="node"),
+    ],
+)
+def test_absurd_amounts_harm_only_their_object(event):
+    """It is named; what comes after it in the same batch is taken."""
+    scene = Scene()
+
+    scene.tell(NodeAdded(a_node("n1")), event, PodAdded(ours("good")))
+
+    assert [name.removeprefix("default/") for name, _ in scene.observer.skipped] == ["bad"]
+    assert scene.active == ["good"]
+    scene.cache.validate()
+
+
+def test_an_absurd_amount_takes_no_other_of_its_object_along():
+    """The placed pod counts with everything else it uses, the node offers everything else it has."""
+    scene = Scene()
+
+    scene.tell(
+        NodeAdded(a_node("n1", cpu="many", memory="8Gi")),
+        PodAdded(a_pod("bad", cpu="1Q", memory="2Gi", node="n1")),
+    )
+
+    cluster = scene.cache.cluster
+    assert cluster.allocatable[0, :2].tolist() == [0, 8 * 2**30]
+    assert cluster.requested[0, :2].tolist() == [0, 2 * 2**30]
+    assert cluster.requested[0, cluster.axis_of("pods")] == 1
+
+
+def test_a_listener_that_breaks_harms_nobody_else():
+    """Named, and the next one is told all the same."""
+    scene = Scene()
+    told = []
+
+    def broken(_):
+        raise RuntimeError("broken")
+
+    scene.ingestion.on_event(broken)
+    scene.ingestion.on_event(told.append)
+    scene.tell(PodAdded(ours()))
+
+    assert len(told) == 1
+    assert "broken" in scene.observer.failures[0][1]
+
+
+def test_nominations_go_with_their_pods():
+    """Deleted or placed: the room is not kept for it any longer."""
+    scene = Scene()
+    one, other = ours("one"), ours("other")
+    scene.tell(PodAdded(one), PodAdded(other))
+    for queued in list(scene.queue):
+        scene.nominations.add(queued.pod, "n1")
+
+    scene.tell(PodDeleted(one), PodUpdated(other, ours("other", node="n2")))
+
+    assert scene.nominations.by_node == {}
+
+
+def test_nominations_of_an_earlier_process_are_taken_over():
+    """Room was made for the pod, maybe by preemption, before this process began."""
+    scene = Scene()
+
+    scene.tell(PodAdded(ours(status={"nominatedNodeName": "n1"})))
+
+    assert scene.nominations.node_of("uid-default-pod") == "n1"
+
+
+def test_a_new_leader_holds_what_the_pods_say():
+    """While it stood by, another process gave nominations and took them away."""
+    scene = Scene()
+    scene.served = set()
+    early = ours("early", status={"nominatedNodeName": "n1"})
+    late, gone = ours("late"), ours("gone", status={"nominatedNodeName": "n3"})
+    scene.tell(PodAdded(early))
+    scene.served = {"ours"}
+    scene.ingestion.requeue_all(0.0)
+    scene.tell(PodAdded(late), PodAdded(gone))
+    scene.tell(
+        PodUpdated(late, ours("late", status={"nominatedNodeName": "n2"})), PodUpdated(gone, ours("gone"))
+    )
+
+    scene.ingestion.take_over()
+
+    assert {node: len(pods) for node, pods in scene.nominations.by_node.items()} == {"n1": 1, "n2": 1}
+
+
+def test_heartbeats_wake_nobody():
+    """A node says every few seconds that it lives; that helps no pod."""
+    scene = Scene()
+    before = a_node("n1")
+    scene.tell(NodeAdded(before), PodAdded(ours()))
+    scene.queue.pop(0.0)
+    scene.queue.failed("uid-default-pod", 0.0, frozenset({"NodeResourcesFit"}))
+
+    scene.tell(NodeUpdated(before, a_node("n1", resourceVersion="2")))
+    asleep = scene.queue.depths()["unschedulable"]
+    scene.tell(NodeUpdated(before, a_node("n1", cpu="64")))
+
+    assert asleep == 1
+    assert scene.queue.depths()["unschedulable"] == 0
+
+
+def test_other_objects_lie_on_their_shelf():
+    """By name, or namespace and name; the version tells who derived something from them."""
+    scene = Scene()
+    version = scene.cache.cluster.objects.version
+
+    scene.tell(ObjectAdded(Namespace(metadata=ObjectMeta(name="shop"))), Synced("namespaces"))
+
+    assert set(scene.cache.cluster.objects.namespaces) == {"shop"}
+    assert scene.cache.cluster.objects.version > version
+    assert scene.ingestion.synced == {"namespaces"}
+
+
+def test_a_node_that_goes_leaves_its_pods_known():
+    """It may come back with them."""
+    scene = Scene()
+    scene.tell(NodeAdded(a_node("n1")), PodAdded(a_pod(cpu="1", node="n1")))
+
+    scene.tell(NodeDeleted(a_node("n1")))
+    scene.tell(NodeAdded(a_node("n1")))
+
+    assert scene.cache.cluster.requested[0, 0] == 1000
+    scene.cache.validate()
+
+
+def a_budget(allowed, generation=1):
+    """A PodDisruptionBudget with a status."""
+    return convert(
+        PodDisruptionBudget,
+        {
+            "metadata": {"name": "wall", "namespace": "default", "generation": generation},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}},
+            "status": {"disruptionsAllowed": allowed},
+        },
+    )
+
+
+def test_a_budgets_change_is_seen_by_who_chooses_victims_and_by_nobody_else():
+    """Lanes keep what they know; what was compiled of the budgets is forgotten."""
+    scene = Scene()
+    objects = scene.cache.cluster.objects
+    pod = scene.cache.info(ours(labels={"app": "web"}))
+    before = objects.version
+    scene.tell(ObjectAdded(a_budget(allowed=1)))
+    assert DisruptionBudgets(objects).violating([pod]) == [False]
+
+    scene.tell(ObjectUpdated(a_budget(allowed=1), a_budget(allowed=0)))
+
+    assert DisruptionBudgets(objects).violating([pod]) == [True]
+    assert objects.version == before
+    seen = objects.budget_version
+    scene.tell(ObjectUpdated(a_budget(allowed=0), a_budget(allowed=0)))
+    assert objects.budget_version == seen

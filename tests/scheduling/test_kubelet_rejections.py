@@ -1,0 +1,89 @@
+"""Pods that their kubelet did not admit are counted and told once; others are not."""
+
+import pytest
+
+from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated
+from plimsoll.ports.observer import Observer
+from plimsoll.scheduling.kubelet_rejections import KubeletRefusals
+from plimsoll.testing.builders import a_pod, the_info
+from plimsoll.testing.fakes import FakeClock, FakeRecorder
+
+
+class Stage(Observer):
+    def __init__(self):
+        self.clock, self.recorder, self.seen = FakeClock(), FakeRecorder(), []
+        self.refusals = KubeletRefusals(lambda name: name == "s", self.recorder, self.clock, self)
+
+    def pod_refused(self, profile, reason, *, pod, node, decision, after_s):
+        self.seen.append((profile, reason, pod, node, decision, after_s))
+
+    def becomes(self, phase, reason="", before="Pending", scheduler="s"):
+        self.refusals.observe(PodUpdated(pod(before, scheduler=scheduler), pod(phase, reason, scheduler)))
+
+
+def pod(phase, reason="", scheduler="s"):
+    return a_pod("p", node="n1", schedulerName=scheduler, status={"phase": phase, "reason": reason})
+
+
+@pytest.mark.parametrize(
+    "reason", ["OutOfcpu", "OutOfpods", "OutOfexample.com/gpu", "NodeAffinity", "UnexpectedAdmissionError"]
+)
+async def test_a_refusal_is_counted_by_reason_and_told_on_the_pod(reason):
+    """With the decision it undid, and how long ago that was."""
+    stage = Stage()
+    stage.refusals.placed(the_info(pod("")), "n1")
+    await stage.clock.advance(2)
+
+    stage.becomes("Failed", reason)
+
+    assert stage.seen == [("s", reason, "default/p", "n1", "uid-default-p", 2.0)]
+    (note,) = stage.recorder.notes
+    assert (note.reason, note.reporter, note.is_warning) == ("NotAdmitted", "s", True)
+    assert f"the kubelet of n1 did not admit the pod: {reason};" in note.text
+
+
+def test_a_binding_of_an_earlier_process_counts_too():
+    """Only its age is not known."""
+    stage = Stage()
+
+    stage.becomes("Failed", "OutOfmemory")
+
+    assert stage.seen == [("s", "OutOfmemory", "default/p", "n1", "uid-default-p", None)]
+
+
+def test_it_is_told_once():
+    """Later changes of the failed pod are no news."""
+    stage = Stage()
+    stage.becomes("Failed", "OutOfcpu")
+    stage.refusals.observe(PodUpdated(pod("Failed", "OutOfcpu"), pod("Failed", "OutOfcpu")))
+
+    assert len(stage.seen) == len(stage.recorder.notes) == 1
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason", "scheduler"),
+    [
+        pytest.param("Running", "", "s", id="admitted"),
+        pytest.param("Failed", "Evicted", "s", id="evicted"),
+        pytest.param("Failed", "", "s", id="its-own-failure"),
+        pytest.param("Failed", "OutOfcpu", "somebody-else", id="not-ours"),
+    ],
+)
+def test_what_is_no_refusal_of_ours_is_not_counted(phase, reason, scheduler):
+    """A pod that ran and failed, or that somebody else placed."""
+    stage = Stage()
+
+    stage.becomes(phase, reason, scheduler=scheduler)
+
+    assert stage.seen == []
+
+
+def test_nothing_is_kept_of_pods_that_started_or_are_gone():
+    """One entry a pod, from its binding to its start."""
+    stage = Stage()
+    stage.refusals.placed(the_info(pod("")), "n1")
+    stage.becomes("Running")
+    assert stage.refusals._bound == {}
+    stage.refusals.placed(the_info(pod("")), "n1")
+    stage.refusals.observe(PodDeleted(pod("Pending")))
+    assert stage.refusals._bound == {}

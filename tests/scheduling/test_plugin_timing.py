@@ -1,0 +1,110 @@
+"""Plugin calls: counted always, timed in the attempts that the dice choose."""
+
+import asyncio
+
+import pytest
+
+from plimsoll.engine.plugin_calls import METER, calling
+from plimsoll.framework import PluginError
+from plimsoll.ports.observer import Observer
+from plimsoll.scheduling.plugin_timing import SAMPLED_ONE_IN, Meter
+from plimsoll.testing.fakes import FakeClock
+
+
+class Dice:
+    """Rolls what it was told, over and over."""
+
+    def __init__(self, *rolls):
+        self._rolls = list(rolls)
+
+    def below(self, n):
+        assert n == SAMPLED_ONE_IN
+        self._rolls.append(self._rolls.pop(0))
+        return self._rolls[-1]
+
+    def fraction(self):
+        raise AssertionError
+
+
+class Told(Observer):
+    def __init__(self):
+        self.calls, self.points = [], []
+
+    def plugin_called(self, plugin, point, failed, seconds):
+        self.calls.append((plugin, point, failed, seconds))
+
+    def point_passed(self, profile, point, failed, seconds):
+        self.points.append((profile, point, failed, seconds))
+
+
+@pytest.fixture
+def clock():
+    return FakeClock(0.0)
+
+
+@pytest.fixture
+def told():
+    return Told()
+
+
+def call(clock, plugin, point, seconds):
+    with calling(plugin, point):
+        clock.time += seconds
+
+
+def test_calls_are_counted_whether_timed_or_not(clock, told):
+    meter = Meter(clock, Dice(0, 1, 9), told)
+
+    for _ in range(3):
+        with meter.attempt("p"):
+            call(clock, "Fit", "filter", 1.0)
+
+    assert meter.counts == {"p": {("Fit", "filter"): 3}}
+    assert told.calls == [("Fit", "filter", False, 1.0)]
+
+
+def test_the_plugins_of_a_point_add_up_to_one_passage(clock, told):
+    meter = Meter(clock, Dice(0), told)
+
+    with meter.attempt("p"):
+        call(clock, "Fit", "filter", 1.0)
+        call(clock, "Fit", "score", 4.0)
+        call(clock, "Taints", "filter", 2.0)
+        assert told.points == []
+
+    assert told.points == [("p", "filter", False, 3.0), ("p", "score", False, 4.0)]
+
+
+def test_a_plugin_that_raises_is_timed_as_failed(clock, told):
+    meter = Meter(clock, Dice(0), told)
+
+    def break_down():
+        with meter.attempt("p"), calling("Fit", "filter"):
+            clock.time += 1.0
+            raise ValueError
+
+    with pytest.raises(PluginError, match="Fit"):
+        break_down()
+
+    assert told.calls == [("Fit", "filter", True, 1.0)]
+    assert told.points == [("p", "filter", True, 1.0)]
+
+
+async def test_the_binding_cycle_is_metered_as_its_attempt_and_nothing_else_is(clock, told):
+    meter, go = Meter(clock, Dice(0, 5), told), asyncio.Event()
+
+    async def bind():
+        await go.wait()
+        call(clock, "Binder", "bind", 2.0)
+
+    with meter.attempt("timed"):
+        timed = asyncio.create_task(bind())
+    with meter.attempt("counted"):
+        counted = asyncio.create_task(bind())
+    call(clock, "Binder", "bind", 7.0)  # somebody's who is no attempt, such as a plan of moves
+    assert METER.get() is None
+    go.set()
+    await asyncio.gather(timed, counted)
+
+    assert meter.counts == {"timed": {("Binder", "bind"): 1}, "counted": {("Binder", "bind"): 1}}
+    assert told.points == [("timed", "bind", False, 2.0)]

@@ -1,0 +1,118 @@
+"""Carrying a nomination out: who is told, who goes, in which order, and what a failure means."""
+
+import asyncio
+
+import pytest
+
+from engine.toys import ALL
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import Nomination, Registry
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.scheduling.preemption import Preemption
+from plimsoll.testing.builders import a_pod, the_info
+from plimsoll.testing.fakes import FakePreemptor, FakeRecorder, RememberingObserver, settled
+
+PROFILE = build_profile(ProfileConfig("s"), Registry(ALL), [Enabled("Fifo"), Enabled("Binds")])
+HIGH = the_info(a_pod("high", priority=10, schedulerName="s"))
+
+
+class Stage:
+    def __init__(self, *answers, waiting=()):
+        self.preemptor, self.recorder = FakePreemptor(*answers), FakeRecorder()
+        self.observer = RememberingObserver()
+        self.waiting = {f"uid-default-{name}" for name in waiting}
+        self.called_off = []
+        self.preemption = Preemption(self.preemptor, self.recorder, self.observer, self._call_off)
+
+    def _call_off(self, uid, plugin, reason):
+        if uid not in self.waiting:
+            return False
+        self.called_off.append((uid, plugin, reason))
+        return True
+
+    async def make_room(self, *victims, outranked=()):
+        return await self.preemption.make_room(
+            HIGH,
+            Nomination(
+                node="n1",
+                victims=tuple(the_info(a_pod(name, node="n1")) for name in victims),
+                outranked=tuple(the_info(a_pod(name)) for name in outranked),
+            ),
+            PROFILE,
+            lambda: True,
+        )
+
+
+async def test_victims_are_deleted_and_told_by_whom():
+    """The event names the preemptor as the related object."""
+    stage = Stage()
+
+    assert await stage.make_room("a", "b", outranked=["c"])
+
+    assert stage.preemptor.victims == ["a", "b"]
+    assert stage.preemptor.cleared == ["c"]
+    (first, _) = stage.recorder.notes
+    assert (first.reason, first.action, first.reporter) == ("Preempted", "Preempting", "s")
+    assert first.text == "Preempted by pod uid-default-high on node n1"
+    assert (first.regarding["name"], first.related["name"]) == ("a", "high")
+
+
+async def test_the_last_victim_goes_last():
+    """All others at once; the pod is free to be tried again when the last is on its way."""
+    stage = Stage()
+    held = asyncio.Event()
+
+    async def wait(victim):
+        if victim.name == "a":
+            await held.wait()
+
+    stage.preemptor.before = wait
+    task = asyncio.ensure_future(stage.make_room("a", "b", "c"))
+    await settled()
+    assert stage.preemptor.victims == ["b"]
+    held.set()
+    assert await task
+    assert stage.preemptor.victims == ["b", "a", "c"]
+
+
+async def test_a_victim_that_is_not_bound_yet_is_called_off():
+    """No API call is needed."""
+    stage = Stage(waiting=["a"])
+
+    assert await stage.make_room("a", "b")
+
+    assert stage.called_off == [("uid-default-a", "", "preempted")]
+    assert stage.preemptor.victims == ["b"]
+    assert stage.recorder.said("Preempted")[0].endswith("on node n1 (in kube-scheduler memory).")
+
+
+@pytest.mark.parametrize("verdict", [Verdict.GONE, Verdict.CONFLICT])
+async def test_a_victim_that_is_gone_has_made_room(verdict):
+    """Or is another pod by now: it is not deleted, and not told."""
+    stage = Stage(Answer(verdict, "not found"))
+
+    assert await stage.make_room("a")
+    assert stage.recorder.notes == []
+
+
+@pytest.mark.parametrize("verdict", [Verdict.BUSY, Verdict.UNKNOWN, Verdict.REFUSED])
+async def test_a_victim_that_could_not_be_removed_means_trying_again(verdict):
+    """The last victim stays until the others are sent, so that a retry finds the room incomplete."""
+    stage = Stage(Answer(verdict, "later"))
+
+    assert not await stage.make_room("a", "b")
+
+    assert stage.preemptor.victims == []
+    assert stage.recorder.notes == []
+    assert stage.observer.failures == [("preempting default/a", "later")]
+
+
+async def test_a_preemptor_that_breaks_means_trying_again():
+    """Whatever it raised."""
+    stage = Stage()
+
+    async def broken(victim):
+        raise ValueError("as asked")
+
+    stage.preemptor.before = broken
+    assert not await stage.make_room("a")

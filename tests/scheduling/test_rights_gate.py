@@ -1,0 +1,50 @@
+"""Pods that may not be bound wait, say why, and are placed when they may."""
+
+import asyncio
+import contextlib
+
+from plimsoll.access.rights import BIND, Access
+from plimsoll.model.kinds.watch_event import NodeAdded
+from plimsoll.scheduling.loop import SchedulingLoop
+from plimsoll.testing.builders import a_node
+from plimsoll.testing.fakes import FakeAccessReviewer, settled
+from scheduling.test_loop import Stage, our_pod
+
+
+async def test_pods_wait_for_the_right_to_bind():
+    """Not one binding is sent; one event and no storm; then the right is enough."""
+    reviewer = FakeAccessReviewer(BIND)
+    stages = []
+
+    class Guarded(SchedulingLoop):
+        def __init__(self, *args, **named):
+            access = Access(reviewer, named["clock"], named["observer"])
+            stages.append(access)
+            super().__init__(*args, **named, access=access)
+
+    stage = Stage(loop=Guarded)
+    (access,) = stages
+    await access.review()
+    task = asyncio.ensure_future(stage.loop.run())
+    try:
+        await stage.see(NodeAdded(a_node("n0")))
+        await stage.pods(our_pod("a"), our_pod("b"))
+        await stage.clock.advance(1000)
+        await stage.see(NodeAdded(a_node("n1")))
+
+        assert (stage.binder.sent, stage.queue.depths()["gated"]) == (0, 2)
+        notes = [each for each in stage.recorder.notes if each.reason == "FailedScheduling"]
+        assert len(notes) == 2
+        assert notes[0].text == (
+            "the operator may not create pods/binding; apply deploy/enforce (chart: mode: Enforce)"
+        )
+        assert stage.reason("a") == "SchedulerError"
+
+        reviewer.denied.clear()
+        await access.review()
+        await settled()
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+    assert set(stage.binder.bound) == {"default/a", "default/b"}

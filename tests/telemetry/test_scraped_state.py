@@ -1,0 +1,91 @@
+"""Figures that are taken when somebody looks."""
+
+from dataclasses import replace
+
+from prometheus_client import CollectorRegistry
+
+from plimsoll.rebalancing.run_statistics import RunFigures
+from plimsoll.telemetry.scraped_state import Sources, StateCollector
+
+
+def test_each_scrape_tells_the_present_state():
+    depths, waiting, calls = {"active": 1}, [], {"p": {("Fit", "preFilter"): 3}}
+    conditions = [("web", "Ready", True), ("web", "Degraded", False)]
+    degraded, stalled = [("web", "NotAllowed"), ("web", "Resting")], {"p": 2, "q": 0}
+    figures = RunFigures(
+        next_run=300.0,
+        due=200.0,
+        last_success=100.0,
+        in_flight=3,
+        imbalance={("cpu", "requests"): 12.5},
+        violations={"Tidy": 4},
+    )
+    runs = {"web": figures, "new": replace(figures, last_success=None)}
+    registry = CollectorRegistry()
+    registry.register(
+        StateCollector(
+            Sources(
+                queues=lambda: depths,
+                cache=lambda: {"nodes": 2},
+                rejections=lambda: waiting,
+                in_flight=lambda: 4,
+                calls=lambda: calls,
+                events_dropped=lambda: 5,
+                conditions=lambda: conditions,
+                degraded=lambda: degraded,
+                stalled=lambda: stalled,
+                runs=lambda: runs,
+            )
+        )
+    )
+    value = registry.get_sample_value
+
+    assert value("plimsoll_scheduler_pending_pods", {"queue": "active"}) == 1
+    assert value("plimsoll_scheduler_cache_size", {"type": "nodes"}) == 2
+    assert value("plimsoll_scheduler_inflight_bindings") == 4
+    assert value("plimsoll_events_dropped_total") == 5
+    assert (
+        value(
+            "plimsoll_scheduler_plugin_evaluation_total",
+            {"plugin": "Fit", "extension_point": "PreFilter", "profile": "p"},
+        )
+        == 3
+    )
+    assert value("plimsoll_scheduler_unschedulable_pods", {"plugin": "Fit", "profile": "p"}) is None
+
+    assert value("plimsoll_policy_condition", {"policy": "web", "type": "Ready"}) == 1
+    assert value("plimsoll_policy_condition", {"policy": "web", "type": "Degraded"}) == 0
+
+    assert value("plimsoll_policy_degraded", {"policy": "web", "reason": "NotAllowed"}) == 1
+    assert value("plimsoll_scheduler_stalled_pods", {"profile": "p"}) == 2
+    assert value("plimsoll_scheduler_stalled_pods", {"profile": "q"}) == 0
+    of_web = {
+        "next_run_timestamp_seconds": 300,
+        "run_due_timestamp_seconds": 200,
+        "last_success_timestamp_seconds": 100,
+        "moves_in_flight": 3,
+    }
+    assert {name: value(f"plimsoll_rebalancer_{name}", {"policy": "web"}) for name in of_web} == of_web
+    assert value("plimsoll_rebalancer_last_success_timestamp_seconds", {"policy": "new"}) is None
+    assert (
+        value(
+            "plimsoll_rebalancer_imbalance_percentage_points",
+            {"policy": "web", "resource": "cpu", "usage": "requests"},
+        )
+        == 12.5
+    )
+    assert value("plimsoll_rebalancer_violations", {"policy": "web", "strategy": "Tidy"}) == 4
+
+    depths["active"] = 0
+    degraded.clear()
+    runs.clear()
+    conditions.clear()
+    waiting += [("p", {"Fit", "Taints"}), ("p", {"Fit"}), ("q", {"Fit"})]
+
+    assert value("plimsoll_scheduler_pending_pods", {"queue": "active"}) == 0
+    assert value("plimsoll_policy_condition", {"policy": "web", "type": "Ready"}) is None
+    assert value("plimsoll_policy_degraded", {"policy": "web", "reason": "NotAllowed"}) is None
+    assert value("plimsoll_rebalancer_run_due_timestamp_seconds", {"policy": "web"}) is None
+    assert value("plimsoll_scheduler_unschedulable_pods", {"plugin": "Fit", "profile": "p"}) == 2
+    assert value("plimsoll_scheduler_unschedulable_pods", {"plugin": "Fit", "profile": "q"}) == 1
+    assert value("plimsoll_scheduler_unschedulable_pods", {"plugin": "Taints", "profile": "p"}) == 1

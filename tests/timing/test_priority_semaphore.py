@@ -1,0 +1,73 @@
+"""Turns: so many at once, the highest priority first, and none is lost when somebody is called off."""
+
+import asyncio
+
+from plimsoll.testing.fakes import settled
+from plimsoll.timing.priority_semaphore import Turns
+
+
+class Pods:
+    """Pods that take a turn each and keep it until they are let go."""
+
+    def __init__(self, turns):
+        self.turns = turns
+        self.running = []
+        self.let = {}
+
+    def start(self, name, priority=0):
+        self.let[name] = asyncio.Event()
+
+        async def work():
+            async with self.turns.turn(priority):
+                self.running.append(name)
+                try:
+                    await self.let[name].wait()
+                finally:
+                    self.running.remove(name)
+
+        return asyncio.create_task(work())
+
+    async def end(self, *names):
+        for name in names:
+            self.let[name].set()
+        await settled()
+
+
+async def test_no_more_at_once_and_the_important_ones_first():
+    """Of equals the oldest."""
+    pods = Pods(Turns(2))
+    tasks = [pods.start("a"), pods.start("b"), pods.start("c"), pods.start("d", 5), pods.start("e", 5)]
+    await settled()
+    order = [list(pods.running)]
+
+    for name in ("a", "b", "d", "e"):
+        await pods.end(name)
+        order.append(list(pods.running))
+
+    assert order == [["a", "b"], ["b", "d"], ["d", "e"], ["e", "c"], ["c"]]
+    await pods.end("c")
+    await asyncio.gather(*tasks)
+
+
+async def test_who_is_called_off_takes_no_turn_along():
+    """Neither while it waits nor at the moment when it is called."""
+    pods = Pods(Turns(1))
+    first, second, third = pods.start("a"), pods.start("b"), pods.start("c")
+    await settled()
+
+    pods.let["a"].set()
+    await asyncio.sleep(0)  # a is on its way out ...
+    second.cancel()  # ... and whoever is called, b is called off
+    await settled()
+    assert pods.running == ["c"]
+
+    fourth = pods.start("d")
+    await settled()
+    fourth.cancel()
+    await pods.end("c")
+    last = pods.start("e")
+    await settled()
+
+    assert pods.running == ["e"]
+    await pods.end("e")
+    await asyncio.gather(first, second, third, fourth, last, return_exceptions=True)

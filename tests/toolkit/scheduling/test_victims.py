@@ -1,0 +1,205 @@
+"""Victims found on many nodes at once are those found by trial, node by node."""
+
+import json
+
+import msgspec
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import (
+    DisruptionBudgets,
+    Found,
+    KeptVictims,
+    PodsByImportance,
+    Registry,
+    Snapshot,
+    victims_by_trial,
+)
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.workload import PodDisruptionBudget
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.toolkit.scheduling.victims import CANDIDATE, NO_VICTIMS, NOBODY_LOWER
+
+PROFILE = build_profile(
+    ProfileConfig("default-scheduler"),
+    Registry(IN_TREE),
+    [Enabled(name) for name in ("PrioritySort", "NodeUnschedulable", "NodeResourcesFit", "DefaultBinder")],
+)
+
+ALL_PLUGINS = build_profile(
+    ProfileConfig("default-scheduler"),
+    Registry(IN_TREE),
+    [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()],
+)
+ZONE = "topology.kubernetes.io/zone"
+
+
+def apart(key):
+    """Required anti-affinity to web pods."""
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": "web"}}}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def together(key):
+    """Required affinity to web pods."""
+    return {"podAffinity": apart(key)["podAntiAffinity"]}
+
+
+def spread(key, most):
+    """Web pods evenly, by force."""
+    return {
+        "topologyKey": key,
+        "maxSkew": most,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+
+
+LABELS = ({}, {"app": "db"}, {"app": "web"}, {"app": "web", "tier": "x"})
+
+#: What makes a pod's fit depend on more than sums, as fields of its spec.
+WISHES = (
+    {},
+    {"affinity": apart("kubernetes.io/hostname")},
+    {"affinity": apart(ZONE)},
+    {"affinity": together(ZONE)},
+    {"topologySpreadConstraints": [spread(ZONE, 1)]},
+    {"topologySpreadConstraints": [spread(ZONE, 2), spread("kubernetes.io/hostname", 1)]},
+    {"containers": [{"name": "c", "ports": [{"hostPort": 80, "containerPort": 80}]}]},
+)
+
+
+def wishing(pod, wish):
+    """The pod with these fields in its spec; what its containers request stays."""
+    document = json.loads(msgspec.json.encode(pod))
+    spec = document["spec"]
+    for field, value in wish.items():
+        if field == "containers":
+            spec["containers"][0]["ports"] = value[0]["ports"]
+        else:
+            spec[field] = value
+    return convert(Pod, document)
+
+
+@st.composite
+def full_clusters(draw, wishes=({},), fewest=1):
+    """Up to five small nodes, crowded with pods of several priorities, some of them protected."""
+    nodes = [
+        a_node(
+            f"n{number}",
+            cpu=draw(st.integers(1, 4)),
+            pods=draw(st.integers(1, 5)),
+            unschedulable=draw(st.integers(0, 4)) == 0,
+            labels={"kubernetes.io/hostname": f"n{number}", ZONE: draw(st.sampled_from("ab"))},
+        )
+        for number in range(draw(st.integers(1 if wishes == ({},) else 3, 5)))
+    ]
+    pods = [
+        wishing(
+            a_pod(
+                f"p{number}",
+                node=draw(st.sampled_from(nodes)).name,
+                cpu=draw(st.sampled_from(["500m", "1", "2"])),
+                priority=draw(st.sampled_from([-5, 0, 1, 50])),
+                labels=draw(
+                    st.sampled_from([{}, {"app": "web"}, {"app": "web", "tier": "x"}, {"app": "db"}])
+                ),
+                status={"startTime": f"2026-01-01T0{draw(st.integers(0, 3))}:00:00Z"},
+            ),
+            draw(st.sampled_from(wishes)),
+        )
+        for number in range(draw(st.integers(4 * (fewest - 1), 12)))
+    ]
+    cluster = a_cluster(nodes, pods)
+    for name, labels in {"web": {"app": "web"}, "x": {"tier": "x"}}.items():
+        if draw(st.booleans()):
+            cluster.objects.budgets[f"default/{name}"] = convert(
+                PodDisruptionBudget,
+                {
+                    "metadata": {"name": name, "namespace": "default"},
+                    "spec": {"selector": {"matchLabels": labels}},
+                    "status": {"disruptionsAllowed": draw(st.integers(0, 2))},
+                },
+            )
+    return cluster
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    full_clusters(),
+    st.sampled_from(["500m", "1", "2", "3"]),
+    st.sampled_from([0, 1, 100]),
+    st.lists(st.tuples(st.sampled_from(["n0", "n1", "n2"]), st.sampled_from([0, 100])), max_size=3),
+)
+def test_many_at_once_equal_one_by_one(cluster, cpu, priority, nominated):
+    """Same candidates, victims in the same order, violations, refusals; and the same best."""
+    scheduler = Scheduler(PROFILE, cluster)
+    for number, (node, rank) in enumerate(nominated):
+        waiting = a_pod(f"waiting-{number}", cpu="1", priority=rank)
+        scheduler.nominations.add(cluster.templates.info(waiting), node)
+    pod = cluster.templates.info(a_pod("preemptor", cpu=cpu, priority=priority))
+    what_if = scheduler.what_if(pod)
+    snapshot = Snapshot(cluster)
+    pods = snapshot.index(PodsByImportance)
+    pods.refresh(snapshot)
+    rows = what_if.helpful()
+    assert what_if.by_sums(rows).all()
+
+    kept = KeptVictims(snapshot)
+    kept.complete(pod, rows, snapshot, what_if)
+
+    found = []
+    for row in rows.tolist():
+        outcome = victims_by_trial(pod, row, pods.pods[row], DisruptionBudgets(cluster.objects), what_if)
+        kind = int(kept.kinds[row])
+        if isinstance(outcome, Found):
+            found.append(outcome)
+            assert kind == CANDIDATE
+            assert kept.at(row, snapshot) == outcome
+        else:
+            assert outcome == (NO_VICTIMS if kind == NOBODY_LOWER else what_if.refusal(kind))
+    lowest = min((each.cost() for each in found), default=None)
+    assert kept.best(rows).tolist() == [each.row for each in found if each.cost() == lowest]
+    cluster.validate()
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    full_clusters(wishes=(*[{}] * 5, *WISHES), fewest=3),
+    st.sampled_from(WISHES[1:]),
+    st.sampled_from(["1", "2", "3"]),
+    st.sampled_from([1, 100]),
+    st.lists(st.sampled_from(["n0", "n1"]), max_size=1),
+)
+def test_where_sums_decide_trial_finds_the_same(cluster, wish, cpu, priority, nominated):
+    """Whatever else the pod wishes: on a node that fulfils it, only room remains to be made."""
+    scheduler = Scheduler(ALL_PLUGINS, cluster)
+    for node in nominated:
+        scheduler.nominations.add(cluster.templates.info(a_pod("waiting", cpu="1", priority=100)), node)
+    wanting = a_pod("preemptor", cpu=cpu, priority=priority, labels={"app": "web"})
+    pod = cluster.templates.info(wishing(wanting, wish))
+    what_if = scheduler.what_if(pod)
+    snapshot = Snapshot(cluster)
+    pods = snapshot.index(PodsByImportance)
+    pods.refresh(snapshot)
+    rows = what_if.helpful()
+    by_sums = what_if.by_sums(rows)
+    event(f"sums decide on some: {by_sums.any()}, on all: {by_sums.all()}")
+
+    kept = KeptVictims(snapshot)
+    kept.complete(pod, rows[by_sums], snapshot, what_if)
+
+    for row in rows[by_sums].tolist():
+        outcome = victims_by_trial(pod, row, pods.pods[row], DisruptionBudgets(cluster.objects), what_if)
+        kind = int(kept.kinds[row])
+        if isinstance(outcome, Found):
+            assert kept.at(row, snapshot) == outcome
+        else:
+            assert outcome == (NO_VICTIMS if kind == NOBODY_LOWER else what_if.refusal(kind))
+    if "podAffinity" in wish.get("affinity", {}):
+        assert not by_sums.any()
+    cluster.validate()
