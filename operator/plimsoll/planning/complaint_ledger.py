@@ -7,9 +7,9 @@ around a move before it and after it. A move is refused
 * as ``NewComplaint`` when any complaint of any strategy rises, or a new one appears.
 
 So the complaints around each move fall, and runs end. A strategy that does not say what it complains of
-(:class:`~plimsoll.framework.descheduling.complaints.Complaining`) is driven again instead: what it would propose is what
-it complains of. Strategies that a fresh pod contents (:class:`~plimsoll.framework.descheduling.strategy.Renewing`) have
-nothing to say of places.
+(:class:`~plimsoll.framework.descheduling.complaints.Complaining`) runs again instead: what it would
+propose counts as its complaints. Strategies that a fresh pod satisfies
+(:class:`~plimsoll.framework.descheduling.strategy.Renewing`) have no complaints about places.
 """
 
 from collections.abc import Iterable, Sequence

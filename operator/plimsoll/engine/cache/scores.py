@@ -1,8 +1,8 @@
-"""Scores of one template under one profile: what can be kept is, the rest is asked.
+"""Scores of one template under one profile: caches what looks at one node only, recomputes the rest.
 
 Kept, one raw score a node, are the answers of plugins that look no further than the node; and, where
 they do not normalise or give every node the same, their weighted sum. Rows that changed are scored again
-when somebody asks for totals. Owned by a :class:`plimsoll.engine.cache.template.Lane`, which says what changed.
+on the next request for totals. The owner, a :class:`plimsoll.engine.cache.template.Lane`, says what changed.
 
 Edges: without score plugins and extenders every node's total is 1, and PreScore does not run.
 Source: kube-scheduler v1.36, ``pkg/scheduler/schedule_one.go`` (``prioritizeNodes``).

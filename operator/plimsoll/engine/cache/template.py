@@ -2,10 +2,10 @@
 
 Pods of one template ask the same question again and again, and from one attempt to the next a handful
 of nodes changed. A lane therefore keeps, for each filter plugin, one code a node
-(:mod:`plimsoll.engine.cache.filter_results`) and, for each score plugin that looks at nothing but the node, one raw
-score a node (:mod:`plimsoll.engine.cache.scores`); ``refresh`` evaluates the changed rows only. Plugins that
-look across the cluster are evaluated on all nodes after any change (their own counters make that cheap);
-see :class:`plimsoll.framework.Reads` and docs/adr/0003.
+(:mod:`plimsoll.engine.cache.filter_results`) and, for each score plugin that looks at nothing but the node,
+one raw score a node (:mod:`plimsoll.engine.cache.scores`); ``refresh`` evaluates the changed rows
+only. Plugins that look across the cluster are evaluated on all nodes after any change (their own counters
+make that cheap); see :class:`plimsoll.framework.Reads` and docs/adr/0003.
 """
 
 from collections import Counter

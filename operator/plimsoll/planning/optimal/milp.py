@@ -1,6 +1,7 @@
 """The cheapest way to a better placement, as a mixed-integer program, with the bound that proves it.
 
-Two integers for each pair of template and node, whatever the number of pods (:mod:`plimsoll.planning.optimal.problem`).
+Two integers for each pair of template and node, whatever the number of pods
+(:mod:`plimsoll.planning.optimal.problem`).
 
 Minimise ``worth of what is wrong + price of a move * moves`` under
 

@@ -1,1 +1,1 @@
-"""Eviction requests: a policy's pods leave by EvictionRequest, when and how their responders decide."""
+"""Evictions by EvictionRequest."""

@@ -1,1 +1,1 @@
-"""Surges move the only pod of a Deployment by a rollout: the replacement is ready before the old pod goes."""
+"""Moves by a rollout that starts the replacement first."""

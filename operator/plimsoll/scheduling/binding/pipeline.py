@@ -1,7 +1,7 @@
 """Carries a decision to the API server: assumed, bound beside the loop, told; or all of it undone.
 
-A pod is assumed before its binding cycle (:mod:`plimsoll.scheduling.binding.cycle`) begins and forgotten when that
-fails, so no two decisions ever count on the same room. What a failure means for the queue, the room and
+A pod is assumed before its binding cycle (:mod:`plimsoll.scheduling.binding.cycle`) begins and forgotten when
+that fails, so no two decisions ever count on the same room. What a failure means for the queue, the room and
 the user is decided here.
 """
 

@@ -1,7 +1,7 @@
-"""Fair queues at work: pods are popped queue by queue, and demand is known where shares are divided.
+"""Pops pods queue by queue and counts the demand that waits, for the plugin that divides shares.
 
-Which plugin divides is the profile's affair (:class:`plimsoll.toolkit.scheduling.fair_shares.FairQueues`); here its
-word reaches the scheduling queue, and it learns what waits. Nothing is kept while no profile has one.
+The profile names that plugin (:class:`plimsoll.toolkit.scheduling.fair_shares.FairQueues`). Without one in
+any profile nothing is kept.
 """
 
 from collections.abc import Iterable, Mapping
