@@ -1,9 +1,9 @@
 """Transitions of surges: stages Surging and Reverting, and what a restart makes of their records.
 
 A surge is on record before the Deployment's template is marked. It is settled when the replacement is ready
-and the old pod gone. A replacement that is not ready in time makes the rollout be reverted, which drops the
-new pod and keeps the old one, unless the template was changed since: then it is left alone. While the answer to
-that is open, the replacement may still become ready, and ends the surge well.
+and the old pod gone. When the replacement is not ready in time, the rollout is reverted, which drops the new
+pod and keeps the old one, unless somebody has changed the template since: then it is left alone. If no answer
+comes to that, the replacement may still become ready and end the surge well.
 
 ::
 
@@ -33,7 +33,7 @@ from plimsoll.rebalancing.moves.events import (
 from plimsoll.rebalancing.moves.eviction import count, credited, end, lost, returned, settled
 from plimsoll.rebalancing.moves.instructions import EmitEvent, FollowReplacement, RevertRollout, StartRollout
 from plimsoll.rebalancing.moves.state import Landing, MoveStage, PodFacts, TimerName, Way
-from plimsoll.rebalancing.moves.transition import MoveTable, Step, Transition, nothing
+from plimsoll.rebalancing.moves.transition import ANSWERED, MoveTable, Step, nothing
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy
 
 #: When a Deployment is looked at again that could not be read or written, or had just changed.
@@ -51,6 +51,9 @@ LEAVING_S = 900.0
 
 #: The reason of a record whose rollout is being reverted; the next process goes on with that.
 TAKING_BACK = "TakingBack"
+
+#: What a state awaits while the answer to an instruction about the Deployment is outstanding.
+ROLLOUT = ANSWERED[StartRollout]
 
 _RESTARTED = "Restarted"
 
@@ -126,14 +129,18 @@ def reverted(step: Step, event: RolloutAnswered) -> None:
 def timed_out(step: Step, event: TimedOut) -> None:
     """Surging: another try, a replacement that is not ready, or an old pod that stays."""
     state = step.state
+    step.wait_no_more(event.timer)
     if event.timer is TimerName.RETRY:
         step.become(attempts=state.attempts + 1)
         step.order(StartRollout(state.key))
+    elif event.timer is TimerName.REPLACEMENT and ROLLOUT in state.awaits:
+        step.wait(TimerName.REPLACEMENT, REVERT_AGAIN_S)  # nothing is reverted that may yet be started
     elif event.timer is TimerName.REPLACEMENT:
         _revert(step)
     elif event.timer is TimerName.LEAVING:
+        name = state.spec.pod.name
         message = (
-            f"the replacement was ready, and pod {state.spec.pod.name} had not gone {LEAVING_S:.0f} s later; its"
+            f"the replacement was ready, and pod {name} had not gone {LEAVING_S:.0f} s later; its"
             " Deployment's rollout is left as it is"
         )
         end(step, Landing(Phase.FAILED, "OldPodStays", message, state.replacement))
@@ -241,6 +248,7 @@ def _judge(step: Step, pod: PodFacts) -> None:
     if not pod.ready:
         return
     if pod.node == step.state.spec.from_node:
+        count(step)
         returned(step, pod)
     elif step.state.pod_gone:
         _settle(step, pod)
@@ -251,6 +259,7 @@ def _judge(step: Step, pod: PodFacts) -> None:
 
 
 def _settle(step: Step, pod: PodFacts) -> None:
+    count(step)  # its mark shows that the rollout was started, whatever becomes of the answer
     settled(step, pod, f"the replacement is ready on {pod.node}, and the old pod has gone")
 
 
@@ -279,15 +288,12 @@ def recovered(step: Step, event: ProcessRestarted) -> bool:
     return True
 
 
-_CHANGED: Mapping[type, Transition] = {
-    kind: replacement_changed
-    for kind in (
-        events.ReplacementSeen,
-        events.ReplacementRunning,
-        events.ReplacementReady,
-        events.ReplacementReturned,
-    )
-}
+_CHANGES = (
+    events.ReplacementSeen,
+    events.ReplacementRunning,
+    events.ReplacementReady,
+    events.ReplacementReturned,
+)
 
 #: What a surge does not depend on: it goes on until the rollout is over.
 _INDIFFERENT = (
@@ -316,8 +322,8 @@ TABLE = MoveTable(
             for stage in (MoveStage.SURGING, MoveStage.REVERTING)
             for kind in _INDIFFERENT
         },
-        **{(MoveStage.SURGING, kind): transition for kind, transition in _CHANGED.items()},
-        **{(MoveStage.REVERTING, kind): replacement_seen_while_reverting for kind in _CHANGED},
+        **{(MoveStage.SURGING, kind): replacement_changed for kind in _CHANGES},
+        **{(MoveStage.REVERTING, kind): replacement_seen_while_reverting for kind in _CHANGES},
         (MoveStage.SURGING, events.ReplacementLost): replacement_lost,
         (MoveStage.REVERTING, events.ReplacementLost): replacement_lost,
         (MoveStage.SURGING, events.PodGone): pod_gone,
