@@ -6,8 +6,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TOOLS := .tools/.installed
 
+# Tests start some two hundred interpreters: without bytecode on disk, each compiles all that it imports.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-soak bench-rebalancing bench-openb bench-convergence docs demo presubmit image lock clean
+.PHONY: help setup tools fmt lint types layers prose prose-known crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-soak bench-rebalancing bench-openb bench-convergence docs demo presubmit image lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -34,16 +37,22 @@ fmt: $(STAMP) ## format the code and sort the imports
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lint: $(STAMP) ## ruff, mypy --strict, import contracts
+lint: $(STAMP) ## ruff, mypy --strict, import contracts, prose
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(MAKE) types layers
+	$(MAKE) types layers prose
 
 types: $(STAMP) ## mypy --strict
 	$(BIN)/mypy
 
 layers: $(STAMP) ## the layering contracts (pyproject.toml)
 	$(BIN)/lint-imports
+
+prose: $(STAMP) ## phrases, module docstrings, metric help, glossary: [FILES="docs operator/plimsoll/engine"] lists all finds there
+	PYTHONPATH=tools $(BIN)/python -m prose $(FILES)
+
+prose-known: $(STAMP) ## write tools/prose/known.txt, which may only shrink
+	PYTHONPATH=tools $(BIN)/python -m prose --record
 
 crds: $(STAMP) ## write crds/*.yaml from the models
 	$(BIN)/python -m plimsoll.api.schema.crds crds

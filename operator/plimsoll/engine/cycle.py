@@ -280,7 +280,7 @@ class Scheduler:
             if answer.node is not None:
                 last = answer
             if answer.status.is_success:
-                return answer
+                return replace(answer, plugin=plugin.name)
             reasons += answer.status.reasons
             if answer.status.code is not Code.UNSCHEDULABLE:
                 break

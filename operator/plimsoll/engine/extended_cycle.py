@@ -230,7 +230,7 @@ class _Attempt:
                     continue
                 return _without_room(
                     decision,
-                    f'running PostFilter plugin "DefaultPreemption": preemption: {left.message}',
+                    f'running PostFilter plugin "{nomination.plugin}": preemption: {left.message}',
                     None,
                 )
             candidates = left

@@ -265,6 +265,8 @@ class PodTopologySpread(
     """Spread the pods of a selector evenly."""
 
     name: ClassVar = "PodTopologySpread"
+    counts_domains: ClassVar = True
+    concerns_own_namespace: ClassVar = True
     args_model: ClassVar = PodTopologySpreadArgs
     reads: ClassVar = Reads.CLUSTER
 

@@ -14,6 +14,7 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.framework import Node, PodInfo
 from plimsoll.framework.closing import CONSOLIDATING, is_closed
 from plimsoll.framework.descheduling.registry import StrategyRegistry
+from plimsoll.framework.descheduling.strategy import empties_nodes
 from plimsoll.planning.moves import Move
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.ports import Answer, Clock, NodeCloser, Verdict
@@ -55,9 +56,7 @@ class ClosedNodes:
         self._cache = cache
         self._keeper = keeper
         self._closer = closer
-        self._strategies = frozenset(
-            name for name in strategies if getattr(strategies[name], "empties_nodes", False)
-        )
+        self._strategies = frozenset(name for name in strategies if empties_nodes(strategies[name]))
         self._clock = clock
         self._observer = observer
         self._working: set[str] = set()  #: nodes whose bundle is being carried out at this moment

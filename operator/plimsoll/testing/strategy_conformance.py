@@ -31,6 +31,7 @@ from plimsoll.framework.descheduling.strategy import (
     Refusal,
     Strategy,
     Verdict,
+    planners_of,
 )
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
@@ -88,8 +89,8 @@ class StrategyConformance:
     ) -> list[Candidate]:
         """What it proposes when everything gets that verdict; accepted pods leave."""
         cluster = a_cluster(nodes, [pod for pod in pods if not pod.is_terminal])
-        only = getattr(self.strategy, "planners", None)
-        planner = planner if only is None or planner in only else min(only)
+        only = planners_of(self.strategy)
+        planner = planner if only is None or planner in only else Planner(min(only))
         ended = [cluster.templates.info(pod) for pod in pods if pod.is_terminal]
         context = StrategyContext(
             cluster=cluster,

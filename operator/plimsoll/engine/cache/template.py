@@ -51,7 +51,7 @@ class Lane:
     def __init__(self, profile: Profile, cluster: Cluster, shared: SharedColumns | None = None) -> None:
         self.profile = profile
         self.cluster = cluster
-        shared = shared or SharedColumns(cluster)
+        shared = shared or SharedColumns(cluster, profile.capabilities.signed)
         self._stages = profile.stages
         self._verdicts = KeptVerdicts(profile, cluster, shared)
         self._scores = KeptScores(profile, cluster, shared)

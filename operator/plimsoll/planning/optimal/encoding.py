@@ -22,6 +22,7 @@ from plimsoll.framework.descheduling.strategy import (
     Proposal,
     Strategy,
     Verdict,
+    wants_even_spread,
 )
 from plimsoll.planning.moves import Circumstances, Move, Objective, Rebalancing, replacement_of
 from plimsoll.planning.optimal.problem import NOWHERE, Ints, Problem, Solution, Spread, Stock
@@ -29,9 +30,6 @@ from plimsoll.planning.proven.plan_builder import Book
 from plimsoll.planning.strategy_run import run_strategy
 from plimsoll.toolkit.descheduling.eviction_cost import eviction_cost
 from plimsoll.toolkit.descheduling.spread_constraints import SpreadConstraint, spread_constraints_of
-
-#: Filters whose verdict the program works out itself.
-ARITHMETIC = frozenset({"NodeResourcesFit", "PodTopologySpread"})
 
 #: Pairs of templates and nodes beyond which only the emptiest nodes are targets.
 PAIRS = 100_000
@@ -86,7 +84,7 @@ def _wishes_of(
 ) -> dict[str, Wish]:
     """What one strategy would move, or what else it is asked for by ``source``."""
     wishes: dict[str, Wish] = {}
-    evenly = bool(getattr(strategy, "spreads_evenly", False))
+    evenly = wants_even_spread(strategy)
 
     def judge(proposal: Proposal) -> Verdict:
         if not isinstance(proposal, Bundle) and (strategy.name, proposal.node) in circumstances.too_early:
@@ -366,8 +364,9 @@ def _most(
         verdict = scheduler.evaluate(replacement_of(sample, empty))
         if verdict.pre_filter.is_rejected:
             continue
+        counting = rebalancing.profiles[name].capabilities.counting
         allowed = set(verdict.feasible) | {
-            node for node, status in verdict.statuses.items() if status.plugin in ARITHMETIC
+            node for node, status in verdict.statuses.items() if status.plugin in counting
         }
         for at in shown:
             if nodes[at] in allowed and rebalancing.is_target(cluster.nodes[cluster.rows[nodes[at]]]):
