@@ -1,11 +1,13 @@
 """Transitions of evictions by request: stage Requesting, and what a restart makes of their records.
 
-The responders of the pod decide how and when it leaves. Until the answer to the request is there, what happens
-is only remembered. From then on the move ends when the pod leaves, when somebody ends the request, when the
+The responders of the pod decide how and when it leaves. Until the answer to the request is there, events are
+only remembered. From then on the move ends when the pod leaves, when somebody ends the request, when the
 policy or a person calls the move off, or when its time is over. A server that cannot be read ends nothing: a
 deadline only has the request inspected, and what is found then decides.
 """
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -15,21 +17,6 @@ from plimsoll.rebalancing.breakers.stop_button import STOP
 from plimsoll.rebalancing.eviction_requests.progress import NOT_TAKEN_UP, REQUESTED, TAKEN_UP_S, standing
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.endings import APPROVED, POLICY_CHANGED, REJECTED, cancelled
-from plimsoll.rebalancing.moves.eviction import (
-    count,
-    credited,
-    end,
-    gave_up,
-    is_forecast,
-    kept,
-    leaves,
-    lost,
-    refused,
-    return_of,
-    running,
-    settlement,
-    unreplaced,
-)
 from plimsoll.rebalancing.moves.events import (
     PodGone,
     PodProtected,
@@ -51,12 +38,30 @@ from plimsoll.rebalancing.moves.instructions import (
     StopFollowing,
     WithdrawRequest,
 )
+from plimsoll.rebalancing.moves.outcomes import (
+    count,
+    credited,
+    end,
+    gave_up,
+    is_forecast,
+    kept,
+    leaves,
+    lost,
+    refused,
+    return_of,
+    running,
+    settlement,
+    unreplaced,
+)
 from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName, Way
-from plimsoll.rebalancing.moves.transition import MoveTable, Step, nothing
+from plimsoll.rebalancing.moves.transition import MoveTable, Step, Transition, nothing
 from plimsoll.timing.retry import RetryPolicy
 
 #: When a request is created again that got no usable answer.
 CREATING = RetryPolicy((1.0, 1.0, 1.0))
+
+#: Seconds after a restart in which a policy that is not known yet does not count as deleted.
+STARTING_S = 30.0
 
 #: Seconds by which a deadline counts as reached: differences of times are rounded.
 _GRAIN_S = 0.001
@@ -119,7 +124,8 @@ def answered(step: Step, event: RequestAnswered) -> None:
     else:
         step.wait(TimerName.TAKEN_UP, TAKEN_UP_S)
         step.wait(TimerName.REQUEST_TIMEOUT, state.request_timeout_s)
-        _judge(step)
+        if state.request is not None:
+            _judge(step)
 
 
 def progressed(step: Step, event: RequestProgressed) -> None:
@@ -129,19 +135,12 @@ def progressed(step: Step, event: RequestProgressed) -> None:
         return
     if event.problem is not None:
         end(step, cancelled(*event.problem))
-    elif event.request is None:
-        _end_as_it_stands(step)
     else:
         _judge(step)
 
 
 def _judge(step: Step) -> None:
-    """What the request, as it was last seen, means for the move; one that was not seen yet means nothing."""
-    if step.state.request is not None:
-        _end_as_it_stands(step)
-
-
-def _end_as_it_stands(step: Step) -> None:
+    """What the request means for the move."""
     state = step.state
     found = standing(
         state.request,
@@ -184,6 +183,8 @@ def timed_out(step: Step, event: TimedOut) -> None:
         case TimerName.RETRY if step.state.move is not None:
             step.become(attempts=step.state.attempts + 1)
             step.order(RequestEviction(key, step.state.move))
+        case TimerName.REQUEST_TIMEOUT if math.isinf(step.state.request_timeout_s):
+            _call_off(step, POLICY_CHANGED)  # no policy of this name has come since the restart
         case TimerName.TAKEN_UP | TimerName.REQUEST_TIMEOUT:
             step.order(InspectRequest(key))
         case TimerName.REPLACEMENT:
@@ -214,7 +215,7 @@ def stopped(step: Step, event: StopPressed) -> None:
     _call_off_soon(step, Landing(Phase.BLOCKED, LimitLevel.BUDGET.value, event.sentence, blocked_by=STOP))
 
 
-def taken_back(step: Step, event: events.MoveRejected | events.ApprovalWithdrawn) -> None:  # noqa: ARG001 - the shape of a transition
+def taken_back(step: Step, _event: events.MoveRejected | events.ApprovalWithdrawn) -> None:
     """A person does not approve the move any more."""
     if step.state.spec.mode is Mode.APPROVE:
         _call_off_soon(step, cancelled(REJECTED, f"somebody took {APPROVED}=true back"))
@@ -225,7 +226,7 @@ def protected(step: Step, event: PodProtected) -> None:
     _call_off_soon(step, cancelled(event.reason, event.message))
 
 
-def record_deleted(step: Step, event: events.RecordDeleted) -> None:  # noqa: ARG001 - the shape of a transition
+def record_deleted(step: Step, _event: events.RecordDeleted) -> None:
     """Without its record nothing tells why the pod is to leave."""
     step.become(recorded=False)
     _call_off_soon(step, cancelled("RecordDeleted", "the record was deleted"))
@@ -262,7 +263,7 @@ def replacement_running(step: Step, event: ReplacementEvent) -> None:
 
 def replacement_ready(step: Step, event: ReplacementEvent) -> None:
     """The outcome of the move, as soon as the old pod has left."""
-    kept(step, settlement(step, event.pod))
+    kept(step, settlement(event.pod))
 
 
 def replacement_returned(step: Step, event: ReplacementEvent) -> None:
@@ -295,12 +296,13 @@ def recovered(step: Step, event: ProcessRestarted) -> bool:
         step.order(ReserveTarget(event.key, event.move))
     _follow(step, FollowReplacement(event.key, event.spec, event.since), has_ended=_has_ended(step))
     step.wait(TimerName.TAKEN_UP, max(0.0, TAKEN_UP_S - event.evicting_for_s))
-    # Its policy, and with it the time that the pod gets, may become known later.
+    step.become(request_timeout_s=math.inf)
+    step.wait(TimerName.REQUEST_TIMEOUT, STARTING_S)
     step.order(InspectRequest(event.key))
     return True
 
 
-_IN_REQUESTING = {
+_IN_REQUESTING: Mapping[type, Transition] = {
     events.MovePlanned: nothing,
     events.MoveUnplanned: nothing,
     events.RecordWritten: nothing,
@@ -312,8 +314,6 @@ _IN_REQUESTING = {
     events.PolicyChanged: policy_changed,
     events.StopPressed: stopped,
     events.BundleBroken: nothing,
-    events.NodeClosed: nothing,
-    events.NodeNotClosed: nothing,
     events.PodProtected: protected,
     events.RequestAnswered: answered,
     events.RequestProgressed: progressed,

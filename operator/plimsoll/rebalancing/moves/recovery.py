@@ -9,7 +9,7 @@ about to be sent; one that is gone or on its way out was, and its replacement is
     no phase                any                   Planned or Predicted, then as below
     Planned, mode Approve   any                   Proposed
     Planned                 any                   Closed: Cancelled
-    Evicting                stands                Closed: Cancelled, unless a rule of another way takes it over
+    Evicting                stands                Closed: Cancelled; Requesting by the rule of requests
     Evicting                on its way, gone      Evicted, then as below
     Evicted                 any                   Replacing; a victim of preemption: Leaving
     Surging                 any                   by the rule of surges
@@ -23,7 +23,9 @@ from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.moves.endings import cancelled
-from plimsoll.rebalancing.moves.eviction import (
+from plimsoll.rebalancing.moves.events import ProcessRestarted, RolloutAnswered, RolloutSight
+from plimsoll.rebalancing.moves.instructions import FollowReplacement, ReserveTarget, StopFollowing
+from plimsoll.rebalancing.moves.outcomes import (
     PATIENCE_S,
     end,
     is_forecast,
@@ -31,8 +33,6 @@ from plimsoll.rebalancing.moves.eviction import (
     leaves_room,
     unreplaced,
 )
-from plimsoll.rebalancing.moves.events import ProcessRestarted, RolloutAnswered, RolloutSight
-from plimsoll.rebalancing.moves.instructions import FollowReplacement, ReserveTarget, StopFollowing
 from plimsoll.rebalancing.moves.state import MoveStage, PodFacts, TimerName
 from plimsoll.rebalancing.moves.transition import MoveTable, Step
 
@@ -153,5 +153,5 @@ def restarted(
 
 
 def in_order(found: Iterable[ProcessRestarted]) -> list[ProcessRestarted]:
-    """Finished records first, so that their replacements are known; then what holds targets; then the rest."""
+    """Finished records first, so that their replacements are known; then those that hold targets."""
     return sorted(found, key=lambda each: (each.phase not in FINISHED, each.phase is not Phase.EVICTED))

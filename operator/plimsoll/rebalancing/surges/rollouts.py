@@ -1,9 +1,9 @@
 """SurgeRollouts reads Deployments, and starts and reverts the rollouts of surges, one attempt each.
 
-A rollout is started by one PATCH: the mark in the annotations of the pod template, which names the record. That
-makes it safe to repeat: whether it was started is read off the Deployment, by this process or the next. The
-PATCH carries the version that was read, so a change that somebody else makes at the same time wins. The mark
-becomes what it was only as long as nothing else in the template has changed.
+A rollout is started by one PATCH: the mark in the annotations of the pod template, which names the record.
+That makes it safe to repeat: whether it was started is read off the Deployment, by this process or the next.
+The PATCH carries the version that was read, so a change that somebody else makes at the same time wins. The
+mark becomes what it was only as long as nothing else in the template has changed.
 """
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec

@@ -30,10 +30,10 @@ from plimsoll.rebalancing.moves.events import (
     RolloutSight,
     TimedOut,
 )
-from plimsoll.rebalancing.moves.eviction import count, credited, end, lost, returned, settled
 from plimsoll.rebalancing.moves.instructions import EmitEvent, FollowReplacement, RevertRollout, StartRollout
+from plimsoll.rebalancing.moves.outcomes import count, credited, end, lost, returned, settled
 from plimsoll.rebalancing.moves.state import Landing, MoveStage, PodFacts, TimerName, Way
-from plimsoll.rebalancing.moves.transition import ANSWERED, MoveTable, Step, nothing
+from plimsoll.rebalancing.moves.transition import ASKS, MoveTable, Step, nothing
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy
 
 #: When a Deployment is looked at again that could not be read or written, or had just changed.
@@ -53,7 +53,7 @@ LEAVING_S = 900.0
 TAKING_BACK = "TakingBack"
 
 #: What a state awaits while the answer to an instruction about the Deployment is outstanding.
-ROLLOUT = ANSWERED[StartRollout]
+ROLLOUT = ASKS[StartRollout]
 
 _RESTARTED = "Restarted"
 
@@ -108,7 +108,7 @@ def started_late(step: Step, event: RolloutAnswered) -> None:
 
 def reverted(step: Step, event: RolloutAnswered) -> None:
     """Reverting: the Deployment was looked at, and the mark is what it was if nothing else had changed."""
-    landing = step.state.landing
+    landing = step.state.ending
     if landing is None:
         raise ValueError(f"{step.state.key} is being reverted without a reason")
     answer = event.answer
@@ -152,7 +152,7 @@ def _revert(step: Step) -> None:
     reason = "NoReplacement" if pod is None else "ReplacementNotReady"
     why = _unready(pod, step.state.patience_s)
     step.wait_no_more()
-    step.become(MoveStage.REVERTING, landing=Landing(Phase.FAILED, reason, why, pod))
+    step.become(MoveStage.REVERTING, ending=Landing(Phase.FAILED, reason, why, pod))
     if step.state.reason != TAKING_BACK:
         step.write(Phase.SURGING, TAKING_BACK, why)
     step.order(RevertRollout(step.state.key))
@@ -160,7 +160,7 @@ def _revert(step: Step) -> None:
 
 def _resume(step: Step) -> None:
     """The rollout could not be reverted: the replacement may be ready by now, else it is tried again."""
-    step.become(MoveStage.SURGING, landing=None)
+    step.become(MoveStage.SURGING, ending=None)
     step.wait(TimerName.REPLACEMENT, REVERT_AGAIN_S)
     if step.state.replacement is not None:
         _judge(step, step.state.replacement)
@@ -210,7 +210,7 @@ def _unready(pod: PodFacts | None, patience_s: float) -> str:
 # -- the pods ----------------------------------------------------------------------------------------
 
 
-def pod_gone(step: Step, event: PodGone) -> None:  # noqa: ARG001 - the shape of a transition
+def pod_gone(step: Step, _event: PodGone) -> None:
     """Surging: the old pod has left."""
     step.become(pod_gone=True)
     pod = step.state.replacement
@@ -218,7 +218,7 @@ def pod_gone(step: Step, event: PodGone) -> None:  # noqa: ARG001 - the shape of
         _settle(step, pod)
 
 
-def pod_gone_while_reverting(step: Step, event: PodGone) -> None:  # noqa: ARG001 - the shape of a transition
+def pod_gone_while_reverting(step: Step, _event: PodGone) -> None:
     """Reverting: remembered, in case the rollout cannot be reverted."""
     step.become(pod_gone=True)
 
@@ -308,8 +308,6 @@ _INDIFFERENT = (
     events.PolicyChanged,
     events.StopPressed,
     events.BundleBroken,
-    events.NodeClosed,
-    events.NodeNotClosed,
     events.PodProtected,
     events.PodTerminating,
     events.RequestProgressed,
