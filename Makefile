@@ -15,12 +15,12 @@ export PYTHONDONTWRITEBYTECODE :=
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-setup: $(STAMP) ## create .venv with the locked dependencies and plimsoll in it
+setup: $(STAMP) ## create .venv with the locked dependencies and plimsoll and roadstead in it
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock pyproject.toml devcluster/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e devcluster
 	@touch $@
 
 tools: $(TOOLS) ## helm, kubectl, hadolint, jactionlint, prometheus, promtool, cyclonedx-py, pip-audit in .tools/bin (Linux on amd64; elsewhere those on the PATH are used)
@@ -130,7 +130,7 @@ image: ## build the container image: [IMAGE=plimsoll] (needs docker)
 LOCKING = uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --quiet
 
 lock: ## renew the lock files (needs uv): one for everything, and out of it the image's two; two for .tools
-	$(LOCKING) --upgrade --extra devcluster --group dev pyproject.toml -o requirements.lock
+	$(LOCKING) --upgrade --group dev pyproject.toml devcluster/pyproject.toml -o requirements.lock
 	$(LOCKING) --constraint requirements.lock pyproject.toml -o requirements-runtime.lock
 	$(LOCKING) --constraint requirements.lock --group build -o requirements-build.lock
 	$(LOCKING) --no-deps tools/requirements.in -o tools/requirements.lock

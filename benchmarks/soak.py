@@ -181,7 +181,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
         file, logs, replicas = Path(temporary) / "kubeconfig", chosen.logs or Path(temporary), list[Replica]()
         plimsoll, options = (sys.executable, "-m", "plimsoll"), ("--kubeconfig", str(file))
-        stack.enter_context(process(*plimsoll, "devcluster", *options, "--nodes", str(chosen.nodes)))
+        stack.enter_context(
+            process(sys.executable, "-m", "roadstead", *options, "--nodes", str(chosen.nodes))
+        )
         wait_for(file.exists)
         for number in range(2):
             port, log = free_port(), logs / f"replica-{number}.log"

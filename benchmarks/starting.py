@@ -33,11 +33,11 @@ from typing import Any
 
 import yaml
 
-from plimsoll.devcluster.api import Api
-from plimsoll.devcluster.cluster import kubeconfig, new_token
-from plimsoll.devcluster.extending import extended_server
-from plimsoll.devcluster.node_making import make_node
-from plimsoll.devcluster.starting import seed
+from roadstead.assembly import extended_server
+from roadstead.cluster import kubeconfig, new_token
+from roadstead.kubelets.nodes import make_node
+from roadstead.starting import seed
+from roadstead.store.api import Api
 
 CRDS = Path(__file__).parents[1] / "crds"
 NAME = "starting"

@@ -80,7 +80,7 @@ StartDevCluster = Callable[..., RunningCluster]
 def _started(folder: Path, options: tuple[str, ...]) -> tuple[RunningCluster, subprocess.Popen[bytes]]:
     """Start a development cluster in a process of its own and wait until it answers."""
     path, log = folder / "kubeconfig", folder / "log"
-    command = [sys.executable, "-m", "plimsoll", "devcluster", "--kubeconfig", str(path), *options]
+    command = [sys.executable, "-m", "roadstead", "--kubeconfig", str(path), *options]
     with log.open("wb") as sink:
         process = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT)
     deadline = time.monotonic() + PATIENCE_S

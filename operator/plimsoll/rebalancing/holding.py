@@ -16,7 +16,7 @@ from plimsoll.engine.profile import Profile
 from plimsoll.framework import Cluster, Pod, PodInfo
 from plimsoll.framework.descheduling.strategy import REPLACEMENT
 from plimsoll.planning.moves import Move, replacement_of
-from plimsoll.rebalancing.records.store import Record
+from plimsoll.rebalancing.records.record import Record
 
 #: The priority with which a target is held.
 FIRM = 2**31 - 1
