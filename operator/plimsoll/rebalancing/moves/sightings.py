@@ -78,9 +78,12 @@ class ReplacementSightings:
     # -- what the executor asks for ------------------------------------------------------------------
 
     def follow(self, instruction: FollowReplacement) -> tuple[ReplacementEvent, ...]:
-        """Look out for a pod of the owner that is not there yet, or was made after ``instruction.since``."""
+        """Look out for a pod of the owner that is not there yet, or was made after ``instruction.since``.
+
+        Surges are followed elsewhere, by their mark.
+        """
         owner = instruction.spec.owner
-        if owner is None:
+        if owner is None or instruction.spec.surge is not None:
             return ()
         followed = _Followed(instruction)
         self._waiting.setdefault(owner.uid, []).append(followed)
