@@ -61,8 +61,8 @@ def changed(old, new):
     ("node", "last"),
     [pytest.param("good", "Ready", id="elsewhere"), pytest.param("bad", "Returned", id="same-node")],
 )
-def test_a_replacement_is_told_step_by_step(node, last):
-    """Bound is not running, and running is not ready; what does not concern the move is not told."""
+def test_a_replacement_is_reported_step_by_step(node, last):
+    """Bound is not running, and running is not ready; what does not concern the move is not reported."""
     watch = Watch(a_sibling("web-1", "bad"))
     watch.follow()
     created, bound = a_sibling("web-2"), a_sibling("web-2", node, "Pending")
@@ -82,7 +82,7 @@ def test_a_replacement_is_told_step_by_step(node, last):
     assert steps == [[("web-1", what, "web-2")] if what else [] for what in expected]
 
 
-def test_a_replacement_that_is_ready_when_it_is_first_seen_is_told_twice():
+def test_a_replacement_that_is_ready_when_it_is_first_seen_is_reported_twice():
     """The room that is kept for it is handed over first."""
     watch = Watch(a_sibling("web-1", "bad"))
     watch.follow()
@@ -213,7 +213,7 @@ def test_a_replacement_that_is_lost_is_followed_by_the_next(how):
 @pytest.mark.parametrize(
     ("phase", "last"), [("Failed", "Lost"), ("Running", "Ready")], ids=["failed", "ready"]
 )
-def test_a_replacement_that_was_told_of_is_credited_to_no_later_move(phase, last):
+def test_a_replacement_that_was_reported_is_credited_to_no_later_move(phase, last):
     """It failed, and its controller has made another one; or it was ready, and ended a move."""
     pod = a_sibling("web-2", "good", phase, creationTimestamp="2026-01-02T00:00:00Z")
     watch = Watch(a_sibling("web-1", "bad"))
@@ -344,7 +344,7 @@ def test_whatever_happens_each_pod_replaces_one_pod(actions):
             spent = told.pop(name, None)
             watch.stop(name, f"uid-default-{spent}" if how and spent else "")
         for move, event, pod in watch.told[before:]:
-            assert move in followed, "only moves that are followed are told of"
+            assert move in followed, "only moves that are followed are reported"
             assert pod != move, "no pod replaces itself"
             if told.get(move) is None:
                 assert event == "Seen", "the first event of a replacement"
