@@ -19,7 +19,8 @@ from plimsoll.planning.moves import Move
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.ports import Answer, Clock, NodeCloser, Verdict
 from plimsoll.rebalancing.records.history import ended_at
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 
 #: Seconds that an emptied node stays closed.
 KEPT_S = 900.0

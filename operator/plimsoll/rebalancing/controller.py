@@ -56,7 +56,8 @@ from plimsoll.rebalancing.moves.verifying import Outcome, Verification
 from plimsoll.rebalancing.plan_runner import Planning
 from plimsoll.rebalancing.predictions import Predictions
 from plimsoll.rebalancing.records.history import memory_of, touched_nodes
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.rebalancing.run_result import RunResult
 from plimsoll.rebalancing.run_statistics import RunStatistics
 from plimsoll.rebalancing.run_status import RunReports, RunTotals

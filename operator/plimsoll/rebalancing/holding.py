@@ -15,7 +15,7 @@ from plimsoll.engine.profile import Profile
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.planning.moves import Move
-from plimsoll.rebalancing.records.store import Record
+from plimsoll.rebalancing.records.record import Record
 
 
 class Holds:

@@ -129,7 +129,6 @@ class SchedulingLoop:
         self._observer = observer
         self.gangs = Gangs(
             Groups() if groups is None else groups,
-            cache,
             queue,
             book=book,
             binding=self._binding,

@@ -17,7 +17,7 @@ from plimsoll.framework import Nomination, PodInfo
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.ports import Answer, Note, Preemptor, Recorder, Verdict, pod_reference
 from plimsoll.rebalancing.moves.victims import VictimEvictions
-from plimsoll.rebalancing.records.store import Record
+from plimsoll.rebalancing.records.record import Record
 
 #: Victims that are deleted at once for one pod.
 AT_ONCE = 16

@@ -26,8 +26,10 @@ from plimsoll.ports.ports import Clock
 from plimsoll.rebalancing.holding import Holds
 from plimsoll.rebalancing.moves.sending import Sender
 from plimsoll.rebalancing.moves.verifying import Verification
+from plimsoll.rebalancing.records.drafts import surge_reference
 from plimsoll.rebalancing.records.history import recently_moved, sent_since
-from plimsoll.rebalancing.records.store import Record, RecordKeeper, surge_reference
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.rebalancing.rooms import Rooms
 from plimsoll.rebalancing.surges.surging import Surges
 

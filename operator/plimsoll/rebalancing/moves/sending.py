@@ -15,7 +15,8 @@ from plimsoll.planning.moves import Move
 from plimsoll.ports.ports import Answer, Clock, Evictor, Note, Recorder, Verdict, pod_reference
 from plimsoll.rebalancing.holding import Holds
 from plimsoll.rebalancing.moves.verifying import Outcome, Verification
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 
 REPORTER = "plimsoll"
 

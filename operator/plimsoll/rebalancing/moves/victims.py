@@ -22,7 +22,8 @@ from plimsoll.planning.moves import Move
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.ports import Clock, Evictor
 from plimsoll.rebalancing.moves.sending import ask, refused
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 
 #: In records: who decided.
 STRATEGY = "DefaultPreemption"

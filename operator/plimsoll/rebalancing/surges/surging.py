@@ -21,7 +21,8 @@ from plimsoll.planning.surges import Deployments, obstacle
 from plimsoll.ports.ports import Answer, Clock, Note, Recorder, Rollouts, Verdict, pod_reference
 from plimsoll.rebalancing.holding import Holds
 from plimsoll.rebalancing.moves.verifying import Outcome
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.rebalancing.surges.following import Following
 
 #: Seconds before a Deployment is looked at again that could not be read or written, or had just changed.

@@ -48,9 +48,8 @@ class Gangs:
 
     Args:
         groups: Who belongs together.
-        cache: Who is placed.
         queue: Who waits.
-        book: Where members' room is reserved.
+        book: Where members' room is reserved; its cache knows who is placed.
         binding: Carries attempts out.
         hands: The loop's.
         recorder: Records events on PodGroups.
@@ -64,7 +63,6 @@ class Gangs:
     def __init__(
         self,
         groups: Groups,
-        cache: Cache,
         queue: SchedulingQueue,
         *,
         book: ReservationBook,
@@ -75,7 +73,7 @@ class Gangs:
         observer: Observer,
     ) -> None:
         self.groups = groups
-        self._cache = cache
+        self._cache = book.cache
         self._book = book
         self._queue = queue
         self._binding = binding
