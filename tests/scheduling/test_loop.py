@@ -7,8 +7,8 @@ import pytest
 
 from plimsoll.app.clock import SeededRandomness
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Code, Registry, Status, error, unschedulable
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
@@ -70,8 +70,9 @@ class Stage:
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]
         names += [Enabled(plugin.name) for plugin in more] + [Enabled("DefaultBinder")]
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
-        nominator = self.book.nominator
-        self.loop.schedulers = {"s": Scheduler(self.profile, self.cache.cluster, nominations=nominator)}
+        self.loop.schedulers = {
+            "s": ProfileScheduler(self.profile, self.cache.cluster, nominations=self.book.nominator)
+        }
         self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.book)
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)
