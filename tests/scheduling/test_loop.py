@@ -71,7 +71,7 @@ class Stage:
         names += [Enabled(plugin.name) for plugin in more] + [Enabled("DefaultBinder")]
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
         self.loop.schedulers = {
-            "s": ProfileScheduler(self.profile, self.cache.cluster, nominations=self.book.nominator)
+            "s": ProfileScheduler(self.profile, self.cache.cluster, nominator=self.book.nominator)
         }
         self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.book)
         self.ingestion.on_work(self.loop.wake)
@@ -438,7 +438,7 @@ async def test_a_preemptor_deleted_before_its_victims_leaves_no_nomination(stage
     one.loop._preempt = late
     await settled()
 
-    assert one.loop.schedulers["s"].nominations.by_node == {}
+    assert one.loop.schedulers["s"].nominator.by_node == {}
     assert one.preemptor.victims == []
 
 
@@ -457,8 +457,8 @@ async def test_a_nomination_counts_before_the_next_decision(stage):
     await low_and_two_high(one)
 
     assert one.preemptor.victims == ["low"]
-    assert one.loop.schedulers["s"].nominations.node_of("uid-default-first") == "n0"
-    assert one.loop.schedulers["s"].nominations.node_of("uid-default-second") == ""
+    assert one.loop.schedulers["s"].nominator.node_of("uid-default-first") == "n0"
+    assert one.loop.schedulers["s"].nominator.node_of("uid-default-second") == ""
     assert one.statuses.nominated == {"first": "n0"}
 
 
@@ -497,7 +497,7 @@ async def test_a_nomination_that_leads_nowhere_ends_here_and_there(stage):
     await one.clock.advance(10)
 
     assert one.binder.bound["default/top"] == "n0"
-    assert one.loop.schedulers["s"].nominations.by_node == {}
+    assert one.loop.schedulers["s"].nominator.by_node == {}
     assert one.statuses.nominated["first"] == ""
 
 

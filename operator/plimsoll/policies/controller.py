@@ -24,7 +24,7 @@ from plimsoll.api.schema.conditions import (
 )
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.engine.nominator import Nominations
+from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Cluster, ConfigurationError, Registry
@@ -122,7 +122,7 @@ class Policies:
         cluster: Cluster,
         rebalancing: Rebalancing,
         statuses: PolicyStatusWriter,
-        nominator: Nominations,
+        nominator: Nominator,
         clock: Clock,
         randomness: Randomness,
         observer: Observer,

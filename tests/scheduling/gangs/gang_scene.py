@@ -73,7 +73,7 @@ class GangScene:
         self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), RememberingObserver()
         self.cache, self.groups = Cache(), Groups()
         self.book = a_book(self.cache)
-        self.nominations = self.book.nominator
+        self.nominator = self.book.nominator
         self.group_statuses = FakeGroupStatuses()
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         self.loop = SchedulingLoop(
@@ -94,7 +94,7 @@ class GangScene:
         names += [Enabled(plugin.name) for plugin in more]
         names += [Enabled(name) for name in (*enabled, "DefaultBinder")]
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
-        scheduler = ProfileScheduler(self.profile, self.cache.cluster, nominations=self.nominations)
+        scheduler = ProfileScheduler(self.profile, self.cache.cluster, nominator=self.nominator)
         self.loop.schedulers = {"s": scheduler}
         self.reports = GroupReports(self.groups, self.group_statuses, self.clock, self.observer)
         self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.book)
