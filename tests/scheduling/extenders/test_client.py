@@ -9,8 +9,8 @@ from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.app.clock import SeededRandomness
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import ConfigurationError, Registry
 from plimsoll.leadership.fence import Fence
 from plimsoll.model.decoding import convert
@@ -35,6 +35,7 @@ from plimsoll.testing.fakes import (
     FakeRecorder,
     FakeStatuses,
     FakeVolumes,
+    a_book,
     settled,
 )
 
@@ -61,6 +62,7 @@ class Stage:
         self.recorder, self.observer = FakeRecorder(), Counted()
         self.extenders, self.documents, self.preemptor = FakeExtenders(), FakePods(), FakePreemptor()
         self.cache, self.groups = Cache(), Groups()
+        self.book = a_book(self.cache)
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         self.fence = Fence(self.clock)
         self.fence.open(self.clock.monotonic() + 10_000)
@@ -70,6 +72,7 @@ class Stage:
         self.loop = SchedulingLoop(
             self.cache,
             self.queue,
+            book=self.book,
             binder=self.binder,
             volumes=FakeVolumes(),
             preemptor=self.preemptor,
@@ -82,7 +85,7 @@ class Stage:
             extending=self.extending,
         )
         self.serve(*extenders)
-        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer)
+        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.book)
         self.ingestion.before_event(self.groups.observe)
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)
@@ -93,7 +96,9 @@ class Stage:
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
         profiles = [build_profile(ProfileConfig(name), Registry(IN_TREE), names) for name in ("plain", "x")]
         profiles[1] = self.extending.equip(profiles[1], spec)
-        self.loop.schedulers = {each.scheduler_name: Scheduler(each, self.cache.cluster) for each in profiles}
+        self.loop.schedulers = {
+            each.scheduler_name: ProfileScheduler(each, self.cache.cluster) for each in profiles
+        }
 
     async def see(self, *events):
         self.ingestion.apply(list(events), self.clock.monotonic())

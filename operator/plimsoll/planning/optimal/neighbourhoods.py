@@ -26,19 +26,18 @@ from itertools import count
 
 import numpy as np
 
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.plugin_calls import calling
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo, PodTemplate
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.strategy import (
-    REPLACEMENT,
     Beneficiary,
     Bundle,
     Candidate,
     ServesPending,
     Verdict,
 )
-from plimsoll.planning.moves import Rebalancing, replacement_of
+from plimsoll.planning.moves import Rebalancing, replacement_of, replacement_uid
 from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.milp import solve
 from plimsoll.planning.optimal.problem import Solution
@@ -194,7 +193,7 @@ class _Unfolding:
         self._setting = setting
         self._fork = book.context.cluster.fork()
         self._schedulers = {
-            name: Scheduler(profile, self._fork) for name, profile in rebalancing.profiles.items()
+            name: ProfileScheduler(profile, self._fork) for name, profile in rebalancing.profiles.items()
         }
         leaving, self._open = setting.unfolded(found)
         self._leaving: defaultdict[str, list[PodInfo]] = defaultdict(list)
@@ -250,7 +249,7 @@ class _Unfolding:
     def _undo(self, mark: int) -> None:
         """Take back all moves made since."""
         for pod, source, target in reversed(self._made[mark:]):
-            self._fork.displace(f"{REPLACEMENT}{pod.uid}")
+            self._fork.displace(replacement_uid(pod))
             self._fork.place(pod, source)
             self._leaving[source].append(pod)
             self._open[pod.template][target] += 1

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.decision import Ranking
 from plimsoll.engine.extenders.extender import interested
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
     MAX_SCORE,
     BoolArray,
@@ -19,8 +19,7 @@ from plimsoll.framework import (
     WhatIf,
 )
 from plimsoll.framework.descheduling.prospects import Outlook
-from plimsoll.framework.descheduling.strategy import REPLACEMENT, is_replacement
-from plimsoll.planning.moves import Rebalancing, replacement_of
+from plimsoll.planning.moves import Rebalancing, replacement_of, replacement_uid
 
 
 class ForkAttempt:
@@ -49,7 +48,7 @@ class ForkAttempt:
             if not source:
                 self._fork.displace(pod.uid)
                 continue
-            self._fork.displace(f"{REPLACEMENT}{pod.uid}")
+            self._fork.displace(replacement_uid(pod))
             self._fork.place(pod, source)
         self._made.clear()
 
@@ -69,7 +68,7 @@ class ForkProspects:
         fork: Cluster,
         rebalancing: Rebalancing,
         ranked: Callable[[PodInfo, str], Ranking | None],
-        scheduler_of: Callable[[str], Scheduler | None],
+        scheduler_of: Callable[[str], ProfileScheduler | None],
     ) -> None:
         self._fork = fork
         self._rebalancing = rebalancing
@@ -102,7 +101,7 @@ class ForkProspects:
 
     def feasible(self, pod: PodInfo) -> RowArray | None:
         """Rows of the nodes that would take a pod like this one, kept until something changes."""
-        if is_replacement(pod):
+        if pod.stands_in_for is not None:
             return None
         tick, rows = self._known.get(pod.template, (-1, None))
         if tick != self._fork.tick:
@@ -131,7 +130,7 @@ class ForkProspects:
         found: RowArray = rows[self._is_target()[rows]]
         return found
 
-    def _scheduler(self, pod: PodInfo) -> Scheduler | None:
+    def _scheduler(self, pod: PodInfo) -> ProfileScheduler | None:
         scheduler = self._scheduler_of(pod.pod.spec.scheduler_name)
         if scheduler is None or any(each.places for each in interested(scheduler.profile.extenders, pod)):
             return None

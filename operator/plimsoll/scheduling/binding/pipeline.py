@@ -10,8 +10,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extenders.extender import interested
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
     Code,
     CycleState,
@@ -40,6 +42,7 @@ class Carrier:
 
     Args:
         cache: Where pods are assumed and forgotten.
+        book: Pods that are assumed need their reservation no longer.
         queue: Told how attempts end.
         binding: Runs the plugins.
         volumes: Books volumes.
@@ -61,6 +64,7 @@ class Carrier:
         self,
         *,
         cache: Cache,
+        book: ReservationBook,
         queue: SchedulingQueue,
         binding: BindingCycle,
         volumes: ClaimBinder,
@@ -76,6 +80,7 @@ class Carrier:
         self.on_placed: list[Callable[[PodInfo, str], None]] = []
         self.on_not_bound: Callable[[PodInfo, str, str], None] = lambda _pod, _node, _name: None
         self._cache = cache
+        self._book = book
         self._queue = queue
         self._binding = binding
         self._volumes = volumes
@@ -87,11 +92,11 @@ class Carrier:
         self._wake = wake
 
     def begun(
-        self, queued: QueuedPod, scheduler: Scheduler, node: str, state: CycleState, began: float
+        self, queued: QueuedPod, scheduler: ProfileScheduler, node: str, state: CycleState, began: float
     ) -> tuple[Attempt, Status]:
         """Assume a pod on its node and begin its binding cycle."""
         self._cache.assume(queued.pod, node)
-        scheduler.nominations.remove(queued.pod.uid)
+        self._book.release_uid(queued.pod.uid)
         attempt = Attempt(queued.pod, node, scheduler.profile, state, began)
         attempt.state.write(VolumesPort(Snapshot(self._cache.cluster), self._volumes))
         attempt.state.write(PodsToActivate())
@@ -160,7 +165,7 @@ class Carrier:
         self._activate(attempt)
         self._explanations.forget(pod.uid)
         now = self._clock.monotonic()
-        self._observer.attempt_ended(name, Outcome.SCHEDULED.value, now - attempt.began)
+        self._observer.attempt_ended(name, AttemptOutcome.SCHEDULED.value, now - attempt.began)
         self._observer.pod_bound(queued.attempts, now - queued.first_seen)
         told = {"pod": pod.key, "node": node, "profile": name, "attempts": queued.attempts}
         self._observer.placement_told(pod.uid, "bound", told)
@@ -210,7 +215,7 @@ class Carrier:
         uid, answer = attempt.pod.uid, attempt.answer
         name = attempt.profile.scheduler_name
         is_ours = uid in self._queue
-        result = Outcome.UNSCHEDULABLE if status.is_rejected else Outcome.ERROR
+        result = AttemptOutcome.UNSCHEDULABLE if status.is_rejected else AttemptOutcome.ERROR
         self._observer.attempt_ended(name, result.value, self._clock.monotonic() - attempt.began)
         verdict = answer.verdict if answer is not None and not answer.is_done else None
         told = {"pod": attempt.pod.key, "node": attempt.node, "profile": name, "reason": status.message}
