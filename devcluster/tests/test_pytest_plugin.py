@@ -1,4 +1,4 @@
-"""The fixtures, and what a running cluster offers to synchronous tests."""
+"""The fixtures of the pytest plugin and the methods of a running cluster."""
 
 import pytest
 import yaml
