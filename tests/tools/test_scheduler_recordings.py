@@ -2,12 +2,12 @@
 
 import copy
 import gzip
-from pathlib import Path
 
 import orjson
 import pytest
 from typer.testing import CliRunner
 
+from not_compared import RECORDINGS, needs_recordings
 from plimsoll.framework import FilterPlugin, Reads, Registry, ScorePlugin, unschedulable
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.plugins.default_binder import DefaultBinder
@@ -15,8 +15,8 @@ from plimsoll.plugins.node_name import NodeName
 from plimsoll.plugins.node_resources_fit import NodeResourcesFit
 from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.plugins.scheduling_gates import SchedulingGates
-from plimsoll.testing import replay
-from plimsoll.testing.recordings import Case, read_cases, situation
+from recordings import replay
+from recordings.scheduler import Case, read_cases, situation
 
 REGISTRY = Registry([DefaultBinder, NodeName, NodeResourcesFit, PrioritySort, SchedulingGates])
 
@@ -336,15 +336,15 @@ def test_preemption_is_compared_node_by_node(changes, different):
     assert [each.what for each in a_preemption(**changes)] == different
 
 
-RECORDINGS = Path(__file__).parents[3] / "shared" / "vectors" / "scheduler"
-FAMILIES = sorted(file.name.removesuffix(".jsonl.gz") for file in RECORDINGS.glob("*.jsonl.gz")) or ["none"]
+FOLDER = RECORDINGS / "scheduler"
+FAMILIES = sorted(file.name.removesuffix(".jsonl.gz") for file in FOLDER.glob("*.jsonl.gz")) or ["none"]
 
 
-@pytest.mark.skipif(not RECORDINGS.is_dir(), reason="recordings not beside the checkout")
+@needs_recordings("scheduler")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_recorded_decisions_are_reproduced(family):
     """Feasible nodes, first refusals, scores, messages and victims of kube-scheduler 1.36."""
-    passed, mismatches, _ = replay.replay(RECORDINGS, family)
+    passed, mismatches, _ = replay.replay(FOLDER, family)
 
     assert [str(mismatch) for mismatch in mismatches] == []
     assert passed > 0

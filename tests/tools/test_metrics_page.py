@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
+from pages.metric_counterparts import COUNTERPARTS
+from pages.metrics import families, page
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.planning.limits import LimitLevel
-from plimsoll.testing.metric_counterparts import COUNTERPARTS
-from plimsoll.testing.metric_pages import families, page
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 

@@ -10,9 +10,9 @@ import pytest
 from pydantic import Field
 
 from engine.toys import Room
+from pages.plugins import PageError, file_name, main, page, pages
 from plimsoll.framework import NoArgs, PluginArgs
 from plimsoll.plugins import IN_TREE
-from plimsoll.testing.plugin_pages import PageError, file_name, main, page, pages
 from plimsoll_power_saving import PowerSaving
 
 NUMBERS = itertools.count()
