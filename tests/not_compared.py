@@ -1,8 +1,8 @@
 """A pytest plugin that says, at the end of a run, what was not compared and what took its place.
 
-Recordings of kube-scheduler, descheduler and an API server lie next to the checkout, not in it, and some tests
-need a real cluster or a tool. Where such a thing is absent its tests are skipped; each reason is a sentence, and
-the summary lists every reason once with the number of tests.
+Recordings of kube-scheduler, descheduler and an API server lie next to the checkout, not in it, and some
+tests need a real cluster or a tool. Where such a thing is absent its tests are skipped; each reason is a
+sentence, and the summary lists every reason once with the number of tests.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import pytest
 RECORDINGS = Path(__file__).parents[2] / "shared" / "vectors"
 
 REASONS = {
-    "scheduler": "recorded decisions of kube-scheduler 1.36 were not compared, for ../shared/vectors/scheduler is "
-    "absent; the field cases of tests/cases took their place",
-    "descheduler": "recorded runs of descheduler 0.36 were not compared, for ../shared/vectors/descheduler is "
-    "absent; the field cases of tests/cases took their place",
+    "scheduler": "recorded decisions of kube-scheduler 1.36 were not compared, for "
+    "../shared/vectors/scheduler is absent; the field cases of tests/cases took their place",
+    "descheduler": "recorded runs of descheduler 0.36 were not compared, for "
+    "../shared/vectors/descheduler is absent; the field cases of tests/cases took their place",
 }
 """Folder of recordings to what is said when it is absent."""
 

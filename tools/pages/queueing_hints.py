@@ -65,8 +65,8 @@ everything to pods of other plugins.
 
 Differs from kube-scheduler: a pod that is woken because another attempt of ours failed (its room is free
 again) sits out its back-off even while the active queue is empty, or two pods that are refused again and
-again would wake each other without a pause; and an update of a waiting pod that no decision reads, such as the condition
-with its rejection, is no event.
+again would wake each other without a pause; and an update of a waiting pod that no decision reads, such as
+the condition with its rejection, is no event.
 """
 
 
