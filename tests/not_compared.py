@@ -1,4 +1,4 @@
-"""A pytest plugin that says, at the end of a run, what was not compared and what took its place.
+"""A pytest plugin that lists, at the end of a run, comparisons that were left out, each with its reason.
 
 Recordings of kube-scheduler, descheduler and an API server lie next to the checkout, not in it, and some
 tests need a real cluster or a tool. Where such a thing is absent its tests are skipped; each reason is a

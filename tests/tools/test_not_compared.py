@@ -1,4 +1,4 @@
-"""The summary of a run says what was not compared, and what took its place."""
+"""The summary of a run names every comparison that was left out, with its reason."""
 
 from __future__ import annotations
 

@@ -24,8 +24,9 @@ from plimsoll.app.settings import Settings
 from plimsoll.app.supervision import Supervision
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.cycle import Nominations, Scheduler
+from plimsoll.engine.nominator import Nominations
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import NoArgs, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.kube.access_reviews import AccessReviews, permissions
@@ -322,7 +323,7 @@ class Operator:
         self._unfrozen = 0
         gc.freeze()
 
-    def _serve(self, schedulers: Mapping[str, Scheduler]) -> None:
+    def _serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
         self.loop.schedulers = schedulers
         self.order.use([scheduler.profile.queue_sort for scheduler in schedulers.values()])
         self.sharing.serve(schedulers, self.ingestion.waiting.values())

@@ -15,7 +15,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.cycle import Nominations
+from plimsoll.engine.nominator import Nominations
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import ConfigurationError, Pod
 from plimsoll.framework.descheduling.context import Planner

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.cycle import Nominations
+from plimsoll.engine.nominator import Nominations
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import Cluster, Pod, PodInfo
 from plimsoll.framework.descheduling.strategy import REPLACEMENT

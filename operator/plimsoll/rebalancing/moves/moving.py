@@ -11,7 +11,7 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.gang_needs import gang_needs
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.cycle import Nominations
+from plimsoll.engine.nominator import Nominations
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.framework.descheduling.context import Measurements
 from plimsoll.framework.descheduling.strategy import Refusal

@@ -1,4 +1,4 @@
-"""Attempts with extenders, as values: what is asked, what is made of it, what moves of the cluster undo."""
+"""Attempts with extenders, as values: their asks, their answers, and a cluster that changes meanwhile."""
 
 import json
 from dataclasses import replace
@@ -6,17 +6,12 @@ from dataclasses import replace
 import pytest
 
 from planning.moving import SURROUNDINGS, Named, a_rebalancing
-from plimsoll.engine.cycle import Outcome, Scheduler
-from plimsoll.engine.extended_cycle import ROUNDS, schedule_extended
-from plimsoll.engine.extenders.extender import (
-    EXTENDER,
-    AnswerError,
-    Extender,
-    Failure,
-    NodeDocuments,
-    interested,
-)
+from plimsoll.engine.attempt import ROUNDS, schedule, schedule_steps
+from plimsoll.engine.decision import AttemptOutcome
+from plimsoll.engine.extenders.asks import AnswerError, Failure, NodeDocuments
+from plimsoll.engine.extenders.extender import EXTENDER, Extender, interested
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.planning.proven.planner import plan
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
@@ -29,7 +24,7 @@ PREEMPT = Extender("http://p", preempt_verb="preempt", node_cache_capable=True)
 
 def a_scheduler(cluster):
     defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
-    return Scheduler(build_profile(ProfileConfig("s"), Registry(IN_TREE), defaults), cluster)
+    return ProfileScheduler(build_profile(ProfileConfig("s"), Registry(IN_TREE), defaults), cluster)
 
 
 def three(*pods, **more):
@@ -63,7 +58,7 @@ class Answers:
 def decide(cluster, pod, answers, *extenders, scheduler=None):
     """The decision, all asks carried out."""
     info = cluster.templates.info(pod)
-    steps = schedule_extended(
+    steps = schedule_steps(
         scheduler or a_scheduler(cluster), info, interested(extenders, info), NodeDocuments()
     )
     try:
@@ -88,7 +83,7 @@ def test_a_pod_goes_where_the_extender_lets_it():
 
     decision = decide(three(*pods), a_pod("p", cpu="1"), answers, FILTER)
 
-    assert (decision.outcome, decision.node) == (Outcome.SCHEDULED, "b")
+    assert (decision.outcome, decision.node) == (AttemptOutcome.SCHEDULED, "b")
     assert answers.asked[0][2]["NodeNames"] == ["b", "c"]
 
 
@@ -120,7 +115,7 @@ def test_an_extender_without_a_node_cache_is_sent_the_nodes():
     assert answers.asked[0][2]["Nodes"]["items"][0]["metadata"]["labels"]["zone"] == "z"
 
 
-def test_refusals_are_told_in_the_extenders_words():
+def test_refusals_carry_the_words_of_the_extender():
     """The unresolvable reason wins; a node without a reason is refused all the same; any event helps."""
     refusing = {
         "NodeNames": [],
@@ -130,12 +125,12 @@ def test_refusals_are_told_in_the_extenders_words():
 
     decision = decide(three(), a_pod("p"), Answers(filter=refusing), FILTER)
 
-    assert decision.outcome is Outcome.UNSCHEDULABLE
+    assert decision.outcome is AttemptOutcome.UNSCHEDULABLE
     assert decision.message.startswith("0/3 nodes are available: 1 no gpu, 1 too old. ")
     assert decision.diagnosis.plugins == {EXTENDER}
 
 
-def test_nobody_is_driven_away_for_an_extenders_refusal():
+def test_no_pod_is_preempted_for_a_refusal_of_an_extender():
     """The filters have no objection, so no victim would change anything, as far as we know."""
     low = a_pod("low", cpu="1", node="a", priority=1)
     refusing = {"NodeNames": [], "FailedNodes": {"a": "no", "b": "no", "c": "no"}}
@@ -150,7 +145,7 @@ def test_a_failure_ends_the_attempt_in_the_words_of_upstream():
     """It is an error, not a refusal: the pod backs off."""
     decision = decide(three(), a_pod("p"), Answers(filter="failed filter, code 500"), FILTER)
 
-    assert (decision.outcome, decision.message) == (Outcome.ERROR, "failed filter, code 500")
+    assert (decision.outcome, decision.message) == (AttemptOutcome.ERROR, "failed filter, code 500")
     assert decision.diagnosis is None
 
 
@@ -160,10 +155,10 @@ def test_an_ignorable_extender_that_fails_is_done_without():
 
     decision = decide(three(), a_pod("p"), Answers(filter="no answer"), ignorable)
 
-    assert decision.outcome is Outcome.SCHEDULED
+    assert decision.outcome is AttemptOutcome.SCHEDULED
 
 
-def test_nobody_is_asked_where_nothing_is_feasible():
+def test_no_extender_is_asked_where_nothing_is_feasible():
     """As upstream; and the message is the filters'."""
     answers = Answers()
 
@@ -174,7 +169,7 @@ def test_nobody_is_asked_where_nothing_is_feasible():
     assert decision.diagnosis.plugins == {"NodeResourcesFit"}
 
 
-def test_without_nodes_nobody_is_asked():
+def test_without_nodes_no_extender_is_asked():
     """The sentence is kube-scheduler's."""
     decision = decide(a_cluster(), a_pod("p"), Answers(), FILTER)
 
@@ -210,7 +205,7 @@ def test_scores_count_ten_times_their_weight():
     scores = [{"Host": "a", "Score": 0}, {"Host": "b", "Score": 7}, {"Host": "stranger", "Score": 10}]
 
     decision = decide(cluster, a_pod("p"), Answers(prioritize=scores), SCORE)
-    plain = a_scheduler(cluster).schedule(cluster.templates.info(a_pod("p")))
+    plain = schedule(a_scheduler(cluster), cluster.templates.info(a_pod("p")))
 
     # 7 * weight 5 * 100 / 10 = 350
     assert (decision.node, decision.total) == ("b", plain.total + 350)
@@ -292,7 +287,7 @@ def test_a_node_that_is_gone_is_not_chosen():
     answers = Answers(filter=slow)
     decision = decide(cluster, a_pod("p", cpu="1"), answers, FILTER)
 
-    assert decision.outcome is Outcome.UNSCHEDULABLE
+    assert decision.outcome is AttemptOutcome.UNSCHEDULABLE
     assert decision.diagnosis.plugins == {EXTENDER}
 
 
@@ -326,7 +321,7 @@ def test_a_cluster_that_does_not_stand_still_is_given_up():
     answers = Answers(filter=slow)
     decision = decide(cluster, a_pod("p"), answers, FILTER)
 
-    assert decision.outcome is Outcome.ERROR
+    assert decision.outcome is AttemptOutcome.ERROR
     assert len(answers.asked) == ROUNDS
     assert "taken by others 3 times" in decision.message
 
@@ -415,11 +410,11 @@ def test_an_extender_without_a_node_cache_sees_the_victims():
         ),
     ],
 )
-def test_an_answer_that_makes_no_sense_drives_nobody_away(answer, sentence):
-    """The pod stays unschedulable and is told why."""
+def test_an_invalid_answer_preempts_no_pod(answer, sentence):
+    """The pod stays unschedulable and has the reason."""
     decision = decide(full(), URGENT, Answers(preempt=answer), PREEMPT)
 
-    assert decision.outcome is Outcome.UNSCHEDULABLE
+    assert decision.outcome is AttemptOutcome.UNSCHEDULABLE
     assert not decision.nomination.status.is_success
     assert decision.nomination.victims == ()
     assert (
@@ -441,7 +436,7 @@ def test_a_pod_of_higher_priority_is_nobodys_victim():
     assert "no pod of lower priority" in decision.message
 
 
-def test_an_ignorable_extender_that_fails_spares_nobody():
+def test_an_ignorable_extender_that_fails_spares_no_victim():
     """Preemption goes on without it; nodes that it leaves without victims are dropped."""
     ignorable = Extender("http://i", preempt_verb="preempt", node_cache_capable=True, ignorable=True)
 
@@ -460,7 +455,7 @@ def test_an_extender_may_spare_everybody():
     assert decision.message.endswith("preemption: no candidate node for preemption")
 
 
-def test_nobody_goes_for_room_that_came_up_meanwhile():
+def test_no_pod_goes_when_a_node_became_feasible():
     """The attempt begins again, and finds it."""
     cluster = full()
 
@@ -470,7 +465,7 @@ def test_nobody_goes_for_room_that_came_up_meanwhile():
 
     decision = decide(cluster, URGENT, Answers(preempt=slow), PREEMPT)
 
-    assert (decision.outcome, decision.node) == (Outcome.SCHEDULED, "c")
+    assert (decision.outcome, decision.node) == (AttemptOutcome.SCHEDULED, "c")
 
 
 def test_a_victim_that_left_meanwhile_is_no_victim():
@@ -480,7 +475,7 @@ def test_a_victim_that_left_meanwhile_is_no_victim():
     cluster.place(cluster.templates.info(a_pod("firm", cpu="4", priority=10)), "a")
 
     def slow(body):
-        # The victim's place on a is taken by a pod that nobody may drive away.
+        # The victim's place on a is taken by a pod that cannot be preempted.
         cluster.displace("uid-default-low-a")
         cluster.place(cluster.templates.info(a_pod("firm-too", cpu="4", priority=10)), "a")
         return victims_on("a", "b")(body)
@@ -505,7 +500,7 @@ def test_a_victim_that_left_meanwhile_is_no_victim():
     ],
 )
 def test_a_pod_that_an_extender_places_is_not_moved(extender, moves):
-    """Its next node cannot be proved, and nobody is evicted on a guess."""
+    """Its next node cannot be proved, and no pod is evicted on a guess."""
     pods = [a_pod("p", cpu="1", node="a"), a_pod("q", cpu="2", node="a")]
     cluster = a_cluster([a_node("a"), a_node("b")], pods)
     rebalancing = a_rebalancing(Named("p"))

@@ -1,9 +1,9 @@
-"""One scheduling attempt: prefilter → filter → score → select, as a value.
+"""Filters, ranks and explains the nodes for the pods of one profile, with a cache for each pod template.
 
-The decision touches nothing: the caller assumes the pod, binds it, or writes why not. Same cluster,
-same pod, same tie-break: same decision.
+The steps of a scheduling attempt (:mod:`plimsoll.engine.attempt`) and the questions that plans and
+explanations have. Nothing here changes the cluster.
 
-Source: kube-scheduler v1.36, ``schedule_one.go``. Differs: all feasible nodes are scored, none sampled.
+Source: kube-scheduler v1.36, ``schedule_one.go``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +14,7 @@ import numpy as np
 from plimsoll.engine.cache.filter_results import EXCLUDED, FEASIBLE
 from plimsoll.engine.cache.template import Lane
 from plimsoll.engine.cache.templates import LaneCache
-from plimsoll.engine.decision import Decision, Evaluation, Outcome, Ranking
+from plimsoll.engine.decision import AttemptOutcome, Decision, Evaluation, Ranking
 from plimsoll.engine.extenders.extender import EXTENDER
 from plimsoll.engine.nominated_requests import KeptClaims
 from plimsoll.engine.nominator import Nominations
@@ -26,7 +26,6 @@ from plimsoll.framework import (
     Cluster,
     Code,
     CycleState,
-    Diagnosis,
     Nomination,
     PluginError,
     PodInfo,
@@ -36,9 +35,7 @@ from plimsoll.framework import (
     Status,
     unresolvable,
 )
-from plimsoll.planning.surges import left_row
-
-__all__ = ["Choose", "Decision", "Evaluation", "Filtered", "Nominations", "Outcome", "Ranking", "Scheduler"]
+from plimsoll.model.kinds.deployment import SURGED, deployment_name_of, node_of
 
 #: Says that a surge must not bring a pod back to where it came from.
 LEFT = unresolvable("node(s) hold the pod that this one is to replace elsewhere")
@@ -62,7 +59,7 @@ class Filtered:
     rows: RowArray
 
 
-class Scheduler:
+class ProfileScheduler:
     """Decides for the pods of one profile on one cluster, keeping a lane for each template.
 
     Args:
@@ -86,16 +83,9 @@ class Scheduler:
         self._lanes = LaneCache(profile, cluster)
         self._claims = KeptClaims(cluster, self.nominations)
 
-    def on(self, cluster: Cluster, profile: Profile) -> "Scheduler":
+    def on(self, cluster: Cluster, profile: Profile) -> "ProfileScheduler":
         """The same choices with another profile on another cluster, such as a fork of this one."""
-        return Scheduler(profile, cluster, self._choose, self.nominations)
-
-    def schedule(self, pod: PodInfo) -> Decision:
-        """Try to place a pod; never raises for what a plugin does."""
-        try:
-            return self._schedule(pod)
-        except PluginError as exc:
-            return self.broken(pod, exc)
+        return ProfileScheduler(profile, cluster, self._choose, self.nominations)
 
     def state_of(self, pod: PodInfo) -> CycleState:
         """What the plugins learned in the pod's latest attempt; a copy for Reserve to Bind to write into."""
@@ -108,8 +98,7 @@ class Scheduler:
         Raises:
             PluginError: A plugin raised or broke a rule.
         """
-        lane = self._lane(pod)
-        lane.refresh(pod)
+        lane = self.refreshed(pod)
         overrides, rows = self._with_nominated(lane, pod)
         nodes = self.cluster.nodes
         statuses = {
@@ -129,8 +118,7 @@ class Scheduler:
         Raises:
             PluginError: A plugin raised or broke a rule.
         """
-        lane = self._lane(pod)
-        lane.refresh(pod)
+        lane = self.refreshed(pod)
         overrides, rows = self._with_nominated(lane, pod)
         if not len(rows):
             return Ranking(self.cluster, rows, np.empty(0, dtype=np.int64), lane.diagnose(pod, overrides))
@@ -142,62 +130,43 @@ class Scheduler:
         Raises:
             PluginError: A plugin raised or broke a rule.
         """
-        lane = self._lane(pod)
-        lane.refresh(pod)
+        lane = self.refreshed(pod)
         return self._what_if(lane, pod, self._with_nominated(lane, pod)[0])
 
-    # ------------------------------------------------------------------------------------------------
+    # -- the steps of an attempt (plimsoll.engine.attempt) ---------------------------------------------
 
-    def _schedule(self, pod: PodInfo) -> Decision:
-        if not len(self.cluster):
-            return Decision(
-                pod,
-                Outcome.UNSCHEDULABLE,
-                message="no nodes available to schedule pods",
-                diagnosis=Diagnosis(0),
-                nomination=Nomination(Status(Code.UNRESOLVABLE), node=""),
-            )
-        lane = self._lane(pod)
-        lane.refresh(pod)
-        nominated = self.nominated_row(pod)
-        if nominated is not None:
-            # Most pods find their room where it was made: what others are promised elsewhere can wait.
-            there = Filtered(lane, *self._with_nominated(lane, pod, only=nominated))
-            if self.holds(there, pod, nominated):
-                node = self.cluster.nodes[nominated].name
-                return Decision(pod, Outcome.SCHEDULED, node, feasible=1, ties=1)
-        found = Filtered(lane, *self._with_nominated(lane, pod))
-        rows = found.rows
-        if not len(rows):
-            return self.reject(pod, found)
-        if len(rows) == 1:
-            return Decision(pod, Outcome.SCHEDULED, self.cluster.nodes[int(rows[0])].name, feasible=1, ties=1)
-        best, total = found.lane.best(pod, rows)
-        return Decision(
-            pod,
-            Outcome.SCHEDULED,
-            self.cluster.nodes[self.pick(best)].name,
-            total=total,
-            feasible=len(rows),
-            ties=len(best),
-        )
-
-    # -- the steps, for whoever has more to ask between them (engine/extended_cycle) --------------------
-
-    def filtered(self, pod: PodInfo) -> Filtered:
-        """What the filters say of the cluster as it is now.
+    def refreshed(self, pod: PodInfo) -> Lane:
+        """The caches of the pod's template, for the cluster as it is now.
 
         Raises:
             PluginError: A plugin raised or broke a rule.
         """
         lane = self._lane(pod)
         lane.refresh(pod)
-        return Filtered(lane, *self._with_nominated(lane, pod))
+        return lane
+
+    def filtered(self, pod: PodInfo, lane: Lane | None = None, *, only: int | None = None) -> Filtered:
+        """What the filters answer for the cluster as it is now, nominated pods included.
+
+        Args:
+            pod: The pod.
+            lane: The caches of its template, when they are refreshed already.
+            only: The row that matters; nominations to other nodes are disregarded.
+
+        Raises:
+            PluginError: A plugin raised or broke a rule.
+        """
+        lane = self.refreshed(pod) if lane is None else lane
+        return Filtered(lane, *self._with_nominated(lane, pod, only))
+
+    def names(self, rows: RowArray) -> list[str]:
+        """The names of these nodes."""
+        return [self.cluster.nodes[row].name for row in rows.tolist()]
 
     def nominated_row(self, pod: PodInfo) -> int | None:
-        """The node that the pod is nominated to, None when there is none."""
+        """The node that the pod is nominated to, or None."""
         row = self.cluster.rows.get(self.nominations.node_of(pod.uid) or pod.pod.status.nominated_node_name)
-        return None if row is None or row == left_row(pod, self.cluster) else row
+        return None if row is None or row == _left_row(pod, self.cluster) else row
 
     def holds(self, found: Filtered, pod: PodInfo, row: int) -> bool:
         """Whether the nominated node still takes the pod (whatever PreFilter narrowed to)."""
@@ -227,7 +196,7 @@ class Scheduler:
     def broken(self, pod: PodInfo, exc: PluginError) -> Decision:
         """An attempt that a plugin ended; what it left behind is dropped."""
         self._lanes.drop(pod.template)
-        return Decision(pod, Outcome.ERROR, message=str(exc), error=exc)
+        return Decision(pod, AttemptOutcome.ERROR, message=str(exc), error=exc)
 
     def reject(self, pod: PodInfo, found: Filtered, refused: Mapping[int, Status] | None = None) -> Decision:
         """Say why no node is feasible, and ask PostFilter for a way out.
@@ -236,7 +205,7 @@ class Scheduler:
             pod: The pod.
             found: What the filters said.
             refused: Statuses by row of nodes that passed the filters and that extenders refused; None when
-                nobody was asked. No pod that leaves makes an extender change its mind, as far as we know.
+                no extender was asked. No pod that leaves is assumed to change an extender's answer.
         """
         lane = found.lane
         overrides = found.overrides | self._asked_first(lane, pod)
@@ -258,7 +227,7 @@ class Scheduler:
             diagnosis = replace(diagnosis, post_filter_message=nomination.status.message)
         return Decision(
             pod,
-            Outcome.UNSCHEDULABLE,
+            AttemptOutcome.UNSCHEDULABLE,
             message=str(diagnosis),
             diagnosis=diagnosis,
             nomination=nomination,
@@ -267,7 +236,7 @@ class Scheduler:
     def _post_filter(self, lane: Lane, pod: PodInfo, rejections: Rejections) -> Nomination:
         """Ask the PostFilter plugins in turn; reasons of those that cannot help add up.
 
-        Without any, a nomination of the pod's is taken back: nobody stands for it.
+        Without any, the pod's nomination is cleared, since no plugin maintains it.
         """
         if not self.profile.post_filter:
             return Nomination(Status(Code.UNRESOLVABLE), node="")
@@ -324,7 +293,7 @@ class Scheduler:
         self, lane: Lane, pod: PodInfo, overrides: dict[int, Status]
     ) -> tuple[dict[int, Status], RowArray]:
         """The same, and not the node that a surge moves the pod's predecessor off."""
-        left = left_row(pod, self.cluster)
+        left = _left_row(pod, self.cluster)
         if left is not None and lane.rejected.is_success and int(lane.failed[left]) == FEASIBLE:
             overrides[left] = LEFT
         rows = lane.feasible
@@ -338,6 +307,26 @@ class Scheduler:
             # Not part of the template: nothing that is kept for its siblings holds for this pod.
             return Lane(self.profile, self.cluster)
         return self._lanes.use(pod.template)
+
+
+def _left_row(pod: PodInfo, cluster: Cluster) -> int | None:
+    """The row of the node that a surge moves this pod's predecessor off, as long as that one is there.
+
+    The mark in the pod's annotations says it, so it holds in every process, whatever that remembers.
+    """
+    mark = pod.pod.metadata.annotations.get(SURGED)
+    row = cluster.rows.get(node_of(mark)) if mark else None
+    if row is None:
+        return None
+    name = deployment_name_of(pod.pod)
+    stands = any(
+        each.namespace == pod.namespace
+        and each.uid != pod.uid
+        and each.pod.metadata.annotations.get(SURGED) != mark
+        and deployment_name_of(each.pod) == name
+        for each in cluster.pods_on(row)
+    )
+    return row if name and stands else None
 
 
 class _LazyStatuses(Mapping[int, Status]):

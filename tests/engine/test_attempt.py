@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given, settings
 
 from engine.toys import ALL
-from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -14,7 +16,7 @@ from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 def a_scheduler(cluster, *names):
     defaults = [Enabled(name) for name in ("Fifo", "Room", "Binds", *names)]
-    return Scheduler(build_profile(ProfileConfig("s"), Registry(ALL), defaults), cluster)
+    return ProfileScheduler(build_profile(ProfileConfig("s"), Registry(ALL), defaults), cluster)
 
 
 def info(cluster, *args, **kwargs):
@@ -28,30 +30,30 @@ def test_the_best_node_wins():
         [a_pod("a", cpu="4", node="full"), a_pod("b", cpu="2", node="half")],
     )
 
-    decision = a_scheduler(cluster).schedule(info(cluster, "p", cpu="1"))
+    decision = schedule(a_scheduler(cluster), info(cluster, "p", cpu="1"))
 
-    assert (decision.outcome, decision.node, decision.total) == (Outcome.SCHEDULED, "small", 100)
+    assert (decision.outcome, decision.node, decision.total) == (AttemptOutcome.SCHEDULED, "small", 100)
     assert decision.feasible == 2
 
 
-def test_a_pod_that_fits_nowhere_is_told_why():
+def test_a_pod_that_fits_nowhere_gets_the_reasons():
     """Counts per reason, over all nodes, from the first plugin that refused each."""
     cluster = a_cluster([a_node("a", labels={"pool": "red"}), a_node("b", cpu="1"), a_node("c", cpu="1")])
 
-    decision = a_scheduler(cluster, "Pool").schedule(info(cluster, "p", cpu="2"))
+    decision = schedule(a_scheduler(cluster, "Pool"), info(cluster, "p", cpu="2"))
 
-    assert decision.outcome is Outcome.UNSCHEDULABLE
+    assert decision.outcome is AttemptOutcome.UNSCHEDULABLE
     assert decision.message == "0/3 nodes are available: 1 wrong pool, 2 Insufficient room."
     assert decision.diagnosis.plugins == {"Room", "Pool"}
 
 
-def test_without_nodes_a_pod_is_unschedulable_and_nobody_rejected_it():
+def test_without_nodes_a_pod_is_unschedulable_and_no_plugin_rejected_it():
     """No plugin can wake it then: the queue retries it after error back-off; a nomination is cleared."""
     cluster = a_cluster()
 
-    decision = a_scheduler(cluster).schedule(info(cluster, "p"))
+    decision = schedule(a_scheduler(cluster), info(cluster, "p"))
 
-    assert decision.outcome is Outcome.UNSCHEDULABLE
+    assert decision.outcome is AttemptOutcome.UNSCHEDULABLE
     assert decision.message == "no nodes available to schedule pods"
     assert decision.diagnosis.plugins == frozenset()
     assert decision.nomination.node == ""
@@ -62,12 +64,12 @@ def test_a_plugin_that_raises_is_named_and_harms_its_own_cycle():
     cluster = a_cluster([a_node("a"), a_node("b")])
     scheduler = a_scheduler(cluster, "Breaks")
 
-    broken = scheduler.schedule(info(cluster, "p", labels={"break": "yes"}))
-    fine = scheduler.schedule(info(cluster, "q"))
+    broken = schedule(scheduler, info(cluster, "p", labels={"break": "yes"}))
+    fine = schedule(scheduler, info(cluster, "q"))
 
-    assert broken.outcome is Outcome.ERROR
+    assert broken.outcome is AttemptOutcome.ERROR
     assert broken.message == 'running Score plugin "Breaks": ZeroDivisionError: as asked'
-    assert fine.outcome is Outcome.SCHEDULED
+    assert fine.outcome is AttemptOutcome.SCHEDULED
 
 
 def test_only_what_changed_is_evaluated_again():
@@ -75,11 +77,11 @@ def test_only_what_changed_is_evaluated_again():
     cluster = a_cluster([a_node(f"n{number}") for number in range(1000)])
     scheduler = a_scheduler(cluster)
     room = scheduler.profile.filter[0]
-    first = scheduler.schedule(info(cluster, "p0", cpu="1"))
+    first = schedule(scheduler, info(cluster, "p0", cpu="1"))
     cluster.place(info(cluster, "p0", cpu="1"), first.node)
 
     room.asked = 0
-    scheduler.schedule(info(cluster, "p1", cpu="1"))
+    schedule(scheduler, info(cluster, "p1", cpu="1"))
 
     assert room.asked == 1
 
@@ -90,11 +92,11 @@ def test_points_that_leave_their_range_later_are_seen():
     scheduler = a_scheduler(cluster, "Crowd")
     outcomes = []
     for number in range(3):
-        outcomes.append(scheduler.schedule(info(cluster, f"p{number}", cpu="1")))
+        outcomes.append(schedule(scheduler, info(cluster, f"p{number}", cpu="1")))
         cluster.place(info(cluster, f"p{number}", cpu="1"), "a")
     cluster.place(info(cluster, "big", cpu="1"), "a")
     cluster.set_node(a_node("c", cpu="4"))
-    outcomes.append(scheduler.schedule(info(cluster, "q", cpu="1")))
+    outcomes.append(schedule(scheduler, info(cluster, "q", cpu="1")))
 
     assert [each.node for each in outcomes] == ["a", "a", "", "b"]
     assert [each.total for each in outcomes] == [100, 135, None, 100]
@@ -102,12 +104,12 @@ def test_points_that_leave_their_range_later_are_seen():
 
 
 def test_ties_are_broken_by_the_handed_in_choice():
-    """Same seed, same decision; the dice are not the engine's."""
+    """Same seed, same decision; the random numbers are not the engine's."""
     cluster = a_cluster([a_node(name) for name in "abc"])
     scheduler = a_scheduler(cluster)
     scheduler._choose = lambda n: n - 1
 
-    decision = scheduler.schedule(info(cluster, "p", cpu="1"))
+    decision = schedule(scheduler, info(cluster, "p", cpu="1"))
 
     assert (decision.node, decision.ties) == ("c", 3)
 
@@ -122,7 +124,7 @@ def test_nominated_pods_hold_their_room(priority, node):
     scheduler = a_scheduler(cluster)
     scheduler.nominations.add(info(cluster, "preemptor", cpu="4", priority=5), "a")
 
-    decision = scheduler.schedule(info(cluster, "p", cpu="1", priority=priority))
+    decision = schedule(scheduler, info(cluster, "p", cpu="1", priority=priority))
 
     assert decision.node == node
 
@@ -131,7 +133,7 @@ def test_a_nominated_node_is_taken_without_scoring():
     """The room that was made for a pod is used, even if another node scores higher."""
     cluster = a_cluster([a_node("a", cpu="1"), a_node("b", cpu="64")])
 
-    decision = a_scheduler(cluster).schedule(info(cluster, "p", cpu="1", status={"nominatedNodeName": "a"}))
+    decision = schedule(a_scheduler(cluster), info(cluster, "p", cpu="1", status={"nominatedNodeName": "a"}))
 
     assert (decision.node, decision.total) == ("a", None)
 
@@ -140,8 +142,9 @@ def test_a_nominated_node_that_is_left_out_says_its_own_reason_all_the_same():
     """It is asked before the search is narrowed, and what it said stays in the message."""
     cluster = a_cluster([a_node("a"), a_node("b"), a_node("c", cpu="1")])
 
-    decision = a_scheduler(cluster, "Pinned").schedule(
-        info(cluster, "p", cpu="99", labels={"pin": "c"}, status={"nominatedNodeName": "a"})
+    decision = schedule(
+        a_scheduler(cluster, "Pinned"),
+        info(cluster, "p", cpu="99", labels={"pin": "c"}, status={"nominatedNodeName": "a"}),
     )
 
     assert decision.message == (
@@ -151,10 +154,10 @@ def test_a_nominated_node_that_is_left_out_says_its_own_reason_all_the_same():
 
 
 def test_without_a_way_out_a_nomination_is_taken_back():
-    """A profile without PostFilter plugins stands for no nomination."""
+    """A profile without PostFilter plugins keeps no nomination."""
     cluster = a_cluster([a_node("a", cpu="1")])
 
-    decision = a_scheduler(cluster).schedule(info(cluster, "p", cpu="2", status={"nominatedNodeName": "a"}))
+    decision = schedule(a_scheduler(cluster), info(cluster, "p", cpu="2", status={"nominatedNodeName": "a"}))
 
     assert decision.message == "0/1 nodes are available: 1 Insufficient room."
     assert decision.nomination.node == ""
@@ -183,7 +186,7 @@ def test_a_nominated_node_that_others_are_promised_is_left_to_them_and_so_are_th
     for name, where in promised.items():
         scheduler.nominations.add(info(cluster, name, cpu="3", priority=5), where)
 
-    assert scheduler.schedule(pod).node == node
+    assert schedule(scheduler, pod).node == node
 
 
 @settings(max_examples=60, deadline=None)
@@ -204,8 +207,8 @@ def test_kept_lanes_decide_as_a_fresh_scheduler(steps):
     for count, (what, number, cpu) in enumerate(steps):
         if what == "schedule":
             pod = info(cluster, f"p{count}", cpu=str(cpu), labels={"app": str(number)})
-            decision = kept.schedule(pod)
-            fresh = a_scheduler(cluster, "Pool").schedule(pod)
+            decision = schedule(kept, pod)
+            fresh = schedule(a_scheduler(cluster, "Pool"), pod)
             assert (decision.outcome, decision.node, decision.message) == (
                 fresh.outcome,
                 fresh.node,
@@ -235,13 +238,13 @@ def test_scores_that_are_kept_by_node_survive_nodes_that_come_while_nothing_is_s
         Registry(IN_TREE),
         [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()],
     )
-    scheduler, pod = Scheduler(profile, cluster), info(cluster, "p", cpu="1")
-    assert scheduler.schedule(pod).node == "a"
+    scheduler, pod = ProfileScheduler(profile, cluster), info(cluster, "p", cpu="1")
+    assert schedule(scheduler, pod).node == "a"
     for node in ("a", "b"):
         cluster.place(info(cluster, f"fills-{node}", cpu="4"), node)
     cluster.set_node(a_node("c", cpu="4"))
-    assert scheduler.schedule(pod).node == "c"
+    assert schedule(scheduler, pod).node == "c"
     cluster.place(info(cluster, "beside", cpu="1"), "c")
     cluster.displace("uid-default-fills-b")
 
-    assert scheduler.schedule(pod).node == "b"
+    assert schedule(scheduler, pod).node == "b"
