@@ -39,7 +39,7 @@ def test_every_metric_of_kube_scheduler_that_we_have_bears_its_labels():
 
 
 def test_the_table_of_counterparts_names_metrics_labels_and_values_that_exist():
-    """All of descheduler v0.36, and beside each a metric of ours that a scrape shows."""
+    """All of descheduler v0.36, and next to each a metric of ours that a scrape shows."""
     known = {
         family.name + ("_total" if family.type == "counter" else ""): labels for family, labels in families()
     }

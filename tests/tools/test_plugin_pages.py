@@ -1,4 +1,4 @@
-"""The pages of the plugins say what the code says, and a plugin that does not say enough is told so."""
+"""Plugin pages are written from docstrings; a docstring that lacks a section is refused."""
 
 import itertools
 import sys

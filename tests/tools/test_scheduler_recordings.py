@@ -78,7 +78,7 @@ def test_an_equal_decision_has_no_mismatch():
 
 
 def test_without_nodes_nothing_is_evaluated():
-    """A pod that some PreFilter would reject is told that there are no nodes, and nothing else."""
+    """The message of a pod that some PreFilter would reject says that there are no nodes, and nothing else."""
     given = copy.deepcopy(dict(a_case().given)) | {"nodes": []}
     given["pod"]["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}]
     expected = {
@@ -104,7 +104,7 @@ def test_a_waiting_pod_is_nominated_unless_something_holds_it_back():
 
     def nominated(**more):
         made = situation(Case("small", "small-0", given | more, {}), REGISTRY, DEFAULT_PLUGINS)
-        return set(made.scheduler.nominations.by_node)
+        return set(made.scheduler.nominator.by_node)
 
     assert nominated() == set()
     assert nominated(config={"profiles": [off]}) == {"big"}
@@ -210,7 +210,7 @@ class Picky(FilterPlugin, ScorePlugin):
 
 
 def test_the_profile_of_the_case_is_used():
-    """Plugins enabled, disabled and weighted as its configuration says; what is missing here is told."""
+    """Plugins enabled, disabled and weighted as its configuration says; missing plugins are listed."""
     case = a_case()
     given = {
         **case.given,
@@ -250,7 +250,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_families_are_read_by_name(folder):
+def test_one_family_or_all_are_read(folder):
     """All of them, or one."""
     assert [case.id for case in read_cases(folder)] == ["agreeing", "differing"]
     assert [case.family for case in read_cases(folder, "differing")] == ["differing"]
