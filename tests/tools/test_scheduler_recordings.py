@@ -78,7 +78,7 @@ def test_an_equal_decision_has_no_mismatch():
 
 
 def test_without_nodes_nothing_is_evaluated():
-    """The message of a pod that some PreFilter would reject says that there are no nodes, and nothing else."""
+    """The message of a pod that some PreFilter would reject only says that there are no nodes."""
     given = copy.deepcopy(dict(a_case().given)) | {"nodes": []}
     given["pod"]["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}]
     expected = {
