@@ -17,7 +17,7 @@ import yaml
 def kubectl(cluster, *arguments):
     """Run kubectl and return what it prints."""
     if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is not installed")
+        pytest.skip("kubectl was not run, for it is not installed; urllib took its place")
     command = ["kubectl", "--kubeconfig", str(cluster.kubeconfig), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -66,7 +66,7 @@ def test_kubectl_trusts_it_and_sends_its_token(roadstead_process):
 def test_a_pod_runs_is_measured_and_leaves(roadstead_process):
     """Over HTTP: a bound pod becomes Running, uses what it requests, and goes when it is deleted."""
     if not roadstead_process.simulated:
-        pytest.skip("a cluster that is named has kubelets of its own")
+        pytest.skip("pods were not run by simulated kubelets, for the cluster named has its own")
     pods = f"{roadstead_process.plain_url}/api/v1/namespaces/default/pods"
     usage = f"{roadstead_process.plain_url}/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"
 
