@@ -74,14 +74,11 @@ test: $(STAMP) $(TOOLS) ## the whole test suite
 	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 SINCE ?= main
-quick: $(STAMP) ## in a minute: ruff, and the tests that the changes since main concern, nearest first: [SINCE=main]
+quick: $(STAMP) ## in a minute: ruff, and the tests that the changes since main affect, nearest first: [SINCE=main]
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	@tests=$$($(BIN)/python tools/affected_tests.py $(SINCE)); if [ -z "$$tests" ]; then \
-		echo "no test concerns the changes since $(SINCE)"; \
-	else \
-		$(BIN)/python -m pytest $(PARALLEL) -q --within 40 $$tests $(ARGS); \
-	fi
+	@tests=$$($(BIN)/python tools/affected_tests.py --most 60 $(SINCE)); if [ -n "$$tests" ]; then \
+		$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --within 40 $$tests $(ARGS); fi
 	@echo "Left out: types and layers (make lint), tests/e2e and tests/deploy (make test), and what was skipped."
 
 coverage: $(STAMP) $(TOOLS) ## the whole test suite with branch coverage; fails below the floor of pyproject.toml

@@ -1,6 +1,6 @@
-"""Lists the test files that the changes since a commit concern, nearest first.
+"""Lists the test files that the changes since a commit affect, nearest first.
 
-A test file is concerned when it imports what has changed, directly or through other modules; or, for a file
+A test file is affected when it imports what has changed, directly or through other modules; or, for a file
 that is no Python module, when it names that file. ``make quick`` runs what this prints.
 
 The distance of a test file is the number of imports between it and the change. Left out are the tests that
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 #: Where modules are imported from, as in pyproject.toml.
 SOURCES = ("operator", "devcluster/src", "devcluster/tests", "tests", "tools", "examples/sample-plugin/src")
 SLOW = ("tests/e2e/", "tests/deploy/")
-#: A change of these concerns every test.
+#: A change of these affects every test.
 EVERYWHERE = ("pyproject.toml", "conftest.py", "tests/conftest.py")
 
 
@@ -62,7 +62,7 @@ def is_test(path: str) -> bool:
 
 
 def affected(files: Iterable[str], changed: Iterable[str], root: Path = ROOT) -> list[str]:
-    """The test files and documents that the changed files concern, nearest first.
+    """The test files and documents that the changed files affect, nearest first.
 
     Args:
         files: All files of the repository.
@@ -85,7 +85,7 @@ def affected(files: Iterable[str], changed: Iterable[str], root: Path = ROOT) ->
         if any(name in text for name in named):
             changed.add(each)
     steps = distances(importers, changed)
-    # A document is executed; a conftest.py, which nobody imports, concerns its folder.
+    # A document is executed; a conftest.py, which nobody imports, affects its folder.
     for each in [each for each in steps if each.endswith("/conftest.py")]:
         for test in modules:
             if test.startswith(each.removesuffix("conftest.py")):
@@ -101,13 +101,18 @@ def _git(*args: str) -> list[str]:
 
 
 def main() -> None:
-    """Print them, one a line."""
+    """Print them, one a line, and on the other stream how many there would have been."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("since", help="a commit, such as main: the changes of this branch and of its files")
-    (base,) = _git("merge-base", "HEAD", parser.parse_args().since)
+    parser.add_argument("--most", type=int, default=1000, metavar="FILES", help="print the nearest ones only")
+    options = parser.parse_args()
+    (base,) = _git("merge-base", "HEAD", options.since)
     files = [each for each in _git("ls-files", "-co", "--exclude-standard") if (ROOT / each).exists()]
     changed = {*_git("diff", "--name-only", base), *_git("ls-files", "-o", "--exclude-standard")}
-    sys.stdout.writelines(f"{each}\n" for each in affected(files, changed & set(files)))
+    found = affected(files, changed & set(files))
+    nearest = found[: options.most]
+    sys.stdout.writelines(f"{each}\n" for each in nearest)
+    sys.stderr.write(f"{len(found)} test files are affected; the nearest {len(nearest)} run\n")
 
 
 if __name__ == "__main__":
