@@ -4,14 +4,15 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from plimsoll.kube.events import FORGET_S, NOTE_BYTES, SERIES_BURST, SERIES_S, EventRecorder
-from plimsoll.ports.ports import Note, pod_reference
+from plimsoll.ports.events import EventNote
+from plimsoll.ports.pods import pod_reference
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock
 
 
 def a_note(text="0/3 nodes are available: 3 Insufficient cpu.", pod="web-1"):
     """Why a pod waits."""
-    return Note(
+    return EventNote(
         pod_reference(a_pod(pod)),
         "FailedScheduling",
         "Scheduling",

@@ -6,7 +6,7 @@ from plimsoll.kube.session.errors import APIError
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.session.write_results import answer_of, answered
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 
 class PodBinder:
@@ -15,7 +15,7 @@ class PodBinder:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def bind(self, pod: Pod, node: str) -> Answer:
+    async def bind(self, pod: Pod, node: str) -> WriteResult:
         """Bind this very pod: the uid keeps a later pod of the same name unbound."""
         body = {
             "apiVersion": "v1",
@@ -26,7 +26,7 @@ class PodBinder:
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding"
         return await answered(self._session.request("POST", path, body))
 
-    async def node_of(self, pod: Pod) -> tuple[Answer, str]:
+    async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
         """Read the pod back; a list of one, which takes no right beyond those of the watch.
 
         Without a resourceVersion the server answers from what is stored, not from what it remembers.
@@ -40,5 +40,5 @@ class PodBinder:
             return answer_of(exc), ""
         for found in orjson.loads(content).get("items") or ():
             if found["metadata"].get("uid") == pod.uid:
-                return Answer(Verdict.DONE), str(found.get("spec", {}).get("nodeName") or "")
-        return Answer(Verdict.GONE, f'pods "{pod.name}" not found'), ""
+                return WriteResult(WriteOutcome.DONE), str(found.get("spec", {}).get("nodeName") or "")
+        return WriteResult(WriteOutcome.GONE, f'pods "{pod.name}" not found'), ""

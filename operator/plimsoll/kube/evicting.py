@@ -7,7 +7,7 @@ from plimsoll.kube.session.errors import APIError, TooManyRequests
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.session.write_results import answer_of
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 #: The cause by which the API server says that a budget refused.
 BUDGET_CAUSE = "DisruptionBudget"
@@ -21,7 +21,7 @@ class PodEvictor:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def evict(self, pod: Pod) -> Answer:
+    async def evict(self, pod: Pod) -> WriteResult:
         """Evict this very pod: the uid precondition spares a later pod of the same name."""
         body = {
             "apiVersion": "policy/v1",
@@ -40,10 +40,10 @@ class PodEvictor:
             named = _NAMED.search(str(said.get("message", "")))
             return replace(
                 answer_of(exc),
-                verdict=Verdict.BLOCKED,
+                verdict=WriteOutcome.BLOCKED,
                 budget=f"{pod.namespace}/{named[1]}" if named else "",
                 message=str(said.get("message") or exc.message),
             )
         except APIError as exc:
             return answer_of(exc)
-        return Answer(Verdict.DONE)
+        return WriteResult(WriteOutcome.DONE)

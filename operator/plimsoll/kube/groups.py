@@ -6,7 +6,7 @@ from typing import Any
 from plimsoll.api.v1alpha1.pod_group import PodGroupStatus
 from plimsoll.kube.session.session import MERGE_PATCH, Session
 from plimsoll.kube.session.write_results import answered
-from plimsoll.ports.ports import Answer
+from plimsoll.ports.writes import WriteResult
 
 #: A merge patch removes what it sets to null.
 _ABSENT: Mapping[str, None] = {
@@ -20,7 +20,7 @@ class PodGroupStatusPatcher:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> Answer:
+    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> WriteResult:
         """Replace a group's status; what it does not say any more is removed."""
         return await answered(
             self._session.request(

@@ -7,7 +7,9 @@ from typing import Any
 from plimsoll.kube.session.session import MERGE_PATCH, STRATEGIC_PATCH, Session
 from plimsoll.kube.session.write_results import answered
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.ports.ports import Answer, Clock, PodCondition
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.pods import ConditionUpdate
+from plimsoll.ports.writes import WriteResult
 
 POLICIES = "/apis/plimsoll.dev/v1alpha1/schedulingpolicies"
 
@@ -24,7 +26,7 @@ class PodStatusPatcher:
         self._session = session
         self._clock = clock
 
-    async def write_condition(self, pod: Pod, condition: PodCondition) -> Answer:
+    async def write_condition(self, pod: Pod, condition: ConditionUpdate) -> WriteResult:
         """Set the condition; its transition time moves only if its status does."""
         old = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
         written: dict[str, Any] = {
@@ -42,11 +44,11 @@ class PodStatusPatcher:
             status["nominatedNodeName"] = condition.nominated_node or None
         return await self._patch(pod, status)
 
-    async def nominate(self, pod: Pod, node: str) -> Answer:
+    async def nominate(self, pod: Pod, node: str) -> WriteResult:
         """Set the nominated node."""
         return await self._patch(pod, {"nominatedNodeName": node})
 
-    async def _patch(self, pod: Pod, status: Mapping[str, Any]) -> Answer:
+    async def _patch(self, pod: Pod, status: Mapping[str, Any]) -> WriteResult:
         """Merge into the status of this very pod."""
         body = {"metadata": {"uid": pod.uid}, "status": status}
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
@@ -59,7 +61,7 @@ class PolicyStatusPatcher:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def write_status(self, name: str, status: Mapping[str, Any]) -> Answer:
+    async def write_status(self, name: str, status: Mapping[str, Any]) -> WriteResult:
         """Merge into the policy's status."""
         return await answered(
             self._session.request(

@@ -12,7 +12,8 @@ from plimsoll.kube.session.errors import APIError
 from plimsoll.kube.session.session import STRATEGIC_PATCH, Session
 from plimsoll.kube.session.write_results import answer_of, answered
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.ports.ports import Answer, Clock, Verdict
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 #: What to do where the operator may not delete pods.
 REMEDY = (
@@ -28,7 +29,7 @@ class PodPreemptor:
         self._session = session
         self._clock = clock
 
-    async def preempt(self, victim: Pod, scheduler: str) -> Answer:
+    async def preempt(self, victim: Pod, scheduler: str) -> WriteResult:
         """Mark the victim as a target of disruption, then delete this very pod."""
         path = f"/api/v1/namespaces/{victim.namespace}/pods/{victim.name}"
         condition: dict[str, Any] = {
@@ -51,9 +52,9 @@ class PodPreemptor:
         except APIError as exc:
             answer = answer_of(exc)
             return replace(answer, message=f"{answer.message}; {REMEDY}") if exc.status == 403 else answer
-        return Answer(Verdict.DONE)
+        return WriteResult(WriteOutcome.DONE)
 
-    async def clear_nomination(self, pod: Pod) -> Answer:
+    async def clear_nomination(self, pod: Pod) -> WriteResult:
         """Take a lower-priority pod's nominated node away."""
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
         body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": None}}

@@ -6,7 +6,7 @@ from plimsoll.kube.session.errors import APIError
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.session.write_results import answer_of
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 #: Seconds; a pod's attempt waits for it.
 READ_TIMEOUT_S = 5.0
@@ -26,7 +26,7 @@ class PodDocuments:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def read(self, pod: Pod) -> tuple[Answer, bytes]:
+    async def read(self, pod: Pod) -> tuple[WriteResult, bytes]:
         """The document of this very pod; GONE when another one has its name."""
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
         try:
@@ -35,7 +35,7 @@ class PodDocuments:
         except APIError as exc:
             return answer_of(exc), b""
         except msgspec.MsgspecError as exc:
-            return Answer(Verdict.UNKNOWN, f"GET {path}: the answer cannot be read: {exc}"), b""
+            return WriteResult(WriteOutcome.UNKNOWN, f"GET {path}: the answer cannot be read: {exc}"), b""
         if uid != pod.uid:
-            return Answer(Verdict.GONE, f"pod {pod.key} with uid {pod.uid} is gone"), b""
-        return Answer(Verdict.DONE), content
+            return WriteResult(WriteOutcome.GONE, f"pod {pod.key} with uid {pod.uid} is gone"), b""
+        return WriteResult(WriteOutcome.DONE), content

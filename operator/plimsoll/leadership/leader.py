@@ -30,8 +30,10 @@ from plimsoll.leadership.election import (
     Write,
 )
 from plimsoll.leadership.fence import Fence
+from plimsoll.ports.clock import Clock, Randomness
+from plimsoll.ports.events import EventNote, EventRecorder
+from plimsoll.ports.leases import LeasePort
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, LeasePort, Note, Randomness, Recorder
 
 #: Seconds that writes under way get before a leader that ends gives the lease away, and between two looks.
 DRAIN_S, PACE_S = 3.0, 0.02
@@ -113,7 +115,7 @@ class Elected:
         fence: Fence,
         clock: Clock,
         randomness: Randomness,
-        recorder: Recorder,
+        recorder: EventRecorder,
         observer: Observer,
         request_s: float = 5.0,
         hindrance: Callable[[], str] = str,
@@ -268,7 +270,7 @@ class Elected:
         self._notify(self.acquired.set)
         self._observer.leadership_changed(self._name, is_leading=True)
         text = f"{self._election.identity} became leader"
-        note = Note(self._leases.reference, "LeaderElection", "LeaderElection", text, reporter=REPORTER)
+        note = EventNote(self._leases.reference, "LeaderElection", "LeaderElection", text, reporter=REPORTER)
         self._notify(partial(self._recorder.record, note))
 
     # -- the end -------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.selectors import Selector
 from plimsoll.planning.moves import Rebalancing
 from plimsoll.planning.scope import PolicyScope
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.plan_runner import Planning
 
 #: Seconds between two reviews of one scope, and for which it must match nothing before that is said.

@@ -21,15 +21,11 @@ from plimsoll.framework import (
     Status,
 )
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import (
-    Binder,
-    Clock,
-    PodStatusWriter,
-    Preemptor,
-    Recorder,
-    VolumeWriter,
-)
+from plimsoll.ports.pods import PodBinding, PodStatusWriter, Preemptor
+from plimsoll.ports.volumes import VolumeWriter
 from plimsoll.rebalancing.moves.victims import VictimEvictions
 from plimsoll.scheduling.binding.cycle import Attempt, BindingCycle
 from plimsoll.scheduling.binding.pipeline import Carrier
@@ -78,11 +74,11 @@ class SchedulingLoop:
         cache: Cache,
         queue: SchedulingQueue,
         *,
-        binder: Binder,
+        binder: PodBinding,
         volumes: VolumeWriter,
         preemptor: Preemptor,
         statuses: PodStatusWriter,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
         meter: Meter,
         observer: Observer,

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from plimsoll.engine.plugin_calls import METER, PluginCalls
+from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, Randomness
 
 #: One attempt in so many is timed.
 SAMPLED_ONE_IN = 10

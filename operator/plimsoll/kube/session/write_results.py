@@ -12,33 +12,33 @@ from plimsoll.kube.session.errors import (
     TooManyRequests,
     Unauthorized,
 )
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
-_VERDICTS: tuple[tuple[type[APIError], Verdict], ...] = (
-    (NotFound, Verdict.GONE),
-    (Gone, Verdict.GONE),
-    (Conflict, Verdict.CONFLICT),
-    (TooManyRequests, Verdict.BUSY),
-    (Invalid, Verdict.REFUSED),
-    (Unauthorized, Verdict.REFUSED),
-    (Fenced, Verdict.FENCED),
+_VERDICTS: tuple[tuple[type[APIError], WriteOutcome], ...] = (
+    (NotFound, WriteOutcome.GONE),
+    (Gone, WriteOutcome.GONE),
+    (Conflict, WriteOutcome.CONFLICT),
+    (TooManyRequests, WriteOutcome.BUSY),
+    (Invalid, WriteOutcome.REFUSED),
+    (Unauthorized, WriteOutcome.REFUSED),
+    (Fenced, WriteOutcome.FENCED),
 )
 
 
-async def answered(write: Awaitable[object]) -> Answer:
+async def answered(write: Awaitable[object]) -> WriteResult:
     """Carry out a write and say how it was taken."""
     try:
         await write
     except APIError as exc:
         return answer_of(exc)
-    return Answer(Verdict.DONE)
+    return WriteResult(WriteOutcome.DONE)
 
 
-def answer_of(exc: APIError) -> Answer:
+def answer_of(exc: APIError) -> WriteResult:
     """How the server took the write that raised."""
-    verdict = next((verdict for kind, verdict in _VERDICTS if isinstance(exc, kind)), Verdict.UNKNOWN)
+    verdict = next((verdict for kind, verdict in _VERDICTS if isinstance(exc, kind)), WriteOutcome.UNKNOWN)
     if exc.status == 401:
-        verdict = Verdict.BUSY  # the credentials are read again: later it may be accepted
-    return Answer(
+        verdict = WriteOutcome.BUSY  # the credentials are read again: later it may be accepted
+    return WriteResult(
         verdict, exc.message or str(exc), retry_after_s=float(exc.details.get("retryAfterSeconds") or 0)
     )

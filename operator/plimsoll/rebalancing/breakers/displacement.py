@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from plimsoll.framework import Cluster, Pod
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 
 #: Displaced pods that do not stop a policy.
 ALLOWED = 3

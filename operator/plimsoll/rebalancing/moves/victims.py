@@ -19,8 +19,9 @@ from plimsoll.framework import DisruptionBudgets, PodInfo
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import Move
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, Evictor
+from plimsoll.ports.pods import PodEviction
 from plimsoll.rebalancing.moves.sending import ask, refused
 from plimsoll.rebalancing.records.store import Record, RecordKeeper
 
@@ -49,7 +50,7 @@ class VictimEvictions:
     """Evicts victims and completes their records; ``run`` must be running for the latter."""
 
     def __init__(
-        self, *, cache: Cache, keeper: RecordKeeper, evictor: Evictor, clock: Clock, observer: Observer
+        self, *, cache: Cache, keeper: RecordKeeper, evictor: PodEviction, clock: Clock, observer: Observer
     ) -> None:
         self._cache = cache
         self._keeper = keeper

@@ -31,8 +31,10 @@ from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.context import Planner
 from plimsoll.planning.moves import Move
 from plimsoll.planning.surges import Surge
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Clock, Records, Verdict
+from plimsoll.ports.records import Records
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 #: Longest sentence in a record.
 REASON_LENGTH, MESSAGE_LENGTH = 1024, 4096
@@ -48,7 +50,7 @@ _WHAT_TO_DO = (
 )
 
 #: Answers to a write that no further attempt would change.
-_FINAL = (Verdict.DONE, Verdict.GONE, Verdict.REFUSED)
+_FINAL = (WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class RecordKeeper:
             if answer.is_done:
                 break
             problem = f"the records cannot be listed yet: {answer.message}"
-            if answer.verdict is Verdict.GONE:
+            if answer.verdict is WriteOutcome.GONE:
                 problem = "the custom resources are not installed yet; apply crds/"
             self._observer.watch_failed("evictions", problem, answer.status)
             await self._clock.sleep(RETRY_S)
@@ -188,7 +190,7 @@ class RecordKeeper:
         }
         answer = await self._records.create(document)
         if not answer.is_done:
-            if answer.verdict is not Verdict.CONFLICT:
+            if answer.verdict is not WriteOutcome.CONFLICT:
                 self._observer.record_dropped(policy, answer.verdict.value)
                 # It may be there without its status, and would stay open for ever.
                 await self._records.delete(record.namespace, record.name)
@@ -228,7 +230,7 @@ class RecordKeeper:
         )
         changed = self.known[record.key] = replace(record, status=status)
         answer = await self._write(changed)
-        if answer.verdict is Verdict.GONE:
+        if answer.verdict is WriteOutcome.GONE:
             self.forget(changed.namespace, changed.name)
         elif not answer.is_done:
             self._unwritten.add(changed.key)
@@ -271,14 +273,14 @@ class RecordKeeper:
             if record is None or (await self._write(record, tries=1)).verdict in _FINAL:
                 self._unwritten.discard(key)
 
-    async def _write(self, record: Record, tries: int = 5) -> Answer:
+    async def _write(self, record: Record, tries: int = 5) -> WriteResult:
         """Write a record's status; the server's last word."""
         document = record.status.model_dump(mode="json", by_alias=True, exclude_none=True)
         for left in reversed(range(tries)):
             answer = await self._records.write_status(record.namespace, record.name, document)
             if answer.is_done:
                 self._unwritten.discard(record.key)
-            elif answer.verdict is not Verdict.GONE:
+            elif answer.verdict is not WriteOutcome.GONE:
                 self._report(record, answer)
             if answer.verdict in _FINAL:
                 break
@@ -303,7 +305,7 @@ class RecordKeeper:
         }
         self._observer.move_told(record.key, phase, facts)
 
-    def _report(self, record: Record, answer: Answer) -> None:
+    def _report(self, record: Record, answer: WriteResult) -> None:
         self._observer.failed(f"record {record.key}", answer.message)
 
     def _drafted(self, move: Move, policy: str, mode: Mode, cycle: str, planned: str) -> Record:
@@ -359,7 +361,7 @@ class RecordKeeper:
     async def drop(self, record: Record, why: str) -> None:
         """Delete a finished record."""
         answer = await self._records.delete(record.namespace, record.name)
-        if answer.verdict in (Verdict.DONE, Verdict.GONE):
+        if answer.verdict in (WriteOutcome.DONE, WriteOutcome.GONE):
             self.known.pop(record.key, None)
             self._observer.record_dropped(record.spec.policy, why)
 

@@ -24,8 +24,10 @@ from plimsoll.framework import (
     WaitingPodsPort,
     error,
 )
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Binder, Clock, PodStatusWriter
+from plimsoll.ports.pods import PodBinding, PodStatusWriter
+from plimsoll.ports.writes import WriteResult
 from plimsoll.scheduling.binding.answering import an_answer, signed
 from plimsoll.scheduling.binding.binder import CertainBinder
 from plimsoll.scheduling.binding.permits import HeldPod, Permits
@@ -56,7 +58,7 @@ class Attempt:
     held: HeldPod | None = None
     works: list[PreBindPlugin] = field(default_factory=list)
     nominated: bool = False
-    answer: Answer | None = None
+    answer: WriteResult | None = None
 
 
 @dataclass(slots=True)
@@ -85,7 +87,9 @@ class BindingCycle:
         permits: The pods that wait on Permit.
     """
 
-    def __init__(self, binder: Binder, statuses: PodStatusWriter, clock: Clock, observer: Observer) -> None:
+    def __init__(
+        self, binder: PodBinding, statuses: PodStatusWriter, clock: Clock, observer: Observer
+    ) -> None:
         self.permits = Permits(clock)
         self._binder = CertainBinder(binder, clock)
         self._pre_binding = PreBinding(self._announce)

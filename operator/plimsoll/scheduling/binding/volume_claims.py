@@ -27,7 +27,8 @@ from plimsoll.framework import (
     term_nodes,
 )
 from plimsoll.model.kinds.storage import ObjectReference
-from plimsoll.ports.ports import Clock, VolumeWriter
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.volumes import VolumeWriter
 
 #: Seconds between two looks at claims that are being bound.
 PACE_S = 1.0

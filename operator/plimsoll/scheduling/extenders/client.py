@@ -43,8 +43,11 @@ from plimsoll.framework import (
     error,
 )
 from plimsoll.leadership.fence import Fence
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.extenders import Endpoint, ExtenderPort, TLSSettings
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, Endpoint, ExtenderPort, PodReader, TLSSettings, Verdict
+from plimsoll.ports.pods import PodReader
+from plimsoll.ports.writes import WriteOutcome
 from plimsoll.scheduling.extenders.health import ExtenderHealth
 from plimsoll.timing.priority_semaphore import Turns
 
@@ -143,7 +146,7 @@ class Extending:
         """
         profile = scheduler.profile
         answer, document = await self._pods.read(pod.pod)
-        if answer.verdict is Verdict.GONE:
+        if answer.verdict is WriteOutcome.GONE:
             return None
         if not answer.is_done:
             why = f"the pod could not be read for its extenders: {answer.message}"

@@ -32,8 +32,9 @@ from plimsoll.framework import (
 from plimsoll.model.kinds.pod_group import DEFAULT_TIMEOUT_S
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted
 from plimsoll.model.quantity import QuantityError, milli, units
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, Note, Recorder
 from plimsoll.scheduling.binding.cycle import Attempt, BindingCycle
 from plimsoll.scheduling.gangs.gang_rooms import GangRooms, Room
 from plimsoll.scheduling.gangs.gates import PLUGIN, GangGates
@@ -67,7 +68,7 @@ class Gangs:
         *,
         binding: BindingCycle,
         hands: Hands,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
         observer: Observer,
     ) -> None:
@@ -334,7 +335,7 @@ class Gangs:
             "name": metadata.name,
             "uid": metadata.uid,
         }
-        self._recorder.record(Note(reference, reason, "Scheduling", text[:1024], is_warning=is_warning))
+        self._recorder.record(EventNote(reference, reason, "Scheduling", text[:1024], is_warning=is_warning))
 
 
 def _veto(members: Sequence[tuple[PodInfo, Scheduler]]) -> str:

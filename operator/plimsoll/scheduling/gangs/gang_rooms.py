@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from plimsoll.cluster.cache import Cache
 from plimsoll.engine.cycle import Scheduler
 from plimsoll.framework import PodInfo
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.queue.queue import SchedulingQueue, room_freed
 
 
