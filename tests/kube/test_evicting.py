@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.kube.evicting import PodEvictor
+from plimsoll.kube.pods import PodEvictor
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.testing.builders import a_pod
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from plimsoll.kube.binding import PodBinder
+from plimsoll.kube.pods import PodBinder
 from plimsoll.kube.session.errors import Fenced, NotFound, Unavailable
 from plimsoll.leadership.fence import Fence
 from plimsoll.ports.writes import WriteOutcome

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.kube.leases import LeaseStore
 from plimsoll.kube.session.session import MERGE_PATCH, connected
-from plimsoll.leadership.election import Lease
+from plimsoll.ports.leases import Lease
 from plimsoll.ports.writes import WriteOutcome
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Why a pod is not scheduled, as its condition says it."""
 
-from plimsoll.kube.patching import PodStatusPatcher
+from plimsoll.kube.pods import PodStatusPatcher
 from plimsoll.ports.pods import ConditionUpdate
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock

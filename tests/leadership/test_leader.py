@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from plimsoll.leadership.election import Election, Lease, Terms
+from plimsoll.leadership.election import Election, Terms
 from plimsoll.leadership.fence import Fence
 from plimsoll.leadership.leader import Elected, LeadershipLost, Unchallenged
+from plimsoll.ports.leases import Lease
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.fakes import (
     FakeClock,

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from plimsoll.framework.closing import CONSOLIDATING
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import Taint
 from plimsoll.model.kinds.watch_event import (
@@ -17,6 +16,7 @@ from plimsoll.model.kinds.watch_event import (
     PodDeleted,
     PodUpdated,
 )
+from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import KEPT_S, SEEN_S
 from plimsoll.testing.builders import a_node, a_pod

@@ -1,7 +1,7 @@
 """All that the author of a plugin or strategy sees of Plimsoll."""
 
 from plimsoll.framework.args import NoArgs, PluginArgs
-from plimsoll.framework.binder import Binder, BinderPort
+from plimsoll.framework.binding_ports import Binder, BinderPort, VolumeBinder, VolumeChoices, VolumesPort
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.descheduling.context import (
     Measurements,
@@ -72,7 +72,6 @@ from plimsoll.framework.status import (
     unresolvable,
     unschedulable,
 )
-from plimsoll.framework.volume_binder import VolumeBinder, VolumeChoices, VolumesPort
 from plimsoll.framework.waiting import WaitingPod, WaitingPods, WaitingPodsPort
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import (

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from plimsoll.kube.session.errors import APIError
+from plimsoll.kube.session.errors import APIError, answer_of, answered
 from plimsoll.kube.session.session import MERGE_PATCH, Session
-from plimsoll.kube.session.write_results import answer_of, answered
 from plimsoll.model.decoding import DecodeError, decode
 from plimsoll.model.kinds.deployment import SURGED, Deployment
 from plimsoll.ports.writes import WriteOutcome, WriteResult

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plimsoll.api.v1alpha1.eviction import EvictionStatus
-from plimsoll.kube.session.errors import APIError
+from plimsoll.kube.session.errors import APIError, answer_of, answered
 from plimsoll.kube.session.session import MERGE_PATCH, Session
-from plimsoll.kube.session.write_results import answer_of, answered
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 GROUP = "/apis/plimsoll.dev/v1alpha1"
@@ -58,3 +57,23 @@ class EvictionRecords:
         except APIError as exc:
             return answer_of(exc), ()
         return WriteResult(WriteOutcome.DONE), listed.get("items") or ()
+
+
+#: Kubernetes 1.37's alpha group with a resource of our plural.
+LIFECYCLE = "lifecycle.k8s.io"
+
+
+async def shadowing_evictions(session: Session) -> str:
+    """The built-in resource that kubectl means by a bare ``evictions``, "" when that is ours.
+
+    kubectl takes the built-in group silently where both are served.
+    """
+    try:
+        group = await session.object("GET", f"/apis/{LIFECYCLE}")
+        for version in group.get("versions") or ():
+            listed = await session.object("GET", f"/apis/{version['groupVersion']}")
+            if any(resource.get("name") == "evictions" for resource in listed.get("resources") or ()):
+                return f"evictions.{version['groupVersion']}"
+    except (APIError, KeyError, TypeError):
+        return ""
+    return ""

@@ -11,9 +11,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from plimsoll.kube.session.errors import APIError, Conflict
+from plimsoll.kube.session.errors import APIError, Conflict, answer_of, answered
 from plimsoll.kube.session.session import MERGE_PATCH, Session
-from plimsoll.kube.session.write_results import answer_of, answered
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.ports.writes import WriteOutcome, WriteResult

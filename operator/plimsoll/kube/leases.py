@@ -5,10 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from plimsoll.kube.events import micro_time
-from plimsoll.kube.session.errors import APIError, NotFound
+from plimsoll.kube.session.errors import APIError, NotFound, answer_of
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.session.write_results import answer_of
-from plimsoll.leadership.election import Lease
+from plimsoll.ports.leases import Lease
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 API = "coordination.k8s.io/v1"

@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from plimsoll.framework.closing import CONSOLIDATING
-from plimsoll.kube.patching import timestamp
-from plimsoll.kube.session.errors import APIError, Conflict
+from plimsoll.kube.pods import timestamp
+from plimsoll.kube.session.errors import APIError, Conflict, answer_of
 from plimsoll.kube.session.session import MERGE_PATCH, Session
-from plimsoll.kube.session.write_results import answer_of
+from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 

@@ -9,9 +9,8 @@ import msgspec
 
 from plimsoll.api.v1alpha1.metrics_providers import is_plain_url
 from plimsoll.framework.descheduling.context import Sample
-from plimsoll.kube.session.errors import APIError
+from plimsoll.kube.session.errors import APIError, answer_of
 from plimsoll.kube.session.session import JSON, Session
-from plimsoll.kube.session.write_results import answer_of
 from plimsoll.model.quantity import QuantityError, nanos
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult

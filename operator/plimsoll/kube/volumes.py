@@ -1,7 +1,7 @@
 """PATCH persistentvolumes and persistentvolumeclaims: which volume a claim gets, or where it is made."""
 
+from plimsoll.kube.session.errors import answered
 from plimsoll.kube.session.session import MERGE_PATCH, Session
-from plimsoll.kube.session.write_results import answered
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from plimsoll.model.kinds.volume_claims import SELECTED_NODE
 from plimsoll.ports.writes import WriteResult

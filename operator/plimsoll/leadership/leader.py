@@ -20,14 +20,14 @@ from plimsoll.leadership.election import (
     Election,
     Event,
     Failed,
-    Found,
     Instruction,
+    LeaseFound,
     Now,
     Read,
     Resign,
     Rest,
     Stored,
-    Write,
+    WriteLease,
 )
 from plimsoll.leadership.fence import Fence
 from plimsoll.ports.clock import Clock, Randomness
@@ -196,8 +196,8 @@ class Elected:
                 self._step_due = self._clock.monotonic() + self._request_s
                 answer, lease = await self._leases.read()
                 if answer.is_done:
-                    return Found(lease)
-            case Write(claim):
+                    return LeaseFound(lease)
+            case WriteLease(claim):
                 sent = self._clock.monotonic()
                 self._step_due = sent + self._request_s
                 if hindrance := self._hindrance():
@@ -256,7 +256,7 @@ class Elected:
             self._fence.open(self._election.held_until)
             if self.since is None:
                 self._become_leader()
-        elif isinstance(event, Found):
+        elif isinstance(event, LeaseFound):
             self._problem = ""
         if self._election.holder != self._holder:
             self._holder = self._election.holder

@@ -12,8 +12,8 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
 from plimsoll.framework import Node, PodInfo
-from plimsoll.framework.closing import CONSOLIDATING, is_closed
 from plimsoll.framework.descheduling.registry import StrategyRegistry
+from plimsoll.model.taints import CONSOLIDATING, is_closed
 from plimsoll.planning.moves import Move
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.nodes import NodeCloser

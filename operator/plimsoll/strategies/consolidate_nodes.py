@@ -40,10 +40,10 @@ from plimsoll.framework import (
     Verdict,
     low_to_high,
 )
-from plimsoll.framework.closing import is_closed
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.context import Protected
 from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.model.taints import is_closed
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage
 from plimsoll.toolkit.descheduling.node_utilization import Percentages, check_thresholds
 

@@ -21,7 +21,7 @@ from pydantic import Field, StrictInt
 from plimsoll.framework import Planner, PodInfo, ScopedArgs, Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, pods_near
 from plimsoll.framework.descheduling.strategy import Candidate, Candidates
-from plimsoll.toolkit.descheduling.eviction_cost import eviction_cost
+from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 
 
 class FollowScoreArgs(ScopedArgs):

@@ -49,7 +49,7 @@ from plimsoll.framework import (
 )
 from plimsoll.framework.descheduling.strategy import Beneficiary, Bundle, Candidate, Candidates
 from plimsoll.toolkit.descheduling.best_fit import BestFit
-from plimsoll.toolkit.descheduling.eviction_cost import deletion_cost
+from plimsoll.toolkit.descheduling.eviction_order import deletion_cost
 from plimsoll.toolkit.descheduling.room_search import moves_off, promising
 
 #: Bundles that are compared for one pending pod, and how many of them are proposed.

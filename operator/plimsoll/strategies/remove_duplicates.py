@@ -37,7 +37,7 @@ from plimsoll.framework import (
 )
 from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity
 from plimsoll.framework.descheduling.strategy import Candidate, Candidates
-from plimsoll.toolkit.descheduling.eviction_cost import eviction_cost
+from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 from plimsoll.toolkit.descheduling.node_fit import required_nodes
 
 Kind = tuple[str, str, str, str]

@@ -41,8 +41,7 @@ from plimsoll.framework import (
 )
 from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity
 from plimsoll.framework.descheduling.strategy import Candidate, Candidates, is_replacement
-from plimsoll.toolkit.descheduling.eviction_cost import eviction_cost
-from plimsoll.toolkit.descheduling.eviction_order import in_turn
+from plimsoll.toolkit.descheduling.eviction_order import eviction_cost, in_turn
 from plimsoll.toolkit.descheduling.node_fit import fits_any_other_node
 from plimsoll.toolkit.descheduling.spread_constraints import SpreadConstraint, spread_constraints_of
 from plimsoll.toolkit.descheduling.spread_populations import Population as SpreadPopulation

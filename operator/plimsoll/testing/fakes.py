@@ -1,4 +1,4 @@
-"""The ports of :mod:`plimsoll.ports.ports`, faked: time that a test moves, an API server that obeys.
+"""The ports of :mod:`plimsoll.ports`, faked: time that a test moves, an API server that obeys.
 
 A fake does what a well-behaved world would do and keeps what it was asked; a test sets the answer it wants.
 """
@@ -14,13 +14,13 @@ import msgspec
 
 from plimsoll.access.rights import Right
 from plimsoll.framework.descheduling.context import Sample
-from plimsoll.leadership.election import Lease
 from plimsoll.model.kinds.deployment import SURGED, Deployment
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from plimsoll.ports.events import EventNote
 from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.ports.extenders import Endpoint, Reply
+from plimsoll.ports.leases import Lease
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import ConditionUpdate
 from plimsoll.ports.usage import UsageReading

@@ -21,8 +21,7 @@ from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Cluster, ConfigurationError, Pod, PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.framework.descheduling.strategy import Evictor
-from plimsoll.kube.session.errors import error_of
-from plimsoll.kube.session.write_results import answer_of
+from plimsoll.kube.session.errors import answer_of, error_of
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import EvictionPlan

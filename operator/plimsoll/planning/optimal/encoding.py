@@ -27,7 +27,7 @@ from plimsoll.planning.moves import Circumstances, Move, Objective, Rebalancing,
 from plimsoll.planning.optimal.problem import NOWHERE, Ints, Problem, Solution, Spread, Stock
 from plimsoll.planning.proven.plan_builder import Book
 from plimsoll.planning.strategy_run import run_strategy
-from plimsoll.toolkit.descheduling.eviction_cost import eviction_cost
+from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 from plimsoll.toolkit.descheduling.spread_constraints import SpreadConstraint, spread_constraints_of
 
 #: Filters whose verdict the program works out itself.

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from plimsoll.api.schema.durations import duration_s
+from plimsoll.api.schema.fields import duration_s
 from plimsoll.api.v1alpha1.extender import LONGEST_TIMEOUT_S, ExtenderTLS
 from plimsoll.api.v1alpha1.extender import Extender as ExtenderSpec
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec

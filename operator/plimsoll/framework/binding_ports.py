@@ -1,4 +1,4 @@
-"""How VolumeBinding books and binds volumes: through a port that the shell puts into the cycle state."""
+"""Ports that a plugin finds in the cycle state: binding a pod, binding its volumes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,6 +6,22 @@ from typing import Protocol
 
 from plimsoll.framework.status import Status
 from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.kinds.pod_info import PodInfo
+
+
+class Binder(Protocol):
+    """Writes bindings."""
+
+    async def bind(self, pod: PodInfo, node: str) -> Status:
+        """Assign the pod to the node; success, or an error with the API's sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class BinderPort:
+    """The binder of this attempt, as kept in the cycle state."""
+
+    binder: Binder
+
 
 #: What delayed claims get: ``namespace/name`` of the claim to the name of a volume, "" to be provisioned.
 VolumeChoices = Mapping[str, str]
