@@ -29,9 +29,11 @@ from rich.table import Table
 
 from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.framework import Cluster, Planner, PodInfo, Registry
+from plimsoll.framework import PodInfo, Registry
+from plimsoll.framework.descheduling.context import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.framework.descheduling.strategy import Strategy
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import Circumstances, Goal, Rebalancing, replacement_of

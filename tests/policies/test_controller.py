@@ -10,8 +10,9 @@ from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.extenders.extender import Extender
 from plimsoll.engine.profile import Enabled, build_profile
-from plimsoll.framework import SUCCESS, Cluster, PluginArgs, Registry
+from plimsoll.framework import SUCCESS, PluginArgs, Registry
 from plimsoll.leadership.fence import Fence
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies, profile_config
 from plimsoll.policies.plugin_failures import PluginFailures

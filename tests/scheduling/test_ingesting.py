@@ -4,7 +4,6 @@ import pytest
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.engine.cycle import Nominations
-from plimsoll.framework import DisruptionBudgets
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.watch_event import (
@@ -23,6 +22,7 @@ from plimsoll.scheduling.ingesting import Ingestion
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import RememberingObserver
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
 
 class Scene:

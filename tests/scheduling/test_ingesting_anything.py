@@ -16,13 +16,13 @@ from plimsoll.devcluster.node_making import make_node
 from plimsoll.devcluster.schemas import MismatchError
 from plimsoll.devcluster.starting import seed
 from plimsoll.devcluster.statuses import StatusError
-from plimsoll.framework import DisruptionBudgets
 from plimsoll.model.decoding import decode
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodUpdated
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from scheduling.test_ingesting import Scene
 
 MAX_INT64 = 2**63 - 1

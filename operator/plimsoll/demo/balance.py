@@ -10,7 +10,8 @@ from typing import Any
 
 from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.profile import Profile
-from plimsoll.framework import CPU, MEMORY, PODS, Cluster
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.snapshot import CPU, MEMORY, PODS
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod

@@ -23,7 +23,6 @@ from plimsoll.engine.profile import Profile
 from plimsoll.engine.trial import Trial
 from plimsoll.engine.what_if import LaneWhatIf
 from plimsoll.framework import (
-    Cluster,
     Code,
     CycleState,
     Diagnosis,
@@ -31,11 +30,12 @@ from plimsoll.framework import (
     PluginError,
     PodInfo,
     Rejections,
-    RowArray,
     Snapshot,
     Status,
     unresolvable,
 )
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import RowArray
 from plimsoll.planning.surges import left_row
 
 __all__ = ["Choose", "Decision", "Evaluation", "Filtered", "Nominations", "Outcome", "Ranking", "Scheduler"]

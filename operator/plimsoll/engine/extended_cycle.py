@@ -32,19 +32,11 @@ from plimsoll.engine.extenders.extender import (
     PreemptAsk,
     PrioritizeAsk,
 )
-from plimsoll.framework import (
-    Candidate,
-    Code,
-    Found,
-    Nomination,
-    PluginError,
-    PodInfo,
-    RowArray,
-    Status,
-    unresolvable,
-    unschedulable,
-)
+from plimsoll.framework import Code, Nomination, PluginError, PodInfo, Status, unresolvable, unschedulable
+from plimsoll.framework.extension_points import Candidate
+from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.extender_wire import FilterAnswer
+from plimsoll.toolkit.scheduling.victims import Found
 
 #: An attempt begins again when its nodes were taken while it asked; so often, then the pod backs off.
 ROUNDS = 3

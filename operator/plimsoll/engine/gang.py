@@ -15,7 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from plimsoll.engine.cycle import Decision, Outcome, Scheduler
-from plimsoll.framework import Cluster, CycleState, PodInfo
+from plimsoll.framework import CycleState, PodInfo
+from plimsoll.model.columns.cluster import Cluster
 
 #: Different reasons that a message tells in full.
 TOLD = 3

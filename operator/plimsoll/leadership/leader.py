@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
-from plimsoll.framework import PlimsollError
+from plimsoll.framework.errors import PlimsollError
 from plimsoll.leadership.election import (
     Due,
     Election,

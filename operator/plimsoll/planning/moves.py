@@ -9,9 +9,10 @@ from enum import StrEnum
 import msgspec
 
 from plimsoll.engine.profile import Profile
-from plimsoll.framework import Cluster, PluginError, PodInfo
+from plimsoll.framework import PluginError, PodInfo
 from plimsoll.framework.descheduling.context import Measurements, NodeClasses, Planner
 from plimsoll.framework.descheduling.strategy import REPLACEMENT, Beneficiary, Evictor, Refusal, Strategy
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import PodStatus

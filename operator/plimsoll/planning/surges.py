@@ -8,9 +8,10 @@ and none fewer, and is at rest. Everything else stays protected, with the condit
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from plimsoll.framework import Cluster, ClusterObjects, PodInfo
+from plimsoll.framework import ClusterObjects, PodInfo
 from plimsoll.framework.descheduling.context import is_serving
 from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.deployment import SURGED, Deployment, deployment_name_of, node_of
 from plimsoll.planning.limits import Workload
 

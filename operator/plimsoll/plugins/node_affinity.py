@@ -23,7 +23,6 @@ from pydantic import Field, model_validator
 
 from plimsoll.framework import (
     MAX_SCORE,
-    NAME_FIELD,
     SKIP,
     SUCCESS,
     ActionType,
@@ -35,16 +34,10 @@ from plimsoll.framework import (
     FilterPlugin,
     IntArray,
     Narrowing,
-    NodeMatcher,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    NodeTerm,
     NormalizingPlugin,
     PluginArgs,
     PodInfo,
     PodTemplate,
-    PreferredSchedulingTerm,
     PreFilterPlugin,
     PreScorePlugin,
     QueueingHint,
@@ -52,13 +45,24 @@ from plimsoll.framework import (
     Snapshot,
     Status,
     all_feasible,
-    compile_node_matcher,
+    error,
+    unresolvable,
+)
+from plimsoll.framework.selectors import (
+    NAME_FIELD,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    NodeTerm,
+    PreferredSchedulingTerm,
     compile_node_term,
     compile_node_terms,
-    error,
+)
+from plimsoll.toolkit.scheduling.node_matching import (
+    NodeMatcher,
+    compile_node_matcher,
     matching_nodes,
     term_nodes,
-    unresolvable,
 )
 
 ENFORCED = "node(s) didn't match scheduler-enforced node affinity"

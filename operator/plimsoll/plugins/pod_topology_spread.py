@@ -41,42 +41,43 @@ from plimsoll.framework import (
     BoolArray,
     ClusterObjects,
     CycleState,
-    DomainSums,
     EnqueueExtensions,
     EventWithHint,
     FilterPlugin,
     IntArray,
-    NodeMatcher,
     NormalizingPlugin,
     PluginArgs,
-    PodClass,
-    PodCounts,
     PodInfo,
     PodTemplate,
     PreFilterPlugin,
     PreScorePlugin,
     Reads,
-    ReplicaSet,
-    Selector,
-    SelectorError,
     SimulatedPods,
     Snapshot,
-    StatefulSet,
     Status,
-    Toleration,
-    TopologySpreadConstraint,
     all_feasible,
-    compile_node_matcher,
-    compile_selector,
     error,
-    is_label_key,
-    matching_nodes,
-    selector_of_labels,
-    tolerated_nodes,
     unresolvable,
     unschedulable,
 )
+from plimsoll.framework.columns import DomainSums, PodClass, PodCounts
+from plimsoll.framework.selectors import (
+    Selector,
+    SelectorError,
+    Toleration,
+    TopologySpreadConstraint,
+    compile_selector,
+    is_label_key,
+    selector_of_labels,
+)
+from plimsoll.framework.workloads import ReplicaSet, StatefulSet
 from plimsoll.plugins.hints.pod_topology_spread import SpreadHints
+from plimsoll.toolkit.scheduling.node_matching import (
+    NodeMatcher,
+    compile_node_matcher,
+    matching_nodes,
+    tolerated_nodes,
+)
 
 SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
 LABEL_MISSING = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")

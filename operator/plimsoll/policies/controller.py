@@ -26,8 +26,9 @@ from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.cycle import Nominations, Scheduler
 from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, ProfileConfig, build_profile
-from plimsoll.framework import Cluster, ConfigurationError, Registry
+from plimsoll.framework import ConfigurationError, Registry
 from plimsoll.framework.field_errors import field_errors, summary
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.policies.plugin_failures import PluginFailures
 from plimsoll.policies.policy_work import may_predict, scheduler_name_of, stopped_parts, work_of
 from plimsoll.policies.warnings import PolicyWarnings

@@ -13,8 +13,9 @@ import msgspec
 from plimsoll.cluster.cache import Cache
 from plimsoll.engine.cycle import Nominations
 from plimsoll.engine.profile import Profile
-from plimsoll.framework import Cluster, Pod, PodInfo
+from plimsoll.framework import Pod, PodInfo
 from plimsoll.framework.descheduling.strategy import REPLACEMENT
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import Move, replacement_of
 from plimsoll.rebalancing.records.store import Record
 

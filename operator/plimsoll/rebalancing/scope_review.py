@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.framework import Cluster, PodInfo, PodTemplate
+from plimsoll.framework import PodInfo, PodTemplate
 from plimsoll.framework.descheduling.strategy import is_replacement
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.selectors import Selector
 from plimsoll.planning.moves import Rebalancing

@@ -26,24 +26,21 @@ from typing import ClassVar, Self
 import numpy as np
 from pydantic import Field, StrictInt, model_validator
 
-from plimsoll.framework import (
+from plimsoll.framework import IntArray, Node, PluginArgs, PodInfo
+from plimsoll.framework.descheduling import (
     Bundle,
-    IntArray,
-    Node,
     Planner,
-    PluginArgs,
-    PodInfo,
     Refusal,
     Strategy,
     StrategyContext,
     StrategyKind,
     Verdict,
-    low_to_high,
 )
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.context import Protected
 from plimsoll.framework.descheduling.strategy import Candidate, Candidates
-from plimsoll.model.taints import is_closed
+from plimsoll.framework.selectors import is_closed
+from plimsoll.framework.workloads import low_to_high
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage
 from plimsoll.toolkit.descheduling.node_utilization import Percentages, check_thresholds
 

@@ -34,22 +34,14 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from plimsoll.framework import (
-    IntArray,
-    NamespacesArg,
-    Planner,
-    PluginArgs,
-    PodInfo,
-    RowArray,
-    Strategy,
-    StrategyContext,
-    StrategyKind,
-    Verdict,
-    group_key,
-)
+from plimsoll.framework import IntArray, PluginArgs, PodInfo
+from plimsoll.framework.columns import RowArray
+from plimsoll.framework.descheduling import Planner, Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.descheduling.strategy import Beneficiary, Bundle, Candidate, Candidates
+from plimsoll.framework.workloads import group_key
 from plimsoll.toolkit.descheduling.best_fit import BestFit
 from plimsoll.toolkit.descheduling.eviction_order import deletion_cost
+from plimsoll.toolkit.descheduling.pod_scope import NamespacesArg
 from plimsoll.toolkit.descheduling.room_search import moves_off, promising
 
 #: Bundles that are compared for one pending pod, and how many of them are proposed.

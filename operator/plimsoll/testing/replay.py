@@ -15,7 +15,8 @@ from typing import Any, Protocol, runtime_checkable
 import typer
 
 from plimsoll.engine.cycle import Decision, Evaluation, Outcome
-from plimsoll.framework import CycleState, Nomination, PluginError, Registry, Snapshot, Status, VictimSearch
+from plimsoll.framework import CycleState, Nomination, PluginError, Registry, Snapshot, Status
+from plimsoll.framework.extension_points import VictimSearch
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing import descheduler_replay
 from plimsoll.testing.recordings import Case, Situation, read_cases, situation

@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 
 from plimsoll.engine.cycle import Outcome, Scheduler
-from plimsoll.framework import CPU, Cluster, PodInfo
+from plimsoll.framework import PodInfo
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.snapshot import CPU
 from plimsoll.planning.aftermath import settled
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.limits import NO_CEILING, Limits

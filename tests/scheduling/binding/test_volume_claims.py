@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from plimsoll.framework import SELECTED_NODE
+from plimsoll.model.kinds.volume_claims import SELECTED_NODE
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 from plimsoll.testing.builders import a_cluster, a_node

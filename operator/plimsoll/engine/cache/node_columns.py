@@ -12,7 +12,6 @@ from typing import cast
 
 from plimsoll.engine.plugin_calls import checked
 from plimsoll.framework import (
-    Cluster,
     CycleState,
     FilterPlugin,
     IntArray,
@@ -22,6 +21,7 @@ from plimsoll.framework import (
     ScorePlugin,
     Snapshot,
 )
+from plimsoll.model.columns.cluster import Cluster
 
 #: Columns take at most about this much memory a profile.
 COLUMN_BYTES = 64 * 2**20

@@ -19,7 +19,6 @@ from plimsoll.engine.plugin_calls import calling, checked, in_range
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     MAX_SCORE,
-    Cluster,
     CycleState,
     IntArray,
     NormalizingPlugin,
@@ -27,10 +26,11 @@ from plimsoll.framework import (
     PodInfo,
     PreScorePlugin,
     Reads,
-    RowArray,
     ScorePlugin,
     Snapshot,
 )
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import RowArray
 
 #: Every node's total where a profile has neither score plugins nor extenders.
 UNSCORED = 1

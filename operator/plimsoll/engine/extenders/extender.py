@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from plimsoll.framework import Candidate, Node, PodInfo
+from plimsoll.framework import Node, PodInfo
+from plimsoll.framework.extension_points import Candidate
 from plimsoll.model.kinds import extender_wire as wire
 
 #: Who rejected a pod, in diagnoses: any event may help it.

@@ -17,7 +17,7 @@
 from collections.abc import Awaitable
 from typing import Any
 
-from plimsoll.framework import PlimsollError
+from plimsoll.framework.errors import PlimsollError
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from plimsoll.engine.cycle import Scheduler
-from plimsoll.framework import Cluster, PluginError, PodInfo, PodTemplate, Snapshot
+from plimsoll.framework import PluginError, PodInfo, PodTemplate, Snapshot
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.strategy import (
     Bundle,
@@ -23,6 +23,7 @@ from plimsoll.framework.descheduling.strategy import (
     Strategy,
     Verdict,
 )
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import Circumstances, Move, Objective, Rebalancing, replacement_of
 from plimsoll.planning.optimal.problem import NOWHERE, Ints, Problem, Solution, Spread, Stock
 from plimsoll.planning.proven.plan_builder import Book

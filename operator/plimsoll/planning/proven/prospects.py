@@ -8,18 +8,11 @@ import numpy as np
 from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.decision import Ranking
 from plimsoll.engine.extenders.extender import interested
-from plimsoll.framework import (
-    MAX_SCORE,
-    BoolArray,
-    Cluster,
-    PluginError,
-    PodInfo,
-    PodTemplate,
-    RowArray,
-    WhatIf,
-)
+from plimsoll.framework import MAX_SCORE, BoolArray, PluginError, PodInfo, PodTemplate, WhatIf
 from plimsoll.framework.descheduling.prospects import Outlook
 from plimsoll.framework.descheduling.strategy import REPLACEMENT, is_replacement
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import RowArray
 from plimsoll.planning.moves import Rebalancing, replacement_of
 
 

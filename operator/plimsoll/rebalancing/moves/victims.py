@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
-from plimsoll.framework import DisruptionBudgets, PodInfo
+from plimsoll.framework import PodInfo
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import Move
@@ -24,6 +24,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodEviction
 from plimsoll.rebalancing.moves.sending import ask, refused
 from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
 #: In records: who decided.
 STRATEGY = "DefaultPreemption"

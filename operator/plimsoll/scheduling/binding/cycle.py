@@ -13,7 +13,6 @@ from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     SUCCESS,
-    BinderPort,
     Code,
     CycleState,
     Permission,
@@ -21,9 +20,10 @@ from plimsoll.framework import (
     PodInfo,
     PreBindPlugin,
     Status,
-    WaitingPodsPort,
     error,
 )
+from plimsoll.framework.binding_ports import BinderPort
+from plimsoll.framework.waiting import WaitingPodsPort
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodBinding, PodStatusWriter

@@ -12,16 +12,8 @@ from typing import Any
 from plimsoll.cluster.cache import Cache
 from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.extenders.extender import interested
-from plimsoll.framework import (
-    Code,
-    CycleState,
-    Diagnosis,
-    PodInfo,
-    PodsToActivate,
-    Snapshot,
-    Status,
-    VolumesPort,
-)
+from plimsoll.framework import Code, CycleState, Diagnosis, PodInfo, PodsToActivate, Snapshot, Status
+from plimsoll.framework.binding_ports import VolumesPort
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer

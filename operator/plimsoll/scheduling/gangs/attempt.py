@@ -20,15 +20,8 @@ from plimsoll.cluster.pod_groups import Group, Groups
 from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.extenders.extender import interested
 from plimsoll.engine.gang import GangDecision, lacking_resources, place_together
-from plimsoll.framework import (
-    SUCCESS,
-    Cluster,
-    Code,
-    Pod,
-    PodInfo,
-    Status,
-    unschedulable,
-)
+from plimsoll.framework import SUCCESS, Code, Pod, PodInfo, Status, unschedulable
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod_group import DEFAULT_TIMEOUT_S
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted
 from plimsoll.model.quantity import QuantityError, milli, units
