@@ -50,20 +50,17 @@ from plimsoll.framework import (
 )
 from plimsoll.framework.selectors import (
     NAME_FIELD,
+    NodeMatcher,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
     NodeTerm,
     PreferredSchedulingTerm,
+    compile_node_matcher,
     compile_node_term,
     compile_node_terms,
 )
-from plimsoll.toolkit.scheduling.node_matching import (
-    NodeMatcher,
-    compile_node_matcher,
-    matching_nodes,
-    term_nodes,
-)
+from plimsoll.toolkit.scheduling.node_matching import matching_nodes, term_nodes
 
 ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 NOT_SELECTED = "node(s) didn't match Pod's node affinity/selector"

@@ -62,22 +62,19 @@ from plimsoll.framework import (
 )
 from plimsoll.framework.columns import DomainSums, PodClass, PodCounts
 from plimsoll.framework.selectors import (
+    NodeMatcher,
     Selector,
     SelectorError,
     Toleration,
     TopologySpreadConstraint,
+    compile_node_matcher,
     compile_selector,
     is_label_key,
     selector_of_labels,
 )
 from plimsoll.framework.workloads import ReplicaSet, StatefulSet
 from plimsoll.plugins.hints.pod_topology_spread import SpreadHints
-from plimsoll.toolkit.scheduling.node_matching import (
-    NodeMatcher,
-    compile_node_matcher,
-    matching_nodes,
-    tolerated_nodes,
-)
+from plimsoll.toolkit.scheduling.node_matching import matching_nodes, tolerated_nodes
 
 SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
 LABEL_MISSING = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
