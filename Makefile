@@ -6,18 +6,21 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TOOLS := .tools/.installed
 
+# Tests start some two hundred interpreters: without bytecode on disk, each compiles all that it imports.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-soak bench-rebalancing bench-openb bench-convergence docs demo presubmit image lock clean
+.PHONY: help setup tools fmt lint types layers prose prose-known spelling hooks coverage crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-soak bench-rebalancing bench-openb bench-convergence docs demo presubmit image lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-setup: $(STAMP) ## create .venv with the locked dependencies and plimsoll in it
+setup: $(STAMP) ## create .venv with the locked dependencies and plimsoll and roadstead in it
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock pyproject.toml devcluster/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e devcluster
 	@touch $@
 
 tools: $(TOOLS) ## helm, kubectl, hadolint, jactionlint, prometheus, promtool, cyclonedx-py, pip-audit in .tools/bin (Linux on amd64; elsewhere those on the PATH are used)
@@ -34,16 +37,28 @@ fmt: $(STAMP) ## format the code and sort the imports
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lint: $(STAMP) ## ruff, mypy --strict, import contracts
+lint: $(STAMP) ## ruff, mypy --strict, import contracts, prose, spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(MAKE) types layers
+	$(MAKE) types layers prose spelling
 
 types: $(STAMP) ## mypy --strict
 	$(BIN)/mypy
 
 layers: $(STAMP) ## the layering contracts (pyproject.toml)
 	$(BIN)/lint-imports
+
+prose: $(STAMP) ## phrases, module docstrings, metric help, glossary: [FILES="docs operator/plimsoll/engine"] lists all finds there
+	PYTHONPATH=tools $(BIN)/python -m prose $(FILES)
+
+prose-known: $(STAMP) ## write tools/prose/known.txt, which may only shrink
+	PYTHONPATH=tools $(BIN)/python -m prose --record
+
+spelling: $(STAMP) ## codespell over the whole tree
+	$(BIN)/codespell
+
+hooks: $(STAMP) ## install the hooks of .pre-commit-config.yaml into this clone (needs pre-commit on the PATH)
+	pre-commit install
 
 crds: $(STAMP) ## write crds/*.yaml from the models
 	$(BIN)/python -m plimsoll.api.schema.crds crds
@@ -53,6 +68,12 @@ demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KE
 
 test: $(STAMP) $(TOOLS) ## the whole test suite
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+coverage: $(STAMP) $(TOOLS) ## the whole test suite with branch coverage; fails below the floor of pyproject.toml
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 e2e: $(STAMP) $(TOOLS) ## the end-to-end tests: PLIMSOLL_E2E_KUBECONFIG=<file> takes a real cluster
 	$(BIN)/python -m pytest tests/e2e $(ARGS)
@@ -121,7 +142,7 @@ image: ## build the container image: [IMAGE=plimsoll] (needs docker)
 LOCKING = uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --quiet
 
 lock: ## renew the lock files (needs uv): one for everything, and out of it the image's two; two for .tools
-	$(LOCKING) --upgrade --extra devcluster --group dev pyproject.toml -o requirements.lock
+	$(LOCKING) --upgrade --group dev pyproject.toml devcluster/pyproject.toml -o requirements.lock
 	$(LOCKING) --constraint requirements.lock pyproject.toml -o requirements-runtime.lock
 	$(LOCKING) --constraint requirements.lock --group build -o requirements-build.lock
 	$(LOCKING) --no-deps tools/requirements.in -o tools/requirements.lock

@@ -27,8 +27,10 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo, Registry
 from plimsoll.framework.descheduling.context import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
@@ -146,7 +148,7 @@ def drawn_trace(nodes: int, pods: int, seed: int) -> Trace:
 def upper_bound(trace: Trace, *, of_gpus: bool) -> float:
     """No placement holds more GPUs (or pods) than this: the program over classes and shapes, relaxed."""
     classes, shapes = Counter(trace.nodes), Counter(trace.pods)
-    program = highspy.Highs()
+    program = highspy.Highs()  # type: ignore[no-untyped-call] # its stubs leave the constructor out
     program.setOptionValue("output_flag", False)  # noqa: FBT003 - how the library is told
     placed = {
         (shape, node): program.addVariable(0, min(count, MOST_PODS * nodes))
@@ -211,7 +213,7 @@ class Experiment:
     stages: list[Stage] = field(default_factory=list)
     cluster: Cluster = field(default_factory=Cluster)
     pending: dict[str, PodInfo] = field(default_factory=dict)
-    scheduler: Scheduler = field(init=False)
+    scheduler: ProfileScheduler = field(init=False)
 
     def __post_init__(self) -> None:
         for number, node in enumerate(self.trace.nodes):
@@ -225,7 +227,7 @@ class Experiment:
                 )
             )
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
-        self.scheduler = Scheduler(
+        self.scheduler = ProfileScheduler(
             build_profile(ProfileConfig(SCHEDULER), Registry(PLUGINS), defaults),
             self.cluster,
             choose=random.Random(self.seed).randrange,
@@ -249,8 +251,8 @@ class Experiment:
     def place_pending(self) -> None:
         """Try every pending pod."""
         for uid, pod in list(self.pending.items()):
-            decision = self.scheduler.schedule(pod)
-            if decision.outcome is Outcome.SCHEDULED:
+            decision = schedule(self.scheduler, pod)
+            if decision.outcome is AttemptOutcome.SCHEDULED:
                 self._place(uid, decision.node)
 
     def _place(self, uid: str, node: str) -> None:

@@ -33,11 +33,11 @@ from typing import Any
 
 import yaml
 
-from plimsoll.devcluster.api import Api
-from plimsoll.devcluster.cluster import kubeconfig, new_token
-from plimsoll.devcluster.extending import extended_server
-from plimsoll.devcluster.node_making import make_node
-from plimsoll.devcluster.starting import seed
+from roadstead.assembly import extended_server
+from roadstead.cluster import kubeconfig, new_token
+from roadstead.kubelets.nodes import make_node
+from roadstead.starting import seed
+from roadstead.store.api import Api
 
 CRDS = Path(__file__).parents[1] / "crds"
 NAME = "starting"
@@ -156,7 +156,7 @@ def ask(port: int, path: str, patience_s: float) -> tuple[int, str]:
 def measured(kubeconfig_file: Path, log: Path, patience_s: float, hold_s: float) -> Start:
     """Start once, hold, end."""
     port = free_port()
-    command = (sys.executable, "-m", "plimsoll", "run", "--kubeconfig", str(kubeconfig_file))
+    command: tuple[str, ...] = (sys.executable, "-m", "plimsoll", "run", "--kubeconfig", str(kubeconfig_file))
     command += ("--bind-address", "127.0.0.1", "--metrics-port", str(port), "--health-port", "0")
     found, began = Start(), time.monotonic()
     listens = False

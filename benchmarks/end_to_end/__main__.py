@@ -227,7 +227,7 @@ async def a_cluster(given: Path | None, folder: Path) -> AsyncIterator[Path]:
     path = folder / "kubeconfig"
     with (folder / "cluster.log").open("wb") as sink:
         process = subprocess.Popen(  # noqa: ASYNC220, S603 - our own command, and nothing else runs yet
-            [sys.executable, "-m", "plimsoll", "devcluster", "--kubeconfig", str(path)],
+            [sys.executable, "-m", "roadstead", "--kubeconfig", str(path)],
             stdout=sink,
             stderr=sink,
         )

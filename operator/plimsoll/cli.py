@@ -1,6 +1,6 @@
-"""The command line: ``plimsoll run``, ``plimsoll approve``, ``plimsoll devcluster`` and others.
+"""The command line: ``plimsoll run``, ``plimsoll approve`` and others.
 
-Each command imports what it needs, so the operator never loads the development cluster.
+Each command imports what it needs.
 """
 
 from pathlib import Path
@@ -26,83 +26,7 @@ def version() -> None:
 
 
 @app.command()
-def devcluster(
-    *,
-    kubeconfig: Annotated[
-        Path, typer.Option(help="Where to write the kubeconfig, once requests are answered.", dir_okay=False)
-    ],
-    nodes: Annotated[
-        int, typer.Option(min=0, max=10_000, help="How many simulated nodes to begin with.")
-    ] = 0,
-    node_cpu: Annotated[str, typer.Option(help="Their CPU, as a quantity.")] = "8",
-    node_memory: Annotated[str, typer.Option(help="Their memory, as a quantity.")] = "32Gi",
-    node_pods: Annotated[int, typer.Option(min=1, help="How many pods each takes.")] = 110,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0 takes a free one.")
-    ] = 0,
-    controllers: Annotated[
-        bool, typer.Option(help="Run the controllers (Deployments, Jobs, garbage, budgets, ...).")
-    ] = True,
-    kubelets: Annotated[
-        bool, typer.Option(help="Run simulated kubelets on the nodes that ask for one.")
-    ] = True,
-    start_seconds: Annotated[
-        float, typer.Option(min=0, help="The longest time from a pod being bound to its running.")
-    ] = 0.2,
-    longest_grace_seconds: Annotated[
-        float,
-        typer.Option(min=0, help="Deleted pods leave after their grace period, or after this if shorter."),
-    ] = 1.0,
-    heartbeats: Annotated[bool, typer.Option(help="Renew a Lease for each node every 10 s.")] = False,
-    eviction_requests: Annotated[
-        bool, typer.Option(help="Serve the alpha API lifecycle.k8s.io/v1alpha1 of Kubernetes 1.37.")
-    ] = False,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(help="Further tokens to accept, one a line; read at each request.", dir_okay=False),
-    ] = None,
-) -> None:
-    """Run a development cluster on loopback until SIGTERM: not a real one, nothing is kept, nothing runs.
-
-    It answers like a Kubernetes 1.36 API server; containers are only pretended.
-    """
-    import asyncio  # noqa: PLC0415 - the operator never loads what only the development cluster needs
-
-    try:
-        from plimsoll.devcluster import cluster, quantities  # noqa: PLC0415 - likewise
-        from plimsoll.devcluster import kubelets as simulated  # noqa: PLC0415 - likewise
-    except ModuleNotFoundError as exc:
-        if str(exc.name).partition(".")[0] not in {"cel_expr_python", "cryptography", "google"}:
-            raise
-        typer.echo(
-            f"plimsoll devcluster: {exc.name} is not installed; pip install 'plimsoll[devcluster]'", err=True
-        )
-        raise typer.Exit(1) from exc
-
-    try:
-        quantities.milli(node_cpu), quantities.milli(node_memory)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
-    settings = simulated.KubeletSettings(
-        start_s=(min(0.05, start_seconds), start_seconds),
-        longest_grace_s=longest_grace_seconds,
-        heartbeats=heartbeats,
-    )
-    one = cluster.DevCluster(
-        nodes=cluster.simulated_nodes(nodes, cpu=node_cpu, memory=node_memory, pods=node_pods),
-        controllers=controllers,
-        kubelets=settings if kubelets else None,
-        port=port,
-        eviction_requests=eviction_requests,
-        token_file=token_file,
-    )
-    asyncio.run(
-        cluster.serve(one, kubeconfig, lambda url: typer.echo(f"{url} ready; kubeconfig: {kubeconfig}"))
-    )
-
-
-@app.command()
-def run(
+def run(  # noqa: PLR0913 - typer reads the options from the parameters
     *,
     kubeconfig: Annotated[
         Path | None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_optional, ext_strings
 
-from plimsoll.devcluster import cel_library
+from roadstead.definitions import cel_library
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

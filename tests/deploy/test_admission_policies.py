@@ -11,7 +11,7 @@ from deploy import test_admission, test_only_the_mark, test_only_the_taint
 from deploy.manifests import Obj
 from e2e.polling import eventually
 from e2e.speaking import speaking
-from plimsoll.devcluster.fields import struct
+from roadstead.schemas.fields import struct
 
 PAGES = (test_admission, test_only_the_mark, test_only_the_taint)
 

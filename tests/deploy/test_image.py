@@ -143,15 +143,6 @@ def test_it_holds_what_the_operator_loads_and_no_more(image: Path) -> None:
     assert sum(path.stat().st_size for path in files) < 200_000_000 - 15_000_000
 
 
-def test_the_development_cluster_says_what_it_lacks(image: Path) -> None:
-    """One sentence, and the extra that brings it."""
-    done = inside(image, "-m", "plimsoll", "devcluster", "--kubeconfig", "/nowhere")
-
-    assert done.returncode == 1
-    assert done.stderr.strip().endswith("pip install 'plimsoll[devcluster]'")
-    assert len(done.stderr.strip().splitlines()) == 1
-
-
 def test_the_dockerfile_passes_hadolint() -> None:
     """With the one exception that .hadolint.yaml gives its reason for."""
     done = subprocess.run(

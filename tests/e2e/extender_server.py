@@ -20,7 +20,7 @@ from typing import Any
 from aiohttp import web
 
 from e2e.speaking import Speaker, speaking
-from plimsoll.devcluster.certificates import loopback_identity
+from roadstead.certificates import loopback_identity
 
 Obj = dict[str, Any]
 

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.devcluster.quantities import amounts, pod_requests
+from roadstead.schemas.quantities import amounts, pod_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from e2e.speaking import STRATEGIC
-from plimsoll.devcluster import pod_running
-from plimsoll.devcluster.node_making import address_of, pod_address, registered
-from plimsoll.devcluster.quantities import Amounts, amounts, pod_requests
+from roadstead.kubelets import pods
+from roadstead.kubelets.nodes import address_of, pod_address, registered
+from roadstead.schemas.quantities import Amounts, amounts, pod_requests
 
 if TYPE_CHECKING:
     from e2e.speaking import Answer, Speaker
@@ -109,9 +109,9 @@ class Kubelets:
             kubelet.admitted.pop(uid, None)
         elif uid not in kubelet.admitted and "deletionTimestamp" not in pod["metadata"]:
             self._admit(pod, kubelet)
-        elif pod_running.has_stale_readiness(pod):
+        elif pods.has_stale_readiness(pod):
             ready = pod["spec"]["nodeName"] not in self.unready
-            status = pod_running.with_readiness(pod, time.time(), ready=ready)
+            status = pods.with_readiness(pod, time.time(), ready=ready)
             self.speaker.begin(self._tell(pod, status))
         if kind != "DELETED" and "deletionTimestamp" in pod["metadata"] and uid not in self._leaving:
             self._leaving.add(uid)
@@ -125,7 +125,7 @@ class Kubelets:
             return
         if lacking := kubelet.lacks(wanted):
             message = f"Node didn't have enough resource: {lacking}"
-            status = pod_running.refused(pod, f"OutOf{lacking}", message, time.time())
+            status = pods.refused(pod, f"OutOf{lacking}", message, time.time())
             self.speaker.begin(self._tell(pod, status))
             return
         kubelet.admitted[pod["metadata"]["uid"]] = wanted
@@ -136,7 +136,7 @@ class Kubelets:
         self._started += 1
         address = pod_address(self._started)
         ready = pod["spec"]["nodeName"] not in self.unready
-        await self._tell(pod, pod_running.running(pod, address_of(number), address, time.time(), ready=ready))
+        await self._tell(pod, pods.running(pod, address_of(number), address, time.time(), ready=ready))
 
     async def _tell(self, pod: Obj, status: Obj) -> None:
         """Write a pod's status; conditions of others stay as they are now."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 #: A simulated kubelet runs the pods, and the development cluster tells what they use by this annotation.
-KUBELET, USAGE = "devcluster.plimsoll.dev/kubelet", "devcluster.plimsoll.dev/usage"
+KUBELET, USAGE = "roadstead.test/kubelet", "roadstead.test/usage"
 
 
 def by_load(**providers: object) -> Obj:

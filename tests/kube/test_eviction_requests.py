@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from plimsoll.devcluster.cluster import DevCluster, simulated_nodes
 from plimsoll.kube.eviction_requests import REQUESTER, PodEvictionRequester
 from plimsoll.kube.session.session import connected
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.testing.builders import a_pod
+from roadstead.cluster import DevCluster, simulated_nodes
 
 MIGRATOR = "acme.io/migrator"
 REQUESTS, EVICTIONS = "evictionrequests.lifecycle.k8s.io", "evictions.lifecycle.k8s.io"

@@ -1,6 +1,7 @@
 """Room for a pending pod is kept while moves are under way, handed over when they are made, released else."""
 
-from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeDeleted, PodAdded, PodDeleted
 from plimsoll.rebalancing.rooms import PATIENCE_S
 from plimsoll.testing.builders import a_node, a_pod
@@ -43,8 +44,8 @@ def on(scene, node):
 def decided(scene, pod):
     """The node that the scheduler would give to a pod now."""
     profile = scene.rebalancers.profiles["default-scheduler"]
-    scheduler = Scheduler(profile, scene.cache.cluster, nominations=scene.nominations)
-    return scheduler.schedule(scene.cache.info(pod)).node
+    scheduler = ProfileScheduler(profile, scene.cache.cluster, nominations=scene.nominations)
+    return schedule(scheduler, scene.cache.info(pod)).node
 
 
 async def test_the_room_is_kept_until_the_last_has_left_and_then_the_pod_s_own():

@@ -55,34 +55,34 @@ def test_either_day_will_do_where_both_are_restricted():
 
 
 @pytest.mark.parametrize(
-    ("schedule", "sentence"),
+    ("asked", "sentence"),
     [
         pytest.param(Schedule(cron="0 0 31 2 *"), "never", id="never-fires"),
         pytest.param(Schedule(cron="0 0 * * fri-mon"), "backwards", id="backwards"),
         pytest.param(Schedule(cron="0 0 * * *", time_zone="Mars/Olympus"), "time zone", id="no-such-zone"),
     ],
 )
-def test_schedules_that_cannot_be_followed_are_refused(schedule, sentence):
+def test_schedules_that_cannot_be_followed_are_refused(asked, sentence):
     """What the schema lets through and nobody can follow is said in a sentence, and at once."""
     began = time.monotonic()
 
     with pytest.raises(ValueError, match=sentence):
-        schedule.check(schedule)
+        schedule.check(asked)
 
     assert time.monotonic() - began < 1.5
 
 
 @pytest.mark.parametrize(
-    "schedule",
+    "asked",
     [
         pytest.param(Schedule(interval_seconds=5), id="interval"),
         pytest.param(Schedule(cron="0 0 29 2 *"), id="leap-days"),
         pytest.param(Schedule(cron="*/15 1-4 * * *", time_zone="Europe/Berlin"), id="nightly"),
     ],
 )
-def test_schedules_that_fire_now_and_then_are_accepted(schedule):
+def test_schedules_that_fire_now_and_then_are_accepted(asked):
     """However seldom."""
-    schedule.check(schedule)
+    schedule.check(asked)
 
 
 @pytest.mark.parametrize(
@@ -99,10 +99,10 @@ def test_schedules_that_fire_now_and_then_are_accepted(schedule):
 )
 def test_a_window_is_open_from_its_schedule_for_its_duration(moment, is_open):
     """The first second is inside, the last is not, in the time zone of the schedule."""
-    schedule = Schedule(cron="0 8 * * mon-fri", time_zone="Europe/Berlin")
+    asked = Schedule(cron="0 8 * * mon-fri", time_zone="Europe/Berlin")
     now = datetime.fromisoformat(moment).replace(tzinfo=UTC)
 
-    assert schedule.is_open(schedule, 10 * 3600.0, now) is is_open
+    assert schedule.is_open(asked, 10 * 3600.0, now) is is_open
 
 
 def test_a_window_that_opens_again_before_it_closes_stays_open():

@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from plimsoll.framework import SKIP, SUCCESS, Code, NodeFilter, Permission, PluginArgs, Status
-from plimsoll.framework.binding_ports import BinderPort
-from plimsoll.framework.waiting import WaitingPodsPort
+from plimsoll.framework.binding_ports import BinderPort, WaitingPodsPort
 
 
 class ProbeArgs(PluginArgs):

@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.cycle import Nominations
+from plimsoll.engine.nominator import Nominations
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.watch_event import (

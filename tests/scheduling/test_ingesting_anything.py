@@ -10,12 +10,6 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from model.upstream_quantity import Quantity, requests, value_of
-from plimsoll.devcluster import fields
-from plimsoll.devcluster.api import Api
-from plimsoll.devcluster.node_making import make_node
-from plimsoll.devcluster.schemas import MismatchError
-from plimsoll.devcluster.starting import seed
-from plimsoll.devcluster.statuses import StatusError
 from plimsoll.model.decoding import decode
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
@@ -23,6 +17,12 @@ from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, P
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
+from roadstead.kubelets.nodes import make_node
+from roadstead.schemas import fields
+from roadstead.schemas.schemas import MismatchError
+from roadstead.starting import seed
+from roadstead.store.api import Api
+from roadstead.values.status_errors import StatusError
 from scheduling.test_ingesting import Scene
 
 MAX_INT64 = 2**63 - 1

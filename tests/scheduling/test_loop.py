@@ -7,8 +7,9 @@ import pytest
 
 from plimsoll.app.clock import SeededRandomness
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.cycle import Nominations, Scheduler
+from plimsoll.engine.nominator import Nominations
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Code, Registry, Status, error, unschedulable
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
@@ -68,7 +69,9 @@ class Stage:
         names += [Enabled(plugin.name) for plugin in more] + [Enabled("DefaultBinder")]
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
         nominations = Nominations()
-        self.loop.schedulers = {"s": Scheduler(self.profile, self.cache.cluster, nominations=nominations)}
+        self.loop.schedulers = {
+            "s": ProfileScheduler(self.profile, self.cache.cluster, nominations=nominations)
+        }
         self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, nominations)
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)

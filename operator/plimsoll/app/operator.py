@@ -24,14 +24,15 @@ from plimsoll.app.settings import Settings
 from plimsoll.app.supervision import Supervision
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.cycle import Nominations, Scheduler
+from plimsoll.engine.nominator import Nominations
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import NoArgs, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.kube.access_reviews import AccessReviews, permissions
 from plimsoll.kube.custom_resources import PodGroupStatusPatcher, PolicyList, PolicyStatusPatcher
 from plimsoll.kube.deployments import DeploymentRollouts
-from plimsoll.kube.events import EventRecorder
+from plimsoll.kube.events import EventPoster
 from plimsoll.kube.eviction_records import EvictionRecords, shadowing_evictions
 from plimsoll.kube.eviction_requests import PodEvictionRequester
 from plimsoll.kube.extenders import HTTPExtenders
@@ -144,7 +145,7 @@ class Operator:
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
         self.order = QueueOrder(PrioritySort(NoArgs()), self.observer)
         self.queue = SchedulingQueue(self.order.key, self.observer)
-        self.recorder = EventRecorder(session, self.clock, f"plimsoll-{socket.gethostname()}")
+        self.recorder = EventPoster(session, self.clock, f"plimsoll-{socket.gethostname()}")
         # Dice of its own: what is measured must not change what is decided.
         self.meter = Meter(self.clock, SeededRandomness(settings.seed), self.observer)
         self.leadership = candidacy(
@@ -312,7 +313,7 @@ class Operator:
         self._unfrozen = 0
         gc.freeze()
 
-    def _serve(self, schedulers: Mapping[str, Scheduler]) -> None:
+    def _serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
         self.loop.schedulers = schedulers
         self.order.use([scheduler.profile.queue_sort for scheduler in schedulers.values()])
         self.sharing.serve(schedulers, self.ingestion.waiting.values())

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from statistics import pstdev
 from typing import Any
 
-from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import CPU, MEMORY, PODS
 from plimsoll.model.decoding import convert
@@ -92,9 +94,9 @@ def balance(nodes: Sequence[Any], pods: Sequence[Any]) -> Balance:
 def could_run(nodes: Iterable[Any], pods: Iterable[Any], profile: Profile) -> list[str]:
     """Pending pods for which the profile finds a feasible node right now, as ``namespace/name``."""
     cluster, waiting = as_cluster(nodes, pods)
-    scheduler = Scheduler(profile, cluster)
+    scheduler = ProfileScheduler(profile, cluster)
     return [
         pod.key
         for pod in waiting
-        if scheduler.schedule(cluster.templates.info(pod)).outcome is Outcome.SCHEDULED
+        if schedule(scheduler, cluster.templates.info(pod)).outcome is AttemptOutcome.SCHEDULED
     ]

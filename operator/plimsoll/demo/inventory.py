@@ -19,7 +19,7 @@ ZONES = ("zone-a", "zone-b", "zone-c")
 GPU = "plimsoll.dev/gpu-milli"
 
 #: Asks the development cluster for a simulated kubelet.
-KUBELET = "devcluster.plimsoll.dev/kubelet"
+KUBELET = "roadstead.test/kubelet"
 
 #: Share of the capacity of the first nodes that the workloads of a made-up cluster ask for.
 LOAD = 0.55

@@ -49,14 +49,14 @@ async def play(inventory: Inventory, examples: Path, *, keep: bool, console: Con
         home = Path(folder)
         kubeconfig = home / "kubeconfig"
         async with Process(
-            home / "devcluster.log", "devcluster", "--kubeconfig", str(kubeconfig), "--nodes", "0"
+            home / "roadstead.log", "roadstead", "--kubeconfig", str(kubeconfig), "--nodes", "0"
         ) as cluster:
             await cluster.until_exists(kubeconfig, READY_S)
             async with (
                 _connected(kubeconfig) as client,
                 Process(
                     home / "operator.log",
-                    *("run", "--kubeconfig", str(kubeconfig), "--bind-address", "127.0.0.1"),
+                    *("plimsoll", "run", "--kubeconfig", str(kubeconfig), "--bind-address", "127.0.0.1"),
                     *("--metrics-port", "0", "--health-port", "0"),
                 ) as operator,
             ):

@@ -17,7 +17,7 @@ class ProcessError(Exception):
 
 
 class Process:
-    """``python -m plimsoll ARGS`` with its output in a file."""
+    """``python -m ARGS`` with its output in a file."""
 
     def __init__(self, log: Path, *args: str) -> None:
         self.log = log
@@ -27,7 +27,7 @@ class Process:
     async def __aenter__(self) -> Self:
         with self.log.open("wb") as output:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "plimsoll", *self._args),
+                *(sys.executable, "-m", *self._args),
                 stdout=output,
                 stderr=output,
                 start_new_session=True,  # Ctrl-C is for the story alone; it ends its processes in order
@@ -56,7 +56,7 @@ class Process:
         if self._process is not None and self._process.returncode is not None:
             lines = self.log.read_text(errors="replace").splitlines()[-10:]
             raise ProcessError(
-                f"plimsoll {self._args[0]} ended with {self._process.returncode}; the end of {self.log}:\n"
+                f"{self._args[0]} ended with {self._process.returncode}; the end of {self.log}:\n"
                 + "\n".join(lines)
             )
 
@@ -72,4 +72,4 @@ class Process:
                     self.check()
                     await asyncio.sleep(0.05)
                 return
-        raise ProcessError(f"plimsoll {self._args[0]} was not ready after {timeout_s:.0f} s; see {self.log}")
+        raise ProcessError(f"{self._args[0]} was not ready after {timeout_s:.0f} s; see {self.log}")

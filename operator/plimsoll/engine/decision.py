@@ -12,7 +12,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 
 
-class Outcome(StrEnum):
+class AttemptOutcome(StrEnum):
     """How an attempt ended."""
 
     SCHEDULED = "scheduled"
@@ -38,7 +38,7 @@ class Decision:
     """
 
     pod: PodInfo
-    outcome: Outcome
+    outcome: AttemptOutcome
     node: str = ""
     total: int | None = None
     feasible: int = 0

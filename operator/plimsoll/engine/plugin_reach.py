@@ -9,11 +9,20 @@ from dataclasses import dataclass
 
 from plimsoll.framework import (
     FilterPlugin,
+    NormalizingPlugin,
     Plugin,
     PreFilterPlugin,
     PreScorePlugin,
     Reads,
     ScorePlugin,
+)
+from plimsoll.framework.capabilities import (
+    CountsDomains,
+    CountsResources,
+    EasesLocally,
+    Linear,
+    NodeSignature,
+    reads_of,
 )
 
 
@@ -47,6 +56,50 @@ class Stages:
     individual: bool
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Capabilities:
+    """What the filter and score plugins of one profile declare, by plugin name.
+
+    Attributes:
+        signed: Plugins that read NODE and whose answers are shared by signature.
+        normalizing: Score plugins that normalise.
+        linear: Filters that know sums of requests at most: linear ones, and those that read NODE.
+        easing: Filters that may accept a node whatever pods leave it.
+        counting: Filters whose refusals the Optimal planner works out itself.
+    """
+
+    signed: Mapping[str, NodeSignature]
+    normalizing: Mapping[str, NormalizingPlugin]
+    linear: frozenset[str]
+    easing: Mapping[str, EasesLocally]
+    counting: frozenset[str]
+
+
+def capabilities_of(filters: Sequence[FilterPlugin], score: Sequence[ScorePlugin]) -> Capabilities:
+    """Find the capabilities of the plugins."""
+    both: tuple[FilterPlugin | ScorePlugin, ...] = (*filters, *score)
+    return Capabilities(
+        signed={
+            plugin.name: plugin
+            for plugin in both
+            if isinstance(plugin, NodeSignature) and plugin.reads is Reads.NODE
+        },
+        normalizing={plugin.name: plugin for plugin in score if isinstance(plugin, NormalizingPlugin)},
+        linear=frozenset(
+            plugin.name
+            for plugin in filters
+            if plugin.reads is Reads.NODE or (isinstance(plugin, Linear) and plugin.additive)
+        ),
+        easing={plugin.name: plugin for plugin in filters if isinstance(plugin, EasesLocally)},
+        counting=frozenset(
+            plugin.name
+            for plugin in filters
+            if (isinstance(plugin, CountsResources) and plugin.counts_resources)
+            or (isinstance(plugin, CountsDomains) and plugin.counts_domains)
+        ),
+    )
+
+
 def stages_of(
     pre_filter: Sequence[PreFilterPlugin],
     filters: Sequence[FilterPlugin],
@@ -69,12 +122,6 @@ def stages_of(
         far_score=tuple(each for each in scored if each[0].reads > Reads.ROW),
         individual=any(reads_of(plugin) is Reads.POD for plugin in (*pre_filter, *filters)),
     )
-
-
-def reads_of(plugin: Plugin) -> Reads:
-    """What a plugin's answers depend on; everything, when it does not say."""
-    reads: Reads = getattr(plugin, "reads", Reads.POD)
-    return reads
 
 
 def is_near(plugin: Plugin) -> bool:

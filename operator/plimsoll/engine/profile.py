@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from plimsoll.engine.extenders.extender import Extender
-from plimsoll.engine.plugin_reach import Stages, stages_of
+from plimsoll.engine.plugin_reach import Capabilities, Stages, capabilities_of, stages_of
 from plimsoll.framework import (
     MAX_SCORE,
     BindPlugin,
@@ -111,6 +111,11 @@ class Profile:
     def stages(self) -> Stages:
         """The plugins of the stages that lanes run, by how far they look."""
         return stages_of(self.pre_filter, self.filter, self.pre_score, self.score, self.weights)
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        """What the filter and score plugins declare."""
+        return capabilities_of(self.filter, self.score)
 
     @property
     def plugins(self) -> tuple[Plugin, ...]:

@@ -13,7 +13,7 @@ from plimsoll.engine.cache.template import Lane
 from plimsoll.engine.nominated_requests import Claims
 from plimsoll.engine.plugin_calls import calling, checked
 from plimsoll.engine.trial import Trial
-from plimsoll.framework import BoolArray, Code, FilterPlugin, IntArray, PodInfo, Reads, Snapshot, Status
+from plimsoll.framework import BoolArray, Code, IntArray, PodInfo, Reads, Snapshot, Status
 from plimsoll.model.columns.columns import RowArray
 
 
@@ -41,12 +41,13 @@ class LaneWhatIf:
         self._overrides = overrides
         self._claims = claims
         self._nominations = nominations
+        self._capabilities = lane.profile.capabilities
         self._filters = [plugin for plugin in lane.profile.filter if plugin.name not in lane.skipped]
 
     @cached_property
     def is_additive(self) -> bool:
         """Whether the filters in play that look at pods look at sums of requests alone."""
-        return all(map(_knows_sums, self._filters))
+        return all(plugin.name in self._capabilities.linear for plugin in self._filters)
 
     def by_sums(self, rows: RowArray) -> BoolArray:
         """Which of the rows ``refusals_if`` judges, whatever pods leave them: shape (len(rows),).
@@ -60,14 +61,14 @@ class LaneWhatIf:
         if self.is_additive:
             return judged
         for plugin in self._filters:
-            if _knows_sums(plugin):
+            if plugin.name in self._capabilities.linear:
                 continue
+            easing = self._capabilities.easing.get(plugin.name)
             with calling(plugin.name, "Filter"):
-                eased = getattr(plugin, "eased", None)
-                if eased is None or not eased(self._pod.template):
+                if easing is None or not easing.eased(self._pod.template):
                     return np.zeros(len(rows), dtype=np.bool_)
             judged &= self._lane.codes(plugin.name)[rows] == 0
-        # A nominated pod is added in thought, which no filter but an additive one makes light of.
+        # Only linear filters can account for nominated pods from sums of requests.
         judged &= ~np.isin(rows, self._claims.rows)
         return judged
 
@@ -116,7 +117,7 @@ class LaneWhatIf:
         kinds: IntArray = np.zeros(len(rows), dtype=np.int64)
         for position in range(len(filters) - 1, -1, -1):
             plugin = filters[position]
-            if plugin.name in self._lane.skipped or not _knows_sums(plugin):
+            if plugin.name in self._lane.skipped or plugin.name not in self._capabilities.linear:
                 continue
             if plugin.reads is Reads.NODE:
                 if self._lane.agrees_everywhere(plugin.name):
@@ -150,11 +151,6 @@ class LaneWhatIf:
         return Trial(
             lane.profile, lane.state.clone(), self._pod, lane.cluster.fork(), lane.skipped, known=known
         )
-
-
-def _knows_sums(plugin: FilterPlugin) -> bool:
-    """Whether all that a filter knows of the pods on a node is what they request together."""
-    return plugin.reads is Reads.NODE or getattr(plugin, "additive", False)
 
 
 class RowTrial:

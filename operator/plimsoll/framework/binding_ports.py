@@ -1,6 +1,6 @@
-"""Ports that a plugin finds in the cycle state: binding a pod, binding its volumes."""
+"""Ports that a plugin finds in the cycle state: binding, volumes, pods that wait in Permit."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,3 +51,42 @@ class VolumesPort:
 
     snapshot: Snapshot
     binder: VolumeBinder
+
+
+class WaitingPod(Protocol):
+    """A pod that is assumed on a node, and binds when every plugin that holds it has allowed it."""
+
+    @property
+    def pod(self) -> PodInfo:
+        """The pod."""
+
+    @property
+    def node(self) -> str:
+        """Where it will be bound."""
+
+    @property
+    def holders(self) -> Mapping[str, float]:
+        """The plugins that hold it, with the seconds that each agreed to wait at most."""
+
+    def allow(self, plugin: str) -> None:
+        """The plugin holds it no longer; of a plugin that does not hold it, without effect."""
+
+    def reject(self, plugin: str, reason: str) -> None:
+        """It shall not bind; the first word counts, later ones are without effect."""
+
+
+class WaitingPods(Protocol):
+    """All of them."""
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        """Those that wait now, in the order in which they began."""
+
+    def find(self, uid: str) -> WaitingPod | None:
+        """The waiting pod with this uid, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingPodsPort:
+    """The waiting pods, as kept in the cycle state from Reserve on."""
+
+    pods: WaitingPods

@@ -100,21 +100,10 @@ class SimulatedPods(Plugin, Protocol):
 
 @runtime_checkable
 class FilterPlugin(Plugin, Protocol):
-    """Says which nodes are feasible.
-
-    A filter or score plugin that reads NODE may have a method ``signature(template)``, hashable and equal for
-    templates to which all its answers are equal: these share one evaluation. Its ``filter`` and ``score``
-    must write nothing into the cycle state.
-
-    A filter plugin that is not additive may have a method ``eased(template)``: whether a node that it lets
-    pods of that template have is still theirs, for all that it knows, when any pods have left it. Preemption
-    then tries that node without asking the plugin again.
-    """
+    """Says which nodes are feasible; :mod:`plimsoll.framework.capabilities` has what it may declare."""
 
     #: What the answer depends on.
     reads: ClassVar[Reads]
-    #: Whether all it knows of the pods on a node is ``Snapshot.requested``, and more never fits better.
-    additive: ClassVar[bool] = False
 
     def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         """Shape (N,): 0 where the node is feasible, else a code that ``refusal`` explains."""
@@ -154,7 +143,8 @@ class Nomination:
         victims: Pods that must leave the node first, most important first.
         outranked: Pods of lower priority whose own nomination to the node is cleared.
         search: How it was decided; None when nothing was searched.
-        waits_for: Plugins whose registered events may help the pod, beside those that rejected it.
+        waits_for: Plugins whose registered events may help the pod, in addition to those that rejected it.
+        plugin: The PostFilter plugin that made a node available; set by the engine.
     """
 
     status: Status = SUCCESS
@@ -163,6 +153,7 @@ class Nomination:
     outranked: tuple[PodInfo, ...] = ()
     search: VictimSearch | None = None
     waits_for: frozenset[str] = frozenset()
+    plugin: str = ""
 
 
 class NodeTrial(Protocol):
@@ -311,8 +302,8 @@ class PermitPlugin(Plugin, Protocol):
 class PreBindPlugin(Plugin, Protocol):
     """Does what must be done before binding, such as binding volumes.
 
-    A class that sets ``is_parallel`` to true runs beside neighbours that do, too. What runs is cancelled when
-    the pod is preempted or deleted meanwhile; ``unreserve`` follows.
+    What runs is cancelled when the pod is preempted or deleted meanwhile; ``unreserve`` follows. See
+    :class:`plimsoll.framework.capabilities.RunsInParallel` for plugins that run simultaneously.
     """
 
     def pre_bind_preflight(self, state: CycleState, pod: PodInfo, node: str) -> Status:

@@ -7,6 +7,7 @@ from plimsoll.model.kinds.pod import (
     Toleration,
     TopologySpreadConstraint,
 )
+from plimsoll.model.kinds.workload import PodDisruptionBudget, ReplicaSet, StatefulSet
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.selectors import (
     EVERYTHING,
@@ -53,10 +54,13 @@ __all__ = [
     "NodeSelectorRequirement",
     "NodeSelectorTerm",
     "NodeTerm",
+    "PodDisruptionBudget",
     "PreferredSchedulingTerm",
+    "ReplicaSet",
     "Requirement",
     "Selector",
     "SelectorError",
+    "StatefulSet",
     "Taint",
     "Toleration",
     "TopologySpreadConstraint",

@@ -42,7 +42,7 @@ class _Series:
     written: float
 
 
-class EventRecorder:
+class EventPoster:
     """Writes events; ``run`` must be running for that.
 
     Attributes:

@@ -108,6 +108,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, Normalizin
     """Near some pods, far from others."""
 
     name: ClassVar = "InterPodAffinity"
+    concerns_own_namespace: ClassVar = False
     args_model: ClassVar = InterPodAffinityArgs
     reads: ClassVar = Reads.CLUSTER
 

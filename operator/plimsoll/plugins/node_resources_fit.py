@@ -212,6 +212,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtens
     args_model: ClassVar = NodeResourcesFitArgs
     reads: ClassVar = Reads.ROW
     additive: ClassVar = True
+    counts_resources: ClassVar = True
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:
         self._ignored = args.ignored_resources

@@ -63,8 +63,10 @@ from plimsoll.framework import (
 from plimsoll.framework.columns import DomainSums, PodClass, PodCounts
 from plimsoll.framework.selectors import (
     NodeMatcher,
+    ReplicaSet,
     Selector,
     SelectorError,
+    StatefulSet,
     Toleration,
     TopologySpreadConstraint,
     compile_node_matcher,
@@ -72,7 +74,6 @@ from plimsoll.framework.selectors import (
     is_label_key,
     selector_of_labels,
 )
-from plimsoll.framework.workloads import ReplicaSet, StatefulSet
 from plimsoll.plugins.hints.pod_topology_spread import SpreadHints
 from plimsoll.toolkit.scheduling.node_matching import matching_nodes, tolerated_nodes
 
@@ -263,6 +264,8 @@ class PodTopologySpread(
     """Spread the pods of a selector evenly."""
 
     name: ClassVar = "PodTopologySpread"
+    counts_domains: ClassVar = True
+    concerns_own_namespace: ClassVar = True
     args_model: ClassVar = PodTopologySpreadArgs
     reads: ClassVar = Reads.CLUSTER
 

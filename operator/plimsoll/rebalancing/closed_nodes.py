@@ -13,6 +13,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
 from plimsoll.framework import Node, PodInfo
 from plimsoll.framework.descheduling.registry import StrategyRegistry
+from plimsoll.framework.descheduling.strategy import empties_nodes
 from plimsoll.model.taints import CONSOLIDATING, is_closed
 from plimsoll.planning.moves import Move
 from plimsoll.ports.clock import Clock
@@ -20,7 +21,8 @@ from plimsoll.ports.nodes import NodeCloser
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.history import ended_at
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 
 #: Seconds that an emptied node stays closed.
 KEPT_S = 900.0
@@ -57,9 +59,7 @@ class ClosedNodes:
         self._cache = cache
         self._keeper = keeper
         self._closer = closer
-        self._strategies = frozenset(
-            name for name in strategies if getattr(strategies[name], "empties_nodes", False)
-        )
+        self._strategies = frozenset(name for name in strategies if empties_nodes(strategies[name]))
         self._clock = clock
         self._observer = observer
         self._working: set[str] = set()  #: nodes whose bundle is being carried out at this moment

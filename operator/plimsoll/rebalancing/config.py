@@ -16,7 +16,7 @@ from plimsoll.engine.profile import Profile
 from plimsoll.framework import ConfigurationError
 from plimsoll.framework.descheduling.context import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
-from plimsoll.framework.descheduling.strategy import Strategy
+from plimsoll.framework.descheduling.strategy import Strategy, planners_of
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.selector_text import parse_selector
@@ -159,7 +159,7 @@ def _strategy(given: StrategySpec, position: int, strategies: StrategyRegistry, 
         raise ConfigurationError(
             f"{where}.name", f'there is no strategy "{given.name}"; the strategies are {known}'
         )
-    able = getattr(strategies[given.name], "planners", None)
+    able = planners_of(strategies[given.name])
     if able is not None and planner not in able:
         raise ConfigurationError(
             f"{where}.name",

@@ -15,7 +15,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.cycle import Nominations
+from plimsoll.engine.nominator import Nominations
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import ConfigurationError, Pod
 from plimsoll.framework.descheduling.context import Planner
@@ -53,7 +53,8 @@ from plimsoll.rebalancing.moves.verifying import Outcome, Verification
 from plimsoll.rebalancing.plan_runner import Planning
 from plimsoll.rebalancing.predictions import Predictions
 from plimsoll.rebalancing.records.history import memory_of, touched_nodes
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.rebalancing.run_result import RunResult
 from plimsoll.rebalancing.run_statistics import RunStatistics
 from plimsoll.rebalancing.run_status import RunReports, RunTotals

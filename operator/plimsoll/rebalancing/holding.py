@@ -11,13 +11,13 @@ from collections.abc import Mapping
 import msgspec
 
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.cycle import Nominations
+from plimsoll.engine.nominator import Nominations
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.framework.descheduling.strategy import REPLACEMENT
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import Move, replacement_of
-from plimsoll.rebalancing.records.store import Record
+from plimsoll.rebalancing.records.record import Record
 
 #: The priority with which a target is held.
 FIRM = 2**31 - 1

@@ -11,7 +11,9 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.drafts import key_of
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.timing.task_sets import first_of
 
 #: Seconds after the start in which a policy that is not known yet is not taken for deleted.
@@ -74,7 +76,7 @@ class Predictions:
         Where a strategy failed, nobody knows what it would still predict, and nothing is taken back.
         """
         keeper = self._keeper
-        moves = {keeper.key_of(move, policy, Mode.DRY_RUN, cycle): move for move in made.moves}
+        moves = {key_of(move, policy, Mode.DRY_RUN, cycle): move for move in made.moves}
         for record in keeper.of_policy(policy):
             if record.spec.mode is Mode.DRY_RUN and record.key not in moves and not made.failures:
                 await keeper.drop(record, "outdated")

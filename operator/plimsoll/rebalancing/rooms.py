@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.cycle import Nominations
+from plimsoll.engine.nominator import Nominations
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.strategy import REPLACEMENT
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated

@@ -15,7 +15,7 @@ from plimsoll.planning.moves import EvictionPlan, Rebalancing
 from plimsoll.planning.strategy_timer import TIMER, StrategyTimer
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.rebalancing.records.store import Record
+from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.run_result import RunResult
 
 #: Phases in which a move has begun and not ended.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from plimsoll.api.v1alpha1.eviction_phases import OPEN, Phase
 from plimsoll.api.v1alpha1.scheduling_policy import MoveTotals
 from plimsoll.rebalancing.moves.victims import STRATEGY
-from plimsoll.rebalancing.records.store import Record
+from plimsoll.rebalancing.records.record import Record
 
 
 def totals_of(records: Iterable[Record]) -> MoveTotals:

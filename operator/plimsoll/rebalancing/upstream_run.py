@@ -29,7 +29,8 @@ from plimsoll.rebalancing.breakers.displacement import Displacements
 from plimsoll.rebalancing.moves.moving import POLICY_CHANGED, Mover
 from plimsoll.rebalancing.plan_runner import Planning
 from plimsoll.rebalancing.records.history import DISRUPTION_BUDGET
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.rebalancing.run_status import RunTotals
 
 #: Refused evictions in a row after which a run ends; descheduler tries every candidate.

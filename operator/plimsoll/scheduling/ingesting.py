@@ -11,7 +11,7 @@ import msgspec
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.changes import node_changes, pod_changes
-from plimsoll.engine.cycle import Nominations
+from plimsoll.engine.nominator import Nominations
 from plimsoll.framework import ActionType, Change, EventResource, Node, Pod, PodInfo
 from plimsoll.model.kinds.node_facts import unreadable_of
 from plimsoll.model.kinds.storage import (

@@ -19,7 +19,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import Preemptor, pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.victims import VictimEvictions
-from plimsoll.rebalancing.records.store import Record
+from plimsoll.rebalancing.records.record import Record
 
 #: Victims that are deleted at once for one pod.
 AT_ONCE = 16

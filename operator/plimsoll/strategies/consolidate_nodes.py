@@ -35,12 +35,12 @@ from plimsoll.framework.descheduling import (
     StrategyContext,
     StrategyKind,
     Verdict,
+    low_to_high,
 )
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.context import Protected
 from plimsoll.framework.descheduling.strategy import Candidate, Candidates
 from plimsoll.framework.selectors import is_closed
-from plimsoll.framework.workloads import low_to_high
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage
 from plimsoll.toolkit.descheduling.node_utilization import Percentages, check_thresholds
 

@@ -32,6 +32,7 @@ from pydantic import Field, PrivateAttr, StrictBool, StrictInt, StrictStr, model
 
 from plimsoll.framework import ClusterObjects, PluginArgs, PodInfo
 from plimsoll.framework.descheduling import (
+    PREFER_NO_EVICTION,
     CannotJudgeError,
     Evictor,
     Refusal,
@@ -47,7 +48,6 @@ from plimsoll.framework.selectors import (
     compile_selector,
     parse_selector,
 )
-from plimsoll.framework.workloads import PREFER_NO_EVICTION
 from plimsoll.toolkit.descheduling.node_fit import fits_any_other_node
 from plimsoll.toolkit.descheduling.pod_scope import LabelSelectorArg
 

@@ -36,9 +36,15 @@ from pydantic import Field
 
 from plimsoll.framework import IntArray, PluginArgs, PodInfo
 from plimsoll.framework.columns import RowArray
-from plimsoll.framework.descheduling import Planner, Strategy, StrategyContext, StrategyKind, Verdict
+from plimsoll.framework.descheduling import (
+    Planner,
+    Strategy,
+    StrategyContext,
+    StrategyKind,
+    Verdict,
+    group_key,
+)
 from plimsoll.framework.descheduling.strategy import Beneficiary, Bundle, Candidate, Candidates
-from plimsoll.framework.workloads import group_key
 from plimsoll.toolkit.descheduling.best_fit import BestFit
 from plimsoll.toolkit.descheduling.eviction_order import deletion_cost
 from plimsoll.toolkit.descheduling.pod_scope import NamespacesArg

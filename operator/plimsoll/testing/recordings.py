@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Enabled, PluginSet, Profile, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Node, Pod, PodInfo, Registry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
@@ -82,7 +82,7 @@ class Situation:
         absent: Plugins of the case's profile that do not exist here; they were left out.
     """
 
-    scheduler: Scheduler
+    scheduler: ProfileScheduler
     pod: PodInfo
     absent: frozenset[str]
 
@@ -123,7 +123,7 @@ def situation(case: Case, registry: Registry, defaults: Mapping[str, int]) -> Si
     for each in case.given.get("nodes", ()):
         cluster.set_node(convert(Node, each))
     profile, absent = _profile(case.given.get("config"), registry, defaults)
-    scheduler = Scheduler(profile, cluster)
+    scheduler = ProfileScheduler(profile, cluster)
     for each in case.given.get("pods", ()):
         pod = convert(Pod, each)
         if pod.is_terminal:

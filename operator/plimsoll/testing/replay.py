@@ -14,7 +14,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import typer
 
-from plimsoll.engine.cycle import Decision, Evaluation, Outcome
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import AttemptOutcome, Decision, Evaluation
 from plimsoll.framework import CycleState, Nomination, PluginError, Registry, Snapshot, Status
 from plimsoll.framework.extension_points import VictimSearch
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
@@ -75,10 +76,14 @@ def compare(case: Case, given: Situation) -> Iterator[Mismatch]:
         yield from _differ(case, "result", expected["result"], "skipped" if gate is None else "gated")
         yield from _differ(case, "preEnqueue", expected.get("preEnqueue"), gate and _status(gate))
         return
-    decision = scheduler.schedule(pod)
+    decision = schedule(scheduler, pod)
     yield from _differ(case, "result", expected["result"], decision.outcome.value)
     # Without nodes nothing is evaluated.
-    if len(scheduler.cluster) and decision.outcome is not Outcome.ERROR and expected["result"] != "error":
+    if (
+        len(scheduler.cluster)
+        and decision.outcome is not AttemptOutcome.ERROR
+        and expected["result"] != "error"
+    ):
         try:
             evaluation = scheduler.evaluate(pod)
             yield from _evaluation(case, evaluation)

@@ -13,7 +13,9 @@ from typing import Any
 
 import msgspec
 
-from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import AttemptOutcome
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import CPU
@@ -106,7 +108,7 @@ def rounds(
 ) -> Story:
     """Plan, evict and place until a cycle plans nothing, or ``cycles`` are over; the cluster is changed."""
     dice = random.Random(seed)  # noqa: S311 - the same story for the same seed
-    scheduler = Scheduler(policy.profiles[scheduler_name], cluster, choose=dice.randrange)
+    scheduler = ProfileScheduler(policy.profiles[scheduler_name], cluster, choose=dice.randrange)
     story = Story()
     heirs: set[str] = set()
     for _ in range(cycles):
@@ -157,7 +159,7 @@ def measured(cluster: Cluster, policy: Rebalancing, around: Circumstances) -> Me
     return Measures(len(outcome.evictions), statistics.pstdev(shares) if shares else 0.0)
 
 
-def _carry_out(move: Move, cluster: Cluster, scheduler: Scheduler, story: Story, now: datetime) -> str:
+def _carry_out(move: Move, cluster: Cluster, scheduler: ProfileScheduler, story: Story, now: datetime) -> str:
     """Evict the pod and place its heir, whose uid is returned."""
     pod = cluster.displace(move.pod.uid)
     assert pod is not None
@@ -182,10 +184,10 @@ def _heir(pod: PodInfo, cluster: Cluster, now: datetime) -> PodInfo:
     return cluster.templates.info(msgspec.structs.replace(fresh, metadata=metadata))
 
 
-def _placed(heir: PodInfo, cluster: Cluster, scheduler: Scheduler) -> str:
+def _placed(heir: PodInfo, cluster: Cluster, scheduler: ProfileScheduler) -> str:
     """Place a pod as the scheduler does; its node, "" for none."""
-    decision = scheduler.schedule(heir)
-    if decision.outcome is not Outcome.SCHEDULED:
+    decision = schedule(scheduler, heir)
+    if decision.outcome is not AttemptOutcome.SCHEDULED:
         return ""
     spec = msgspec.structs.replace(heir.pod.spec, node_name=decision.node)
     cluster.place(cluster.templates.info(msgspec.structs.replace(heir.pod, spec=spec)), decision.node)

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import hypothesis.strategies as st
 from hypothesis import given
 
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.decision import Ranking
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.framework.args import NoArgs
 from plimsoll.framework.descheduling.context import (
@@ -31,6 +31,7 @@ from plimsoll.framework.descheduling.strategy import (
     Refusal,
     Strategy,
     Verdict,
+    planners_of,
 )
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
@@ -64,7 +65,7 @@ def _prospects(cluster: Cluster) -> ForkProspects:
     """What the scheduler says with its default plugins."""
     defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
     profile = build_profile(ProfileConfig("default-scheduler"), Registry(PLUGINS), defaults)
-    scheduler = Scheduler(profile, cluster)
+    scheduler = ProfileScheduler(profile, cluster)
 
     def ranked(pod: PodInfo, source: str) -> Ranking:
         cluster.displace(pod.uid)
@@ -89,8 +90,8 @@ class StrategyConformance:
     ) -> list[Candidate]:
         """What it proposes when everything gets that verdict; accepted pods leave."""
         cluster = a_cluster(nodes, [pod for pod in pods if not pod.is_terminal])
-        only = getattr(self.strategy, "planners", None)
-        planner = planner if only is None or planner in only else min(only)
+        only = planners_of(self.strategy)
+        planner = planner if only is None or planner in only else Planner(min(only))
         ended = [cluster.templates.info(pod) for pod in pods if pod.is_terminal]
         context = StrategyContext(
             cluster=cluster,

@@ -67,7 +67,7 @@ class Timer:
         """Call what is due, until cancelled."""
         while True:
             seen = self._sooner.count
-            self._call_due()
+            self.call_due()
             due = self.next_due()
             if due is None:
                 await self._sooner.wait(seen)
@@ -76,7 +76,7 @@ class Timer:
             else:
                 await first_of(self._clock.sleep(remaining_s), self._sooner.wait(seen))
 
-    def _call_due(self) -> None:
+    def call_due(self) -> None:
         """Call what is due; what the functions set meanwhile waits until other tasks have run."""
         now, last = self._clock.monotonic(), self._entries
         while (due := self.next_due()) is not None and due <= now and self._heap[0][1] <= last:

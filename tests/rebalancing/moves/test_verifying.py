@@ -6,7 +6,7 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.rebalancing.moves.verifying import PATIENCE_S, Verification
-from plimsoll.rebalancing.records.store import Record
+from plimsoll.rebalancing.records.record import Record
 from plimsoll.testing.builders import a_pod
 from rebalancing.scene import status_of
 

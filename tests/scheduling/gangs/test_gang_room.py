@@ -2,8 +2,8 @@
 
 import pytest
 
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.gang import place_together
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeDeleted, ObjectAdded, PodAdded, PodDeleted
@@ -90,7 +90,7 @@ async def test_a_gang_is_served_whole(planner):
         scene.tell(PodDeleted(small(1, "large-1")))
         after = nominated(scene)
         profile = scene.rebalancers.profiles["default-scheduler"]
-        scheduler = Scheduler(profile, scene.cache.cluster, nominations=scene.nominations)
+        scheduler = ProfileScheduler(profile, scene.cache.cluster, nominations=scene.nominations)
         members = [(scene.cache.info(member(n)), scheduler) for n in range(2)]
         decided = place_together(members, scene.cache.cluster, 2)
         await settled()

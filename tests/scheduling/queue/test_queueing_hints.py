@@ -36,7 +36,8 @@ ADD = ActionType.ADD
 
 def serving(queue, **declared):
     """Give the queue a profile whose plugins have declared this."""
-    queue.use({PROFILE: QueueingHints(declared)}, (), 0.0)
+    looking = {"PodTopologySpread": True, "InterPodAffinity": False}
+    queue.use({PROFILE: QueueingHints(declared, looking=looking)}, (), 0.0)
     return queue
 
 

@@ -6,9 +6,8 @@ Thousands of different pods tolerate the same taints and run the same image. A p
 Axis letter: N nodes.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import cast
 
 from plimsoll.engine.plugin_calls import checked
 from plimsoll.framework import (
@@ -16,21 +15,14 @@ from plimsoll.framework import (
     FilterPlugin,
     IntArray,
     PodInfo,
-    PodTemplate,
-    Reads,
     ScorePlugin,
     Snapshot,
 )
+from plimsoll.framework.capabilities import NodeSignature
 from plimsoll.model.columns.cluster import Cluster
 
 #: Columns take at most about this much memory a profile.
 COLUMN_BYTES = 64 * 2**20
-
-
-def signature_of(plugin: object, template: PodTemplate) -> Hashable | None:
-    """What of the template the plugin's answers depend on, None when it does not tell."""
-    sign = getattr(plugin, "signature", None)
-    return None if sign is None else cast("Hashable", sign(template))
 
 
 @dataclass(slots=True)
@@ -51,10 +43,16 @@ class Column:
 
 
 class SharedColumns:
-    """Columns by plugin, purpose and signature, for the nodes as they are now."""
+    """Columns by plugin, purpose and signature, for the nodes as they are now.
 
-    def __init__(self, cluster: Cluster) -> None:
+    Args:
+        cluster: The nodes.
+        signed: Plugins whose answers are shared, by name.
+    """
+
+    def __init__(self, cluster: Cluster, signed: Mapping[str, NodeSignature]) -> None:
         self._cluster = cluster
+        self._signed = signed
         self._columns: dict[Hashable, Column] = {}
         self._mark: tuple[int, int, int] | None = None
 
@@ -87,7 +85,8 @@ class SharedColumns:
         snapshot: Snapshot,
     ) -> Column | None:
         """The answer of a signed plugin that looks at nodes only; None of others."""
-        signature = signature_of(plugin, pod.template) if plugin.reads is Reads.NODE else None
+        signer = self._signed.get(plugin.name)
+        signature = None if signer is None else signer.signature(pod.template)
         if signature is None:
             return None
 

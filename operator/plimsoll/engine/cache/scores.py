@@ -10,7 +10,6 @@ Source: kube-scheduler v1.36, ``pkg/scheduler/schedule_one.go`` (``prioritizeNod
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeGuard
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from plimsoll.framework import (
     MAX_SCORE,
     CycleState,
     IntArray,
-    NormalizingPlugin,
     PluginError,
     PodInfo,
     PreScorePlugin,
@@ -67,6 +65,7 @@ class KeptScores:
     def __init__(self, profile: Profile, cluster: Cluster, shared: SharedColumns) -> None:
         self._profile = profile
         self._stages = profile.stages
+        self._normalizing = profile.capabilities.normalizing
         self._scores = bool(profile.score or profile.extenders)
         self._cluster = cluster
         self._shared = shared
@@ -176,9 +175,10 @@ class KeptScores:
         return known
 
     def _normalized(self, state: CycleState, plugin: ScorePlugin, pod: PodInfo, raw: IntArray) -> IntArray:
-        if _normalizes(plugin):
+        normalizing = self._normalizing.get(plugin.name)
+        if normalizing is not None:
             with calling(plugin.name, "score"):
-                raw = plugin.normalize(state, pod, raw)
+                raw = normalizing.normalize(state, pod, raw)
         return in_range(raw, plugin.name)
 
     # -- scoring from what is kept -------------------------------------------------------------------
@@ -249,7 +249,7 @@ class KeptScores:
             raw = self._raw_of(state, plugin, pod, snapshot)
             if plugin.name in self._same:
                 self._base = self._base + self._same[plugin.name] * weight
-            elif _normalizes(plugin):
+            elif plugin.name in self._normalizing:
                 self._varying.append((plugin, weight))
             elif not _lie_in_range(raw):
                 # Only a feasible node's points are an error; `score` looks at those alone.
@@ -277,8 +277,3 @@ def _asked(plugin: ScorePlugin, state: CycleState, pod: PodInfo, snapshot: Snaps
 def _lie_in_range(points: IntArray) -> bool:
     # One look instead of two, as the least score is 0: without a sign, negative numbers are the largest.
     return not len(points) or bool(points.view(np.uint64).max() <= MAX_SCORE)
-
-
-def _normalizes(plugin: ScorePlugin) -> TypeGuard[NormalizingPlugin]:
-    """What isinstance() would say, without its look at every member: that costs more than scoring."""
-    return hasattr(plugin, "normalize")

@@ -51,7 +51,7 @@ class Lane:
     def __init__(self, profile: Profile, cluster: Cluster, shared: SharedColumns | None = None) -> None:
         self.profile = profile
         self.cluster = cluster
-        shared = shared or SharedColumns(cluster)
+        shared = shared or SharedColumns(cluster, profile.capabilities.signed)
         self._stages = profile.stages
         self._verdicts = KeptVerdicts(profile, cluster, shared)
         self._scores = KeptScores(profile, cluster, shared)
@@ -172,7 +172,7 @@ class Lane:
             self.skipped = (self._near_skipped or frozenset()) | frozenset(skipped)
         return True
 
-    def _pre_filter_all(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:
+    def _pre_filter_all(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:  # noqa: C901 - the steps of PreFilter in upstream's order
         """Ask every PreFilter plugin in order, for those near only where no answer is kept."""
         self.rejected = SUCCESS
         allowed: frozenset[str] | None = None

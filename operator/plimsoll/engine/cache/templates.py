@@ -32,7 +32,7 @@ class LaneCache:
     def __init__(self, profile: Profile, cluster: Cluster) -> None:
         self._profile = profile
         self._cluster = cluster
-        self._shared = SharedColumns(cluster)
+        self._shared = SharedColumns(cluster, profile.capabilities.signed)
         self._kept: OrderedDict[PodTemplate, Lane] = OrderedDict()
         self._probation: OrderedDict[PodTemplate, Lane] = OrderedDict()
         self._dropped: set[int] = set()

@@ -19,8 +19,12 @@ from plimsoll.framework.descheduling.strategy import (
 )
 from plimsoll.framework.errors import CannotJudgeError
 from plimsoll.framework.extension_points import Candidate
+from plimsoll.model.kinds.pod import PodCondition
+from plimsoll.model.kinds.pod_group import group_key
+from plimsoll.model.priority import PREFER_NO_EVICTION, low_to_high
 
 __all__ = [
+    "PREFER_NO_EVICTION",
     "Beneficiary",
     "Bundle",
     "Candidate",
@@ -29,6 +33,7 @@ __all__ = [
     "Measurements",
     "NodeClasses",
     "Planner",
+    "PodCondition",
     "Refusal",
     "Sample",
     "Strategy",
@@ -36,4 +41,6 @@ __all__ = [
     "StrategyKind",
     "Verdict",
     "considered_nodes",
+    "group_key",
+    "low_to_high",
 ]

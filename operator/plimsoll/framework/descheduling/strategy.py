@@ -126,7 +126,7 @@ Candidates: TypeAlias = Generator[Proposal, Verdict, None]
 
 @runtime_checkable
 class Strategy(Protocol):
-    """A source of candidates; ``planners``, where a class has it, are the only planners that may drive it."""
+    """A source of candidates."""
 
     name: ClassVar[str]
     kind: ClassVar[StrategyKind]
@@ -154,6 +154,42 @@ class Renewing(Protocol):
 def wants_restart(strategy: Strategy) -> bool:
     """Whether a fresh pod, not another node, is the strategy's point."""
     return isinstance(strategy, Renewing) and strategy.renews
+
+
+@runtime_checkable
+class LimitsPlanners(Protocol):
+    """A strategy that only some planners may drive."""
+
+    planners: ClassVar[frozenset[str]]
+
+
+def planners_of(strategy: object) -> frozenset[str] | None:
+    """The only planners that may drive a strategy (class or instance), None when any may."""
+    return strategy.planners if isinstance(strategy, LimitsPlanners) else None
+
+
+@runtime_checkable
+class SpreadsEvenly(Protocol):
+    """A strategy that wants the pods of a workload in equal numbers on all feasible nodes."""
+
+    spreads_evenly: ClassVar[bool]
+
+
+def wants_even_spread(strategy: Strategy) -> bool:
+    """Whether the strategy wants the pods of a workload in equal numbers on all feasible nodes."""
+    return isinstance(strategy, SpreadsEvenly) and strategy.spreads_evenly
+
+
+@runtime_checkable
+class EmptiesNodes(Protocol):
+    """A strategy that moves all pods of a node away; the node is closed to new pods first."""
+
+    empties_nodes: ClassVar[bool]
+
+
+def empties_nodes(strategy: object) -> bool:
+    """Whether the strategy (class or instance) moves all pods of a node away."""
+    return isinstance(strategy, EmptiesNodes) and strategy.empties_nodes
 
 
 @runtime_checkable

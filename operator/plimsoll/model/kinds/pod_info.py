@@ -6,11 +6,14 @@ template, not a pod (docs/adr/0003).
 """
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import TypeVar, cast
 from weakref import WeakValueDictionary
 
 import msgspec
 
+from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod, PodStatus, Volume
 from plimsoll.model.kinds.pod_terms import PodTerm, TermKind, compile_terms
 from plimsoll.model.kinds.requests import existing, fit_score, incoming, nonzero_existing, unreadable
@@ -89,12 +92,40 @@ class PodTemplate:
         return cast("T", self._memo[key])
 
 
+class HolderKind(StrEnum):
+    """Who may hold room on a node."""
+
+    POD = "pod"  #: a pod that exists; the key is its uid
+    REPLACEMENT = "replacement"  #: the pod that an owner will create; record key, or the moved pod's uid
+    WAITING_MOVE = "waiting-move"  #: a replacement whose move waits for its turn; record key or pod uid
+    BENEFICIARY = "beneficiary"  #: a pending pod that moves make room for; the key is its uid
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds room on a node; everyone holds at most one.
+
+    Attributes:
+        kind: What it is.
+        key: Which one, as the kind says.
+    """
+
+    kind: HolderKind
+    key: str
+
+    @property
+    def uid(self) -> str:
+        """The uid under which it counts: a pod's own, or one that no pod has."""
+        return self.key if self.kind is HolderKind.POD else f"{self.kind.value}:{self.key}"
+
+
 class PodInfo:
     """One pod: its object, its template, and what differs between siblings.
 
     Attributes:
         pod: The API object.
         template: The shape it shares.
+        stands_in_for: The holder that this pod stands in for; None for a pod that exists.
         key: ``namespace/name``.
         requests: What it takes on its node, status-aware (in-place resize): cpu in milli, the rest in units.
         nonzero_cpu_milli: The same with kube-scheduler's minimum of 100m a container.
@@ -110,13 +141,15 @@ class PodInfo:
         "nonzero_memory_bytes",
         "pod",
         "requests",
+        "stands_in_for",
         "template",
         "uid",
     )
 
-    def __init__(self, pod: Pod, template: PodTemplate) -> None:
+    def __init__(self, pod: Pod, template: PodTemplate, stands_in_for: Holder | None = None) -> None:
         self.pod = pod
         self.template = template
+        self.stands_in_for = stands_in_for
         self.namespace = pod.namespace
         self.key = pod.key
         self.uid = pod.uid
@@ -182,6 +215,36 @@ class Templates:
         if template is None:
             template = self._by_signature[signature] = PodTemplate(pod, signature)
         return PodInfo(pod, template)
+
+    def stand_in(self, pod: PodInfo, holder: Holder, priority: int | None = None, node: str = "") -> PodInfo:
+        """A pod of the same shape that counts in a holder's stead; the only place that makes one.
+
+        Args:
+            pod: Whose shape it has: requests, terms, ports, volumes. Only its name is kept of its identity.
+            holder: Who it stands in for.
+            priority: The pod's own when None.
+            node: The node it runs on, "" for none.
+        """
+        metadata = pod.pod.metadata
+        spec = msgspec.structs.replace(pod.pod.spec, node_name=node)
+        if priority is not None:
+            spec = msgspec.structs.replace(spec, priority=priority)
+        shaped = self.info(
+            msgspec.structs.replace(
+                pod.pod,
+                metadata=ObjectMeta(
+                    name=metadata.name,
+                    namespace=metadata.namespace,
+                    uid=holder.uid,
+                    labels=metadata.labels,
+                    annotations=metadata.annotations,
+                    owner_references=metadata.owner_references,
+                ),
+                spec=spec,
+                status=PodStatus(phase="Pending"),
+            )
+        )
+        return PodInfo(shaped.pod, shaped.template, holder)
 
 
 def shape_of(pod: Pod) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, PodInfo, PodTemplate, Snapshot
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.strategy import (
@@ -22,6 +22,7 @@ from plimsoll.framework.descheduling.strategy import (
     Proposal,
     Strategy,
     Verdict,
+    wants_even_spread,
 )
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import Circumstances, Move, Objective, Rebalancing, replacement_of
@@ -30,9 +31,6 @@ from plimsoll.planning.proven.plan_builder import Book
 from plimsoll.planning.strategy_run import run_strategy
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 from plimsoll.toolkit.descheduling.spread_constraints import SpreadConstraint, spread_constraints_of
-
-#: Filters whose verdict the program works out itself.
-ARITHMETIC = frozenset({"NodeResourcesFit", "PodTopologySpread"})
 
 #: Pairs of templates and nodes beyond which only the emptiest nodes are targets.
 PAIRS = 100_000
@@ -87,7 +85,7 @@ def _wishes_of(
 ) -> dict[str, Wish]:
     """What one strategy would move, or what else it is asked for by ``source``."""
     wishes: dict[str, Wish] = {}
-    evenly = bool(getattr(strategy, "spreads_evenly", False))
+    evenly = wants_even_spread(strategy)
 
     def judge(proposal: Proposal) -> Verdict:
         if not isinstance(proposal, Bundle) and (strategy.name, proposal.node) in circumstances.too_early:
@@ -358,17 +356,18 @@ def _most(
         for pod in pods:
             if not stock.waits:
                 empty.displace(pod.uid)
-    schedulers: dict[str, Scheduler] = {}
+    schedulers: dict[str, ProfileScheduler] = {}
     most = np.zeros((len(templates), len(nodes)), dtype=np.int64)
     shown = _emptiest(cluster, nodes, max(PAIRS // max(len(templates), 1), 1))
     for number, sample in samples.items():
         name = sample.pod.spec.scheduler_name
-        scheduler = schedulers.setdefault(name, Scheduler(rebalancing.profiles[name], empty))
+        scheduler = schedulers.setdefault(name, ProfileScheduler(rebalancing.profiles[name], empty))
         verdict = scheduler.evaluate(replacement_of(sample, empty))
         if verdict.pre_filter.is_rejected:
             continue
+        counting = rebalancing.profiles[name].capabilities.counting
         allowed = set(verdict.feasible) | {
-            node for node, status in verdict.statuses.items() if status.plugin in ARITHMETIC
+            node for node, status in verdict.statuses.items() if status.plugin in counting
         }
         for at in shown:
             if nodes[at] in allowed and rebalancing.is_target(cluster.nodes[cluster.rows[nodes[at]]]):

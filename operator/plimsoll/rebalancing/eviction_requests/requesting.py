@@ -28,7 +28,8 @@ from plimsoll.rebalancing.eviction_requests.progress import NOT_TAKEN_UP, REQUES
 from plimsoll.rebalancing.moves.approving import APPROVED, REJECTED, Approvals, move_of
 from plimsoll.rebalancing.moves.moving import POLICY_CHANGED
 from plimsoll.rebalancing.moves.sending import MoveSender, refused
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 
 #: Seconds between two looks at what has been asked for, and at what may have been left behind.
 LOOK_S, SWEEP_S = 2.0, 15.0

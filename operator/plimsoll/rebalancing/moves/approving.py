@@ -18,7 +18,8 @@ from plimsoll.framework.descheduling.context import Planner
 from plimsoll.framework.descheduling.strategy import Beneficiary
 from plimsoll.planning.moves import Move, workload_of
 from plimsoll.planning.surges import Surge
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 
 APPROVED = "plimsoll.dev/approved"
 ANSWERS = {"true": True, "false": False}

@@ -24,7 +24,8 @@ from plimsoll.rebalancing.holding import Holds
 from plimsoll.rebalancing.moves.moving import POLICY_CHANGED, Mover
 from plimsoll.rebalancing.moves.verifying import Verification
 from plimsoll.rebalancing.records.history import memory_of
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.rebalancing.run_status import RunReports, RunTotals
 from plimsoll.timing.task_sets import PolicyLocks, PolicyTasks
 

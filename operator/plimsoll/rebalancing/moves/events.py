@@ -49,30 +49,30 @@ class MovePlanned(MoveEvent):
 
 @dataclass(frozen=True, slots=True)
 class BundlePlanned:
-    """Moves go together, or stand alone, in this order; comes before their ``MovePlanned``.
+    """Moves go together, or one stands alone; comes before what tells of each of them.
 
     Attributes:
         bundle: Its key.
         policy: Whose decision it is.
-        run: The run that decided it, "" for proposals.
-        members: Keys of the moves.
+        members: Keys of the moves, in order.
+        size: How many moves it has.
+        proposed: Whether people are asked.
         empties: The node that is to be closed first, "" for none.
-        beneficiaries: For whom room is made: uid of the pod and its node.
-        pods: Uids of the pods that are moved.
+        beneficiaries: For whom room is made: uid of the pod, and its node.
     """
 
     bundle: str
     policy: str
-    run: str
     members: tuple[str, ...]
+    size: int
+    proposed: bool = False
     empties: str = ""
     beneficiaries: tuple[tuple[str, str], ...] = ()
-    pods: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class MoveUnplanned(MoveEvent):
-    """The latest run no longer plans a proposal."""
+    """The latest run no longer plans a proposal, nor the others of its bundle."""
 
 
 class RolloutSight(StrEnum):
@@ -219,7 +219,18 @@ class PodProtected(MoveEvent):
 
 @dataclass(frozen=True, slots=True)
 class TurnReached(MoveEvent):
-    """Nothing that a move has waited for is left."""
+    """Nothing that a move has waited for is left.
+
+    Attributes:
+        move: For a proposal, the move for the pod as it is now.
+    """
+
+    move: Move | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveSkipped(MoveEvent):
+    """A move need not be made: its pod has left, or was asked to by an earlier run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,42 +244,29 @@ class BundleBroken(MoveEvent):
     cause: Landing
 
 
-# -- nodes and pending pods ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class BeneficiaryLost:
-    """A pod that room is made for has found another place, or is gone.
-
-    Attributes:
-        uid: Of the pod.
-    """
-
-    uid: str
+# -- nodes -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class NodeClosed:
-    """The scheduler sees a node closed.
+    """The scheduler sees the node closed that a bundle empties.
 
     Attributes:
-        node: Its name.
+        bundle: Its key.
     """
 
-    node: str
+    bundle: str
 
 
 @dataclass(frozen=True, slots=True)
 class NodeNotClosed:
-    """A node could not be closed.
+    """The node that a bundle empties could not be closed.
 
     Attributes:
-        node: Its name.
-        message: Why.
+        bundle: Its key.
     """
 
-    node: str
-    message: str
+    bundle: str
 
 
 # -- the planner about the present cluster ---------------------------------------------------------------
@@ -311,9 +309,11 @@ class EvictionAnswered(MoveEvent):
 
     Attributes:
         answer: What it said.
+        broke: Whether asking it raised; there is no further try then.
     """
 
     answer: WriteResult
+    broke: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,9 +322,11 @@ class RequestAnswered(MoveEvent):
 
     Attributes:
         answer: What the API server said.
+        broke: Whether asking it raised; there is no further try then.
     """
 
     answer: WriteResult
+    broke: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,13 +423,4 @@ class TimedOut(MoveEvent):
     timer: TimerName
 
 
-Event = (
-    MoveEvent
-    | BundlePlanned
-    | PolicyChanged
-    | StopPressed
-    | HoldUpsChanged
-    | BeneficiaryLost
-    | NodeClosed
-    | NodeNotClosed
-)
+Event = MoveEvent | BundlePlanned | PolicyChanged | StopPressed | HoldUpsChanged | NodeClosed | NodeNotClosed

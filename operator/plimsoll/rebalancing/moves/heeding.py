@@ -22,7 +22,8 @@ from plimsoll.rebalancing.moves.approving import APPROVED, REJECTED, Approvals, 
 from plimsoll.rebalancing.moves.enforcing import NOT_ALL, Enforcement, Undertaking
 from plimsoll.rebalancing.moves.moving import POLICY_CHANGED, Mover
 from plimsoll.rebalancing.records.history import memory_of
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.rebalancing.run_status import RunReports, RunTotals
 from plimsoll.timing.task_sets import PolicyLocks, PolicyTasks
 

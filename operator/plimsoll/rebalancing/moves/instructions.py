@@ -90,25 +90,17 @@ class ReleaseReplacement(MoveInstruction):
 
 @dataclass(frozen=True, slots=True)
 class ReserveRoom:
-    """Keep the room that a bundle makes, for each of the pods that it is made for.
+    """Keep the room that a bundle makes; nothing happens when it is kept already.
 
     Attributes:
         bundle: Its key.
-        pods: Node by pod uid.
-        seconds: For how long.
+        pods: For whom: uid of the pod, and its node.
+        leaving: Uids of the pods that have to leave until the room is there.
     """
 
     bundle: str
-    pods: Mapping[str, str]
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class TransferRoom:
-    """The room is there: nominate the pods that it was made for."""
-
-    bundle: str
-    pods: Mapping[str, str]
+    pods: tuple[tuple[str, str], ...]
+    leaving: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +194,7 @@ class RevertRollout(MoveInstruction):
 class CloseNode:
     """Close a node before its pods go; answered by ``NodeClosed`` or ``NodeNotClosed``."""
 
+    bundle: str
     node: str
 
 
@@ -291,7 +284,6 @@ class CancelTimer(MoveInstruction):
 Instruction = (
     MoveInstruction
     | ReserveRoom
-    | TransferRoom
     | ReleaseRoom
     | CloseNode
     | NodeDone

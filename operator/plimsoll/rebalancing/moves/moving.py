@@ -11,7 +11,7 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.gang_needs import gang_needs
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.cycle import Nominations
+from plimsoll.engine.nominator import Nominations
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.framework.descheduling.context import Measurements
 from plimsoll.framework.descheduling.strategy import Refusal
@@ -26,8 +26,10 @@ from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.holding import Holds
 from plimsoll.rebalancing.moves.sending import Sender
 from plimsoll.rebalancing.moves.verifying import Verification
+from plimsoll.rebalancing.records.drafts import surge_reference
 from plimsoll.rebalancing.records.history import recently_moved, sent_since
-from plimsoll.rebalancing.records.store import Record, RecordKeeper, surge_reference
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.rebalancing.rooms import Rooms
 from plimsoll.rebalancing.surges.surging import Surges
 

@@ -12,7 +12,8 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.moves.verifying import Verification
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 
 REASON = "Restarted"
 

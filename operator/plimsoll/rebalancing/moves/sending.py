@@ -18,7 +18,8 @@ from plimsoll.ports.pods import PodEviction, pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.holding import Holds
 from plimsoll.rebalancing.moves.verifying import Outcome, Verification
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 
 REPORTER = "plimsoll"
 

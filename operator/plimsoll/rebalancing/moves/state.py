@@ -3,7 +3,7 @@
 Values only. :mod:`plimsoll.rebalancing.moves.machine` draws the stages and what leads from one to another.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -74,6 +74,11 @@ class PodFacts:
     terminating: bool = False
 
     @property
+    def has_ended(self) -> bool:
+        """Whether its containers have ended and are not started again."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
     def runs(self) -> bool:
         """Whether it runs on a node."""
         return bool(self.node) and self.phase == "Running"
@@ -133,7 +138,8 @@ class MoveState:
         attempts: How often it was sent.
         begun_at: When the pod was asked to leave, in seconds of the monotonic clock.
         patience_s: Seconds that a replacement gets to run, and then again to become ready.
-        pending: How many instructions that answer with an event are outstanding.
+        begun: Whether the pod leaves, or was asked to: the next move of the bundle may follow.
+        awaits: The answers that are outstanding, each by the name of what was asked.
         timers: When its deadlines are, in seconds of the monotonic clock.
     """
 
@@ -164,7 +170,8 @@ class MoveState:
     attempts: int = 0
     begun_at: float = 0.0
     patience_s: float = 300.0
-    pending: int = 0
+    begun: bool = False
+    awaits: frozenset[str] = frozenset()
     timers: Mapping[TimerName, float] = field(default_factory=lambda: _NO_TIMERS)
 
     @property
@@ -193,30 +200,38 @@ class BundleState:
     Attributes:
         key: Tells it from other bundles.
         policy: Whose decision it is.
-        run: The run that decided it, "" for proposals.
         members: Keys of the moves, in the order in which they are made.
-        begun: Keys of the moves whose pods leave.
+        size: How many moves it has; more than members when records of an earlier process are missing.
+        proposed: Whether people are asked.
+        due: Whether its moves are made, one after the other; false for a proposal that waits for a person.
+        empties: The node that is to be closed before its pods go, "" for none.
+        closing: Whether the answer to closing that node is outstanding.
+        closed: Whether the scheduler sees that node closed.
+        beneficiaries: For whom room is made: uid of the pod, and its node.
+        keeps_room: Whether room has been reserved for them.
         skipped: Keys of the moves that need not be made: their pods have left, or were asked to.
-        empties: The node that the bundle empties, "" for none.
-        node_closed: Whether the scheduler sees that node closed.
-        beneficiaries: For whom room is made: node by pod uid.
-        room_kept: Whether that room is reserved.
-        leaving: Uids of moved pods that have not left; the room goes to its pods when there are none.
-        broken: Why the moves that are left are not made, None while they are.
+        arrived: Keys of the members that were told of.
+        parked: Whether the next move waits for another one of its workload.
+        held: Whether all moves of a proposal are approved and something else holds them up.
+        broken: Whether the node that was to be emptied could not be closed.
     """
 
     key: str
     policy: str
-    run: str
     members: tuple[str, ...]
-    begun: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
+    size: int
+    proposed: bool = False
+    due: bool = True
     empties: str = ""
-    node_closed: bool = False
+    closing: bool = False
+    closed: bool = False
     beneficiaries: tuple[tuple[str, str], ...] = ()
-    room_kept: bool = False
-    leaving: frozenset[str] = frozenset()
-    broken: Landing | None = None
+    keeps_room: bool = False
+    skipped: frozenset[str] = frozenset()
+    arrived: frozenset[str] = frozenset()
+    parked: bool = False
+    held: bool = False
+    broken: bool = False
 
 
 class Surroundings(Protocol):
@@ -227,6 +242,18 @@ class Surroundings(Protocol):
 
     def held_up(self, policy: str) -> str:
         """Why approved moves of a policy wait (stop, displaced pods, missing rights); "" if not."""
+
+    def waits(self, uid: str) -> bool:
+        """Whether a pod still waits for a node."""
+
+    def is_wanted(self, key: str) -> bool:
+        """Whether the pod that a victim makes room for still needs it."""
+
+    def proposed(self, specs: Sequence[EvictionSpec]) -> tuple[Move, ...] | None:
+        """The moves of approved records, for the pods as they are; None when they would be for no pod."""
+
+    def empties(self, move: Move) -> bool:
+        """Whether the move empties its node together with others of its bundle."""
 
     def cannot_request(self) -> tuple[str, str] | None:
         """Reason and sentence why no EvictionRequest can be made now; None when it can."""

@@ -4,13 +4,33 @@ A transition takes a step and an event. It changes the step's state, adds instru
 the event, the state, the time and the surroundings. A cell that is missing cannot happen.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.rebalancing.moves.instructions import CancelTimer, Instruction, RetryAt, WriteRecord
+from plimsoll.rebalancing.moves.events import (
+    EvictionAnswered,
+    RecordRefused,
+    RecordWritten,
+    RequestAnswered,
+    Revalidated,
+    RevalidationRefused,
+    RolloutAnswered,
+)
+from plimsoll.rebalancing.moves.instructions import (
+    CancelTimer,
+    CreateRecord,
+    Evict,
+    Instruction,
+    RequestEviction,
+    RetryAt,
+    Revalidate,
+    RevertRollout,
+    StartRollout,
+    WriteRecord,
+)
 from plimsoll.rebalancing.moves.state import (
     Landing,
     MoveStage,
@@ -19,6 +39,32 @@ from plimsoll.rebalancing.moves.state import (
     Surroundings,
     TimerName,
     Way,
+)
+
+#: What the instructions ask that are answered with an event.
+ASKS: Mapping[type, str] = MappingProxyType(
+    {
+        CreateRecord: "record",
+        WriteRecord: "record",
+        Revalidate: "planner",
+        Evict: "eviction",
+        RequestEviction: "request",
+        StartRollout: "rollout",
+        RevertRollout: "rollout",
+    }
+)
+
+#: What the events answer.
+ANSWERS: Mapping[type, str] = MappingProxyType(
+    {
+        RecordWritten: "record",
+        RecordRefused: "record",
+        Revalidated: "planner",
+        RevalidationRefused: "planner",
+        EvictionAnswered: "eviction",
+        RequestAnswered: "request",
+        RolloutAnswered: "rollout",
+    }
 )
 
 
@@ -30,12 +76,14 @@ class Step:
         state: Of the move: as it was, then as it becomes.
         now: Seconds of the monotonic clock.
         around: The world at this moment.
+        peers: Other moves of the same pod.
         instructions: What is to be done, in order.
     """
 
     state: MoveState
     now: float
     around: Surroundings
+    peers: Sequence[MoveState] = ()
     instructions: list[Instruction] = field(default_factory=list)
 
     def become(self, stage: MoveStage | None = None, **changes: Any) -> None:
@@ -45,6 +93,9 @@ class Step:
     def order(self, *instructions: Instruction) -> None:
         """Add instructions."""
         self.instructions.extend(instructions)
+        asked = {ASKS[type(each)] for each in instructions if type(each) in ASKS}
+        if asked:
+            self.become(awaits=self.state.awaits | asked)
 
     def wait(self, timer: TimerName, seconds: float) -> None:
         """Set a deadline from now on."""
@@ -76,19 +127,23 @@ class Step:
         self.order(WriteRecord(state.key, phase, reason, message, blocked_by, replacement))
 
     def close(self, landing: Landing) -> None:
-        """The move is over: the record says so, no deadline is left."""
+        """The move is over: its record says so if there is one, no deadline is left."""
         self.wait_no_more()
-        self.write(
-            landing.phase,
-            landing.reason,
-            landing.message,
-            blocked_by=landing.blocked_by,
-            replacement=landing.replacement,
-        )
+        if self.state.recorded:
+            self.write(
+                landing.phase,
+                landing.reason,
+                landing.message,
+                blocked_by=landing.blocked_by,
+                replacement=landing.replacement,
+            )
         self.become(MoveStage.CLOSED, landing=None, ending=None)
 
 
 Transition = Callable[[Step, Any], None]
+
+#: What follows once the record announces that a pod is about to be moved.
+Begin = Callable[[Step], None]
 
 
 def nothing(step: Step, event: object) -> None:
@@ -105,4 +160,4 @@ class MoveTable:
     """
 
     transitions: Mapping[tuple[MoveStage, type], Transition]
-    begins: Mapping[Way, Callable[[Step], None]] = field(default_factory=dict)
+    begins: Mapping[Way, Begin] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from plimsoll.api.v1alpha1.eviction import Purpose, Replacement
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.framework import Pod
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
-from plimsoll.rebalancing.records.store import Record
+from plimsoll.rebalancing.records.record import Record
 
 #: Seconds that a replacement gets to run, and then again to become Ready.
 PATIENCE_S = 300.0

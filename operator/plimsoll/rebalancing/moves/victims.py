@@ -23,7 +23,8 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodEviction
 from plimsoll.rebalancing.moves.sending import ask, refused
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
 #: In records: who decided.

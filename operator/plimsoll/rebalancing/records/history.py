@@ -11,7 +11,7 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.history import Fate, Memory, PastMove
 from plimsoll.rebalancing.moves.victims import STRATEGY
-from plimsoll.rebalancing.records.store import Record
+from plimsoll.rebalancing.records.record import Record
 
 #: Reasons of a Failed record whose pod was evicted in vain; another reason means that nothing was evicted.
 STRANDED = ("NoReplacement", "ReplacementNotRunning", "ReplacementNotReady")

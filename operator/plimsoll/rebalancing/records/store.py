@@ -5,91 +5,38 @@ by the next process. This module is their one writer, so what it remembers is wh
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import ValidationError
 
 from plimsoll.api.v1alpha1.eviction import (
-    BundleReference,
     Eviction,
     EvictionSpec,
     EvictionStatus,
-    GangMember,
-    OwnerReference,
-    PodReference,
-    Purpose,
     Replacement,
-    SurgeReference,
 )
-from plimsoll.api.v1alpha1.eviction_naming import BUNDLE_LABEL, label_value, record_labels, record_name
-from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
+from plimsoll.api.v1alpha1.eviction_naming import record_labels
+from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
-from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
-from plimsoll.framework import PodInfo
-from plimsoll.framework.descheduling.context import Planner
+from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.moves import Move
-from plimsoll.planning.surges import Surge
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.records import Records
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
+from plimsoll.rebalancing.records.record import Record
 
 #: Longest sentence in a record.
-REASON_LENGTH, MESSAGE_LENGTH = 1024, 4096
+MESSAGE_LENGTH = 4096
 
 #: Seconds until the records are asked for again, when the server does not tell.
 RETRY_S = 2.0
 
-#: Why a new record is in its first phase.
-_FIRST_REASON = {Mode.DRY_RUN: "DryRun", Mode.APPROVE: "AwaitsApproval"}
-
-_WHAT_TO_DO = (
-    "; annotate this record with plimsoll.dev/approved=true to carry the move out, =false to reject it"
-)
-
 #: Answers to a write that no further attempt would change.
 _FINAL = (WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.REFUSED)
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One record as last written.
-
-    Attributes:
-        namespace: Of the pod and the record.
-        name: Of the record.
-        spec: What was decided.
-        status: How far it has come.
-        created: Seconds since the epoch.
-    """
-
-    namespace: str
-    name: str
-    spec: EvictionSpec
-    status: EvictionStatus
-    created: float
-
-    @property
-    def key(self) -> str:
-        """``namespace/name``."""
-        return f"{self.namespace}/{self.name}"
-
-    @property
-    def phase(self) -> Phase | None:
-        """How far it has come."""
-        return self.status.phase
-
-    @property
-    def is_forecast(self) -> bool:
-        """Whether nothing vouches for the target; records of earlier versions only name the planner."""
-        return self.spec.forecast or self.spec.planner is PlannerName.UPSTREAM
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether nothing more will happen to it."""
-        return self.phase in FINISHED
 
 
 class RecordKeeper:
@@ -167,41 +114,60 @@ class RecordKeeper:
             The record, or None when it could not be written (the move must then not be made) or was
             written before.
         """
-        record = self._drafted(move, policy, mode, cycle, planned)
-        if record.key in self.known:
+        key = key_of(move, policy, mode, cycle)
+        if key in self.known:
             return None
+        phase = Phase.PREDICTED if mode is Mode.DRY_RUN else Phase.PLANNED
+        message = planned or first_message(move, mode)
+        answer = await self.create(
+            key, spec_of(move, policy, mode), phase, first_reason(mode, move), message, now=self._clock.now()
+        )
+        return self.known[key] if answer.is_done else None
+
+    async def create(
+        self, key: str, spec: EvictionSpec, phase: Phase, reason: str, message: str, *, now: float
+    ) -> WriteResult:
+        """Write a new record; one that may exist without a status is deleted again.
+
+        Args:
+            key: ``namespace/name``.
+            spec: What was decided.
+            phase: Its first phase.
+            reason: Why it is in that, in one word.
+            message: The same in a sentence.
+            now: Seconds since the epoch.
+        """
+        namespace, _, name = key.partition("/")
+        status = EvictionStatus().entering(
+            phase, datetime.fromtimestamp(now, UTC), reason=reason, message=message or None
+        )
+        record = Record(namespace, name, spec, status, now)
         document = {
             "apiVersion": "plimsoll.dev/v1alpha1",
             "kind": "Eviction",
             "metadata": {
-                "name": record.name,
-                "namespace": record.namespace,
+                "name": name,
+                "namespace": namespace,
                 "labels": record_labels(
-                    policy=policy,
-                    strategy=move.strategy,
-                    from_node=move.source,
-                    owner_kind=record.spec.owner.kind if record.spec.owner else "",
-                    owner_name=record.spec.owner.name if record.spec.owner else "",
-                    bundle=move.bundle,
+                    policy=spec.policy,
+                    strategy=spec.strategy,
+                    from_node=spec.from_node,
+                    owner_kind=spec.owner.kind if spec.owner else "",
+                    owner_name=spec.owner.name if spec.owner else "",
+                    bundle=spec.bundle.name if spec.bundle else "",
                 ),
             },
-            "spec": record.spec.model_dump(mode="json", by_alias=True, exclude_none=True),
-            "status": record.status.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "spec": spec.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "status": status.model_dump(mode="json", by_alias=True, exclude_none=True),
         }
         answer = await self._records.create(document)
-        if not answer.is_done:
-            if answer.verdict is not WriteOutcome.CONFLICT:
-                self._observer.record_dropped(policy, answer.verdict.value)
-                # It may be there without its status, and would stay open for ever.
-                await self._records.delete(record.namespace, record.name)
-            return None
-        self.known[record.key] = record
-        self._told(record)
-        return record
-
-    def key_of(self, move: Move, policy: str, mode: Mode, cycle: str) -> str:
-        """The key of the record that ``open`` writes for a move."""
-        return self._drafted(move, policy, mode, cycle, "").key
+        if answer.is_done:
+            self.known[key] = record
+            self._told(record)
+        elif answer.verdict is not WriteOutcome.CONFLICT:
+            self._observer.record_dropped(spec.policy, answer.verdict.value)
+            await self._records.delete(namespace, name)
+        return answer
 
     async def advance(
         self,
@@ -308,49 +274,6 @@ class RecordKeeper:
     def _report(self, record: Record, answer: WriteResult) -> None:
         self._observer.failed(f"record {record.key}", answer.message)
 
-    def _drafted(self, move: Move, policy: str, mode: Mode, cycle: str, planned: str) -> Record:
-        pod = move.pod
-        controller = pod.pod.metadata.controller
-        now = self._clock.now()
-        # A prediction is the same in each cycle: it is written once, not once a run.
-        distinction = (
-            f"{policy}/{move.strategy}/{move.source}/{move.target}" if mode is Mode.DRY_RUN else cycle
-        )
-        spec = EvictionSpec(
-            pod=PodReference(namespace=pod.namespace, name=pod.name, uid=pod.uid),
-            owner=None
-            if controller is None
-            else OwnerReference(
-                api_version=controller.api_version or "v1",
-                kind=controller.kind,
-                name=controller.name,
-                uid=controller.uid,
-            ),
-            policy=policy,
-            strategy=move.strategy,
-            mode=mode,
-            planner=PlannerName(move.planner),
-            reason=move.reason[:REASON_LENGTH],
-            from_node=move.source,
-            target_node=move.target or None,
-            directed=move.is_directed,
-            gain_maximum=move.maximum if move.gain is not None else None,
-            purpose=Purpose.RESTART if move.renews else Purpose.MOVE,
-            forecast=move.is_forecast,
-            bundle=_bundle_of(move),
-            gain=move.gain,
-            surge=surge_reference(move.surge),
-        )
-        phase = Phase.PREDICTED if mode is Mode.DRY_RUN else Phase.PLANNED
-        message = _expectation(move)
-        status = EvictionStatus().entering(
-            phase,
-            datetime.fromtimestamp(now, UTC),
-            reason=_first_reason(mode, move),
-            message=planned or (message + _what_to_do(move) if mode is Mode.APPROVE else message),
-        )
-        return Record(pod.namespace, record_name(pod.name, pod.uid, distinction), spec, status, now)
-
     # -- retention -----------------------------------------------------------------------------------
 
     async def tidy(self, policy: str, retention: RecordRetention) -> None:
@@ -378,68 +301,3 @@ class RecordKeeper:
                 continue
             excess -= 1
             yield record
-
-
-def _first_reason(mode: Mode, move: Move) -> str:
-    """Why a new record is in its first phase, in one word; a move of planner Upstream is not proved."""
-    return _FIRST_REASON.get(mode, "Selected" if move.planner is Planner.UPSTREAM else "Proved")
-
-
-def _bundle_of(move: Move) -> BundleReference | None:
-    if not move.bundle:
-        return None
-    position, moves = move.part
-    for_whom = move.beneficiary
-    return BundleReference(
-        name=move.bundle,
-        position=position,
-        moves=moves,
-        beneficiary=None if for_whom is None else _reference(for_whom.pod),
-        node=None if for_whom is None else for_whom.node,
-        members=tuple(
-            GangMember(pod=_reference(each.pod), node=each.node)
-            for each in (for_whom.others if for_whom is not None else ())
-        ),
-    )
-
-
-def _reference(pod: PodInfo) -> PodReference:
-    return PodReference(namespace=pod.namespace, name=pod.name, uid=pod.uid)
-
-
-def _what_to_do(move: Move) -> str:
-    """How a proposal is answered."""
-    position, moves = move.part
-    if moves == 1:
-        return _WHAT_TO_DO
-    return (
-        f"{_WHAT_TO_DO}; it is move {position} of {moves} that are made all or none: each of them is to be"
-        f" approved, see label {BUNDLE_LABEL}={label_value(move.bundle)}"
-    )
-
-
-def surge_reference(surge: Surge | None) -> SurgeReference | None:
-    """A surge as a record has it."""
-    if surge is None:
-        return None
-    return SurgeReference(
-        deployment=surge.deployment, uid=surge.uid, template=surge.template, before=surge.before
-    )
-
-
-def _expectation(move: Move) -> str:
-    """Where the replacement is expected, and who says so."""
-    if move.pod.pod.is_terminal:
-        return "the pod has ended and needs no new place"
-    if not move.target:
-        return "no feasible node is known for a replacement; nobody proved the move, as in descheduler"
-    if move.planner is Planner.UPSTREAM:
-        return f"expected on {move.target}; a forecast, nobody proved the move"
-    if move.surge is not None:
-        return (
-            f"expected on {move.target} before the pod goes: a surge, by a rollout of Deployment"
-            f" {move.surge.deployment}"
-        )
-    return f"expected on {move.target}" + (
-        "; a forecast, another scheduler places it" if move.is_forecast else ""
-    )

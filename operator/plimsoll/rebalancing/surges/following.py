@@ -22,7 +22,7 @@ from plimsoll.model.kinds.watch_event import (
 )
 from plimsoll.model.kinds.workload import ReplicaSet
 from plimsoll.rebalancing.moves.verifying import PATIENCE_S, Outcome
-from plimsoll.rebalancing.records.store import Record
+from plimsoll.rebalancing.records.record import Record
 
 #: Seconds that the old pod gets to go, once its replacement is ready: ``minReadySeconds`` of the Deployment
 #: and its own grace period are in there.

@@ -25,7 +25,8 @@ from plimsoll.ports.pods import pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.holding import Holds
 from plimsoll.rebalancing.moves.verifying import Outcome
-from plimsoll.rebalancing.records.store import Record, RecordKeeper
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.rebalancing.surges.following import Following
 
 #: Seconds before a Deployment is looked at again that could not be read or written, or had just changed.

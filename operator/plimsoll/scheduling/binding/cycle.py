@@ -22,8 +22,7 @@ from plimsoll.framework import (
     Status,
     error,
 )
-from plimsoll.framework.binding_ports import BinderPort
-from plimsoll.framework.waiting import WaitingPodsPort
+from plimsoll.framework.binding_ports import BinderPort, WaitingPodsPort
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodBinding, PodStatusWriter

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.framework import SUCCESS, Code, PreBindPlugin, Status
+from plimsoll.framework.capabilities import runs_in_parallel
 from plimsoll.scheduling.binding.answering import an_answer, signed
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _groups(works: list[PreBindPlugin]) -> list[list[PreBindPlugin]]:
     groups: list[list[PreBindPlugin]] = []
     beside = False
     for plugin in works:
-        is_parallel = bool(getattr(plugin, "is_parallel", False))
+        is_parallel = runs_in_parallel(plugin)
         if is_parallel and beside:
             groups[-1].append(plugin)
         else:

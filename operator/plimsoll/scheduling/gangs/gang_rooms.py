@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.queue.queue import SchedulingQueue, room_freed
@@ -23,7 +23,7 @@ class Room:
     group: str
     pod: PodInfo
     node: str
-    scheduler: Scheduler
+    scheduler: ProfileScheduler
 
 
 class GangRooms:

@@ -19,6 +19,7 @@ from plimsoll.framework import (
     PodInfo,
     QueueingHint,
 )
+from plimsoll.framework.capabilities import LooksAtTerms
 from plimsoll.framework.registry import implements
 from plimsoll.model.kinds.pod_terms import TermKind
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
@@ -29,9 +30,6 @@ REJECTING = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
 
 #: What wakes pods of a plugin that declares nothing.
 EVERYTHING = (EventWithHint(EventResource.ANY, ActionType.ALL, by_template=True),)
-
-#: Plugins that are asked about pods coming to nodes and changing there only after a look at their terms.
-CROSS_TOPOLOGY = frozenset(("PodTopologySpread", "InterPodAffinity"))
 
 Ask: TypeAlias = Callable[[str, Hint, PodInfo, Change], QueueingHint]
 """Asks a plugin's hint; never raises."""
@@ -59,11 +57,18 @@ class QueueingHints:
     Args:
         declared: Registrations by plugin name.
         has_undeclared: Whether somebody who declares nothing, a plugin or an extender, rejects pods, too.
+        looking: Plugins that look at terms, and whether they look at the pod's own namespace, too.
     """
 
     def __init__(
-        self, declared: Mapping[str, Sequence[EventWithHint]], *, has_undeclared: bool = False
+        self,
+        declared: Mapping[str, Sequence[EventWithHint]],
+        *,
+        has_undeclared: bool = False,
+        looking: Mapping[str, bool] | None = None,
     ) -> None:
+        self._looking = frozenset(looking or ())
+        self._looking_at_namespace = frozenset(name for name, own in (looking or {}).items() if own)
         self._declared = {plugin: tuple(each) for plugin, each in declared.items()}
         self._has_undeclared = has_undeclared
         self._covering: dict[tuple[str, str, ActionType], tuple[EventWithHint, ...]] = {}
@@ -82,6 +87,16 @@ class QueueingHints:
             )
         return found
 
+    def concerned(self, why: Rejection, change: Change) -> frozenset[str]:
+        """Those of the plugins that rejected a pod which are asked about a change.
+
+        A pod that arrives on a node, or changes there, must match a term of the rejected pod.
+        """
+        looking = why.plugins & self._looking
+        if looking and not _is_preselected(why, change, own=bool(looking & self._looking_at_namespace)):
+            return why.plugins - looking
+        return why.plugins
+
     def mean(self, change: Change) -> bool:
         """Whether an event meets any registration."""
         return self._has_undeclared or any(self.covering(plugin, change) for plugin in self._declared)
@@ -98,8 +113,11 @@ def hints_of(plugins: Iterable[Plugin], *, has_undeclared: bool = False) -> Queu
         TypeError: One registers something that is no EventWithHint; or whatever it raises itself.
     """
     declared: dict[str, Sequence[EventWithHint]] = {}
+    looking: dict[str, bool] = {}
     undeclared = has_undeclared
     for plugin in plugins:
+        if isinstance(plugin, LooksAtTerms):
+            looking[plugin.name] = plugin.concerns_own_namespace
         if isinstance(plugin, EnqueueExtensions):
             events: Sequence[object] = plugin.events_to_register()
             declared[plugin.name] = tuple(each for each in events if isinstance(each, EventWithHint))
@@ -107,7 +125,7 @@ def hints_of(plugins: Iterable[Plugin], *, has_undeclared: bool = False) -> Queu
                 raise TypeError(f"it registers {events!r}; expected EventWithHint and nothing else")
         else:
             undeclared |= can_reject(plugin)
-    return QueueingHints(declared, has_undeclared=undeclared)
+    return QueueingHints(declared, has_undeclared=undeclared, looking=looking)
 
 
 def can_reject(plugin: Plugin) -> bool:
@@ -146,9 +164,7 @@ class Waking:
         self, why: Rejection, group: Mapping[str, QueuedPod], change: Change
     ) -> Iterator[tuple[QueuedPod, Worth]]:
         """Those of a group to whom the change is worth something; hints by template are asked once."""
-        plugins = why.plugins
-        if plugins & CROSS_TOPOLOGY and not _is_preselected(why, change):
-            plugins -= CROSS_TOPOLOGY
+        plugins = self._hints.get(why.scheduler, UNKNOWN).concerned(why, change)
         together: list[tuple[str, EventWithHint]] = []
         alone: list[tuple[str, EventWithHint]] = []
         for plugin, each in self._questions(why, plugins, change):
@@ -193,8 +209,14 @@ class Waking:
         return best
 
 
-def _is_preselected(why: Rejection, change: Change) -> bool:
-    """Whether a pod that came to a node, or changed there, is asked about at all."""
+def _is_preselected(why: Rejection, change: Change, *, own: bool) -> bool:
+    """Whether a pod that came to a node, or changed there, concerns the rejected pods at all.
+
+    Args:
+        why: The rejected pods.
+        change: What happened.
+        own: Whether any pod of their own namespace does.
+    """
     coming = change.action == ActionType.ADD or (
         change.action & ActionType.UPDATE and change.action != ActionType.UPDATE_POD_SCALE_DOWN
     )
@@ -202,7 +224,7 @@ def _is_preselected(why: Rejection, change: Change) -> bool:
         return True
     other: PodInfo = change.new
     template = why.template
-    if "PodTopologySpread" in why.plugins and template.namespace == other.namespace:
+    if own and template.namespace == other.namespace:
         return True
     namespace = change.objects.namespaces.get(other.namespace)
     labels = {} if namespace is None else namespace.labels

@@ -1,0 +1,197 @@
+"""DevCluster: API server, controllers and kubelets in one asyncio process, on loopback.
+
+Called by the command ``roadstead`` and by tests. It is a development tool: one administrator, whose token is
+drawn at each start and written into the kubeconfig, and all state in memory and gone at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import os
+import secrets
+import signal
+from typing import TYPE_CHECKING, Self
+
+import yaml
+
+from roadstead.assembly import extended_server
+from roadstead.certificates import loopback_identity
+from roadstead.controllers import make_context, start_controllers
+from roadstead.controllers.work_queue import WorkQueue
+from roadstead.eviction_requests.api import offer_eviction_requests
+from roadstead.kubelets.kubelets import Kubelets, KubeletSettings
+from roadstead.kubelets.nodes import make_node
+from roadstead.server.metrics_api import MetricsApi
+from roadstead.starting import seed
+from roadstead.store.api import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from roadstead.values.resources import Obj
+
+NAME = "roadstead"
+ZONES = 3
+
+
+def new_token() -> str:
+    """A random token of 256 bits."""
+    return secrets.token_urlsafe(32)
+
+
+def write_privately(path: Path, content: str) -> None:
+    """Write a file in one step that its owner alone may read."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(content)
+    part.replace(path)
+
+
+def kubeconfig(url: str, token: str, *, certificate: bytes = b"", plain_url: str = "") -> str:
+    """A kubeconfig, as YAML.
+
+    Args:
+        url: where the server listens.
+        token: the bearer token.
+        certificate: the authority of ``url``, PEM.
+        plain_url: the same server without TLS, for the context "roadstead-http".
+    """
+    cluster = {"server": url}
+    if certificate:
+        cluster["certificate-authority-data"] = base64.b64encode(certificate).decode()
+    clusters = {NAME: cluster}
+    if plain_url:
+        clusters[f"{NAME}-http"] = {"server": plain_url}
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": told} for name, told in clusters.items()],
+            "users": [{"name": NAME, "user": {"token": token}}],
+            "contexts": [
+                {"name": name, "context": {"cluster": name, "user": NAME, "namespace": "default"}}
+                for name in clusters
+            ],
+            "current-context": NAME,
+        },
+        sort_keys=False,
+    )
+
+
+def simulated_nodes(count: int, *, cpu: str = "8", memory: str = "32Gi", pods: int = 110) -> list[Obj]:
+    """Nodes of one size in three zones, each with a simulated kubelet."""
+    return [
+        make_node(
+            f"node-{number + 1:04}",
+            cpu=cpu,
+            memory=memory,
+            pods=pods,
+            zone=f"zone-{'abc'[number % ZONES]}",
+        )
+        for number in range(count)
+    ]
+
+
+class DevCluster:
+    """A cluster while an ``async with`` block runs.
+
+    Args:
+        nodes: the nodes to begin with.
+        controllers: run the controllers; without them only the API server acts.
+        kubelets: how fast simulated kubelets are; None for none.
+        port: the port on 127.0.0.1; 0 takes a free one.
+        token: the bearer token of its clients; drawn at random when empty.
+        eviction_requests: serve lifecycle.k8s.io, an alpha API; ``offer_eviction_requests`` does so later.
+        token_file: further tokens, one a line, that may be replaced at any time.
+
+    Attributes:
+        url: where it listens, with TLS.
+        plain_url: likewise without, for clients that count every microsecond.
+        api: the write path that HTTP uses, too.
+    """
+
+    def __init__(
+        self,
+        *,
+        nodes: Iterable[Obj] = (),
+        controllers: bool = True,
+        kubelets: KubeletSettings | None = KubeletSettings(),  # noqa: B008 - frozen
+        port: int = 0,
+        token: str = "",
+        eviction_requests: bool = False,
+        token_file: Path | None = None,
+    ) -> None:
+        self.api = Api()
+        self.token = token or new_token()
+        self.url = ""
+        self.plain_url = ""
+        self._certificate = b""
+        self._nodes = list(nodes)
+        self._with_controllers = controllers
+        self._kubelet_settings = kubelets
+        self._port = port
+        self._server = extended_server(self.api, self.token)
+        self._server.token_file = token_file
+        self._queue = WorkQueue()
+        self._context = make_context(self.api, self._queue)
+        self._eviction_requests = eviction_requests
+        self._worker: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        seed(self.api)
+        context = self._context
+        if self._with_controllers:
+            start_controllers(context)
+        if self._eviction_requests:
+            self.offer_eviction_requests()
+        if self._kubelet_settings is not None:
+            Kubelets(context, self._kubelet_settings).start()
+            MetricsApi(context).start()
+        for node in self._nodes:
+            self.api.create("nodes", node)
+        self._queue.run_due()
+        identity = await asyncio.to_thread(loopback_identity)
+        self.plain_url = await self._server.start()
+        self.url = await self._server.start(self._port, identity.context)
+        self._certificate = identity.certificate
+        self._worker = asyncio.create_task(self._queue.run(), name="controllers and kubelets")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._worker is not None:
+            self._worker.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._worker
+        await self._server.stop()
+
+    def offer_eviction_requests(self, *, controllers: bool = True) -> None:
+        """Serve lifecycle.k8s.io from now on, as an upgraded server does; without controllers as 1.37.0."""
+        offer_eviction_requests(self._context, controllers=controllers)
+
+    def write_kubeconfig(self, path: Path) -> None:
+        """Write the kubeconfig of an administrator, all of it at once."""
+        write_privately(
+            path, kubeconfig(self.url, self.token, certificate=self._certificate, plain_url=self.plain_url)
+        )
+
+
+async def serve(cluster: DevCluster, path: Path, ready: Callable[[str], None]) -> None:
+    """Run a cluster until SIGTERM or SIGINT.
+
+    Args:
+        cluster: not yet entered.
+        path: where the kubeconfig is written once requests are answered.
+        ready: called then with the URL.
+    """
+    async with cluster:
+        ended = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        await asyncio.to_thread(cluster.write_kubeconfig, path)
+        ready(cluster.url)
+        await ended.wait()

@@ -1,0 +1,75 @@
+"""What every controller is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from roadstead.controllers.ownership import key_of, split_key
+
+BY_NODE = "spec.nodeName"
+"""The index of pods by node; the API server uses it for field selectors, too."""
+
+if TYPE_CHECKING:
+    from roadstead.controllers.event_recorder import EventRecorder
+    from roadstead.controllers.ownership import Ownership
+    from roadstead.controllers.work_queue import Reconcile, WorkQueue
+    from roadstead.store.api import Api
+    from roadstead.store.store import EventType
+    from roadstead.values.resources import Obj
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The API, the one queue, the index of dependents, and where to tell events."""
+
+    api: Api
+    queue: WorkQueue
+    ownership: Ownership
+    events: EventRecorder
+
+    @property
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return self.queue.clock()
+
+    def find(self, resource: str, key: str) -> Obj | None:
+        """The object of a key in a work queue, or None when it is gone."""
+        namespace, name = split_key(key)
+        entry = self.api.store.collection(resource).entries.get((namespace or "", name))
+        return entry.obj if entry else None
+
+    def pods_on(self, node: str) -> list[Obj]:
+        """The pods that are bound to a node."""
+        return [entry.obj for entry in self.api.store.collection("pods").indexed(BY_NODE, node)]
+
+    def write_status(self, resource: str, obj: Obj, status: Obj) -> Obj:
+        """Write an object's status if it says anything new."""
+        if status == (obj.get("status") or {}):
+            return obj
+        return self.api.update_status(resource, {**obj, "status": status})
+
+    def enqueue_all(
+        self, resource: str, reconcile: Reconcile, after_s: float = 0.0, *, anew: bool = False
+    ) -> None:
+        """Reconcile the objects of a resource: those that are there, and each some time after it changes.
+
+        With ``anew`` the time begins again with each change.
+        """
+
+        def changed(_kind: EventType, new: Obj, _old: Obj | None) -> None:
+            self.queue.add(reconcile, key_of(new), after_s, anew=anew)
+
+        self.api.subscribe(resource, changed)
+        for obj in self.api.list(resource):
+            self.queue.add(reconcile, key_of(obj))
+
+
+class Controller(Protocol):
+    """Brings what is to what should be.
+
+    It is made with a ``Context``; ``start`` subscribes it and looks at what is there already.
+    """
+
+    def start(self) -> None:
+        """Begin to follow the objects."""

@@ -1,0 +1,151 @@
+"""WorkQueue: every controller and kubelet waits here for its turn.
+
+Place in the flow: an object changes -> the handler of a subscription adds a key -> the queue calls
+``reconcile(key)`` -> the controller reads what is, and writes what should be.
+
+A handler runs inside somebody else's write, so it may only add. Keys are unique: a thousand changes
+of one ReplicaSet's pods are one reconcile. Work is done in slices of a few milliseconds between which
+the event loop serves requests, so ten thousand pods that start at once do not stall the server.
+A reconcile that is slow, because its object owns thousands of pods, waits before it runs again.
+"""
+
+import asyncio
+import heapq
+import itertools
+import logging
+import time
+from collections.abc import Callable
+
+from roadstead.store.api import StatusError
+
+logger = logging.getLogger(__name__)
+
+Reconcile = Callable[[str], None]
+Task = tuple[Reconcile, str]
+
+SLICE_S = 0.004
+"""How long the queue works before it lets the event loop serve requests."""
+FIRST_RETRY_S, LAST_RETRY_S = 0.02, 20.0
+"""A reconcile that fails is tried again after the first delay, doubled each time up to the last."""
+REST_FACTOR, LONGEST_REST_S = 4.0, 1.0
+"""After a reconcile its key rests for so many times as long as it took, and not longer than that."""
+
+
+class WorkQueue:
+    """Unique keys, each with the function that reconciles it, due now or later.
+
+    Args:
+        clock: the time in seconds since the epoch; tests pass their own.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.clock = clock
+        self._due: dict[Task, None] = {}
+        self._later: dict[Task, float] = {}
+        self._heap: list[tuple[float, int, Task]] = []
+        self._failures: dict[Task, int] = {}
+        self._resting: dict[Task, float] = {}
+        self._sequence = itertools.count()
+        self._wake = asyncio.Event()
+
+    def add(self, reconcile: Reconcile, key: str, after_s: float = 0.0, *, anew: bool = False) -> None:
+        """Ask for ``reconcile(key)``; of several wishes the earliest counts, or this one if ``anew``."""
+        task = (reconcile, key)
+        if anew:
+            self._due.pop(task, None)
+            self._later.pop(task, None)
+        if task in self._due:
+            return
+        now = self.clock()
+        at = now + after_s
+        if rest := self._resting.get(task):
+            at = max(at, rest)
+        if at <= now:
+            self._later.pop(task, None)
+            self._due[task] = None
+        elif at < self._later.get(task, float("inf")):
+            self._later[task] = at
+            heapq.heappush(self._heap, (at, next(self._sequence), task))
+        else:
+            return
+        self._wake.set()
+
+    def run_due(self, budget_s: float = float("inf")) -> int:
+        """Reconcile what is due, for about so long; return how many keys that were."""
+        count, end = 0, self.clock() + budget_s
+        self._promote()
+        while self._due:
+            task = next(iter(self._due))
+            del self._due[task]
+            self._run(task)
+            count += 1
+            if self.clock() >= end:
+                break
+            if not self._due:
+                self._promote()
+        return count
+
+    def next_due_s(self) -> float | None:
+        """Seconds until something is due: 0 now, None never."""
+        if self._due:
+            return 0.0
+        while self._heap and self._later.get(self._heap[0][2]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return max(0.0, self._heap[0][0] - self.clock()) if self._heap else None
+
+    async def run(self) -> None:
+        """Reconcile until cancelled."""
+        while True:
+            self._wake.clear()
+            wait_s = self.next_due_s()
+            if wait_s == 0.0:
+                self.run_due(SLICE_S)
+                await asyncio.sleep(0)
+                continue
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    def _promote(self) -> None:
+        """Move what has become due from later to now."""
+        now = self.clock()
+        while self._heap and self._heap[0][0] <= now:
+            at, _, task = heapq.heappop(self._heap)
+            if self._later.get(task) == at:
+                del self._later[task]
+                self._due[task] = None
+
+    def _run(self, task: Task) -> None:
+        """Reconcile one key; a failure costs that key a delay, and nobody else anything."""
+        reconcile, key = task
+        self._resting.pop(task, None)
+        started = self.clock()
+        try:
+            reconcile(key)
+        except StatusError as error:
+            logger.debug("%s %s: %s", reconcile.__qualname__, key, error)
+            self._retry(task)
+        except Exception:
+            logger.exception("%s %s", reconcile.__qualname__, key)
+            self._retry(task)
+        else:
+            self._failures.pop(task, None)
+            self._rest(task, self.clock() - started)
+
+    def _retry(self, task: Task) -> None:
+        """Plan the next try of a task that failed."""
+        failures = self._failures.get(task, 0)
+        self._failures[task] = failures + 1
+        self.add(*task, after_s=min(FIRST_RETRY_S * 2 ** min(failures, 16), LAST_RETRY_S))
+
+    def _rest(self, task: Task, took_s: float) -> None:
+        """Let a slow task rest; wishes that came while it ran wait, too."""
+        rest_s = min(took_s * REST_FACTOR, LONGEST_REST_S)
+        if rest_s < SLICE_S:
+            return
+        self._resting[task] = self.clock() + rest_s
+        if task in self._due:
+            del self._due[task]
+            self.add(*task)

@@ -1,0 +1,64 @@
+"""Pods from the templates of workloads.
+
+Source: kubernetes v1.36 ``pkg/controller/controller_utils.go`` (GetPodFromTemplate, and the events that
+``RealPodControl`` tells).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roadstead.values.copies import copied
+from roadstead.values.status_errors import StatusError
+
+if TYPE_CHECKING:
+    from roadstead.controllers.context import Context
+    from roadstead.values.resources import Obj
+
+
+def pod_from_template(template: Obj, owner: Obj, reference: Obj) -> Obj:
+    """A pod as its workload's template has it, named after the workload; the API server adds the rest."""
+    told = template.get("metadata") or {}
+    metadata: Obj = {
+        "generateName": f"{owner['metadata']['name']}-",
+        "namespace": owner["metadata"]["namespace"],
+        "labels": dict(told.get("labels") or {}),
+        "ownerReferences": [reference],
+    }
+    if told.get("annotations"):
+        metadata["annotations"] = dict(told["annotations"])
+    if told.get("finalizers"):
+        metadata["finalizers"] = list(told["finalizers"])
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": copied(template["spec"])}
+
+
+def create_pod(context: Context, component: str, owner: Obj, pod: Obj) -> Obj:
+    """Create a workload's pod and tell it in an event.
+
+    Raises:
+        StatusError: the API refused it, which was told in an event, too.
+    """
+    try:
+        created = context.api.create("pods", pod)
+    except StatusError as error:
+        causes = error.details.get("causes") or ()
+        if not any(cause.get("reason") == "NamespaceTerminating" for cause in causes):
+            context.events.tell(
+                component, owner, "FailedCreate", f"Error creating: {error.message}", "Warning"
+            )
+        raise
+    name = created["metadata"]["name"]
+    context.events.tell(component, owner, "SuccessfulCreate", f"Created pod: {name}")
+    return created
+
+
+def delete_pod(context: Context, component: str, owner: Obj, pod: Obj) -> None:
+    """Delete a workload's pod and tell it in an event; a pod that is gone is no error."""
+    metadata = pod["metadata"]
+    try:
+        context.api.delete("pods", metadata["namespace"], metadata["name"], uid=metadata["uid"])
+    except StatusError as error:
+        if error.code in (404, 409):
+            return
+        raise
+    context.events.tell(component, owner, "SuccessfulDelete", f"Deleted pod: {metadata['name']}")

@@ -1,0 +1,1 @@
+"""Serves custom resources: their definitions, schemas and validation rules in CEL."""

@@ -1,0 +1,1 @@
+"""Describes the served API: discovery documents and OpenAPI."""

@@ -1,0 +1,196 @@
+"""Whose turn it is: how the responders of an Eviction follow each other, and when it has ended.
+
+Source: Kubernetes pull request 137133 ``pkg/controller/evictionrequest/eviction_utils.go``, as of July 2026.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from roadstead.controllers.pod_state import has_condition
+from roadstead.eviction_requests.status_checks import HEARTBEAT_S
+from roadstead.schemas.timestamps import to_seconds, to_timestamp
+
+if TYPE_CHECKING:
+    from roadstead.values.resources import Obj
+
+IMPERATIVE, IMPERATIVE_PRIORITY = "imperative-eviction.k8s.io/evictor", 100
+_ENDED = ("Interrupted", "Canceled", "Completed")
+_AWAITING = "AwaitingEviction"
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What an Eviction finds.
+
+    Attributes:
+        is_gone: the pod does not exist any more.
+        is_terminal: it has ended.
+        is_cancelled: nobody wants the Eviction.
+        left_at: when it was first seen gone or ended, None while it is there; as ``now``.
+        now: seconds since the epoch.
+    """
+
+    is_gone: bool
+    is_terminal: bool
+    is_cancelled: bool
+    left_at: float | None
+    now: float
+
+    @property
+    def has_left(self) -> bool:
+        """Whether there is nothing left to evict."""
+        return self.is_gone or self.is_terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What follows.
+
+    Attributes:
+        targets: ``status.targetResponders``.
+        responders: ``status.responders``.
+        again_s: after which to look again, None for never.
+        is_waiting: whether the active responder may still tell how it ended.
+        is_done: whether no responder is left.
+    """
+
+    targets: list[Obj]
+    responders: list[Obj]
+    again_s: float | None
+    is_waiting: bool
+    is_done: bool
+
+
+def has_evicted(obj: Obj) -> bool:
+    """Whether the pod left."""
+    return has_condition(obj, "TargetEvicted")
+
+
+def has_failed(obj: Obj) -> bool:
+    """Whether nobody acts any more, though the pod is there."""
+    return has_condition(obj, "Failed")
+
+
+def ended(eviction: Obj) -> bool:
+    """Whether an Eviction has come to its end."""
+    return has_evicted(eviction) or has_failed(eviction)
+
+
+def wants_eviction(requests: list[Obj]) -> bool:
+    """Whether anybody wants the pod away; a request that is being deleted wants nothing."""
+    return any(
+        one["spec"]["intent"] == "Eviction" and "deletionTimestamp" not in one["metadata"] for one in requests
+    )
+
+
+def _order(responder: Obj) -> tuple[int, list[str], str]:
+    domain, _, key = responder["name"].partition("/")
+    return (-responder["priority"], domain.split(".")[::-1], key)
+
+
+def ordered_responders(status: Obj, pod: Obj | None) -> list[Obj]:
+    """The responders of an Eviction: as they stand, else those that the pod names and the default one."""
+    known: list[Obj] = status.get("targetResponders") or []
+    if known:
+        return [dict(one) for one in known]
+    if pod is None:
+        return []
+    named = [
+        *(pod["spec"].get("evictionResponders") or []),
+        {"name": IMPERATIVE, "priority": IMPERATIVE_PRIORITY},
+    ]
+    return [
+        {"name": one["name"], "priority": one["priority"], "state": "Inactive"}
+        for one in sorted(named, key=_order)
+    ]
+
+
+def next_turn(status: Obj, targets: list[Obj], situation: Situation, report_s: float) -> Turn:
+    """How the turns go on.
+
+    Args:
+        status: of the Eviction.
+        targets: its responders; changed.
+        situation: what is.
+        report_s: for so long after a pod has left its responder may tell how it ended.
+    """
+    told = {one["name"]: one for one in status.get("responders") or []}
+    active = next((at for at, one in enumerate(targets) if one["state"] == "Active"), None)
+    at_work = None if active is None else told.get(targets[active]["name"])
+    wait_s = _report_left(at_work, situation, report_s)
+    again_s: float | None = None
+    is_done = not targets or targets[-1]["state"] in _ENDED
+    if is_done:
+        pass
+    elif situation.has_left:
+        if active is not None and at_work is not None and "completionTime" in at_work:
+            targets[active]["state"] = "Completed"
+        elif active is not None and wait_s is None:
+            targets[active]["state"] = "Interrupted"
+    elif situation.is_cancelled:
+        if active is not None:
+            targets[active]["state"] = "Canceled"
+    else:
+        again_s = _go_on(targets, told, active, situation.now)
+    responders = [_begun(told.get(one["name"]), one, situation.now) for one in targets]
+    if situation.has_left:
+        again_s = wait_s
+    return Turn(targets, responders, again_s, is_waiting=wait_s is not None, is_done=is_done)
+
+
+def _report_left(at_work: Obj | None, situation: Situation, report_s: float) -> float | None:
+    """Seconds that an active responder whose pod has left may still tell how it ended."""
+    if at_work is None or "completionTime" in at_work or situation.left_at is None:
+        return None
+    left = report_s - (situation.now - situation.left_at)
+    return left if left > 0 else None
+
+
+def _go_on(targets: list[Obj], told: dict[str, Obj], active: int | None, now: float) -> float:
+    """Keep or pass on the turn; seconds until the one who has it must have been heard of."""
+    at = active
+    if at is None:
+        at = next(index for index, one in enumerate(targets) if one["state"] == "Inactive")
+    report = told.get(targets[at]["name"]) or {}
+    if "completionTime" in report:
+        targets[at]["state"] = "Completed"
+    else:
+        heard = report.get("heartbeatTime") or report.get("startTime")
+        left = HEARTBEAT_S - (0.0 if heard is None else now - to_seconds(heard))
+        targets[at]["state"] = "Active" if left > 0 else "Interrupted"
+        if left > 0:
+            return left
+    if at + 1 < len(targets):
+        targets[at + 1]["state"] = "Active"
+    return HEARTBEAT_S
+
+
+def _begun(told: Obj | None, target: Obj, now: float) -> Obj:
+    """What a responder has told; one whose turn it is has begun."""
+    report = dict(told or {"name": target["name"]})
+    if target["state"] == "Active":
+        report.setdefault("startTime", to_timestamp(now))
+    return report
+
+
+def conditions_of(
+    situation: Situation, *, is_waiting: bool, is_done: bool
+) -> list[tuple[str, str, str, str]]:
+    """Type, status, reason and message of each condition of an Eviction."""
+    failed, evicted = ("False", _AWAITING, ""), ("False", _AWAITING, "")
+    if situation.has_left and not is_waiting:
+        failed = ("False", "Succeeded", "")
+        evicted = (
+            ("True", "PodDeleted", "Target pod has been deleted")
+            if situation.is_gone
+            else ("True", "PodTerminal", "Pod has reached terminal state")
+        )
+    elif situation.is_cancelled and not situation.has_left:
+        failed = ("True", "CanceledDueToNoRequesters", "No active requesters with eviction intent")
+        evicted = ("False", "EvictionFailed", "")
+    elif is_done and not situation.has_left:
+        failed = ("True", "NoFurtherResponder", "All responders have completed without evicting the target")
+        evicted = ("False", "EvictionFailed", "")
+    return [("Failed", *failed), ("TargetEvicted", *evicted)]

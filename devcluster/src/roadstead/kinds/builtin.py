@@ -1,0 +1,67 @@
+"""Which resource behaves how."""
+
+from __future__ import annotations
+
+from roadstead.kinds.batch import CronJobs, Jobs
+from roadstead.kinds.cluster import Namespaces, PriorityClasses
+from roadstead.kinds.events import Events
+from roadstead.kinds.kind import Kind, StatusKind
+from roadstead.kinds.nodes import Nodes
+from roadstead.kinds.pods import Pods
+from roadstead.kinds.policies import PodDisruptionBudgets
+from roadstead.kinds.rbac import RoleBindings, Roles
+from roadstead.kinds.services import Leases, Services
+from roadstead.kinds.storage import (
+    KeyedData,
+    PersistentVolumeClaims,
+    PersistentVolumes,
+    Secrets,
+    StorageClasses,
+)
+from roadstead.kinds.workloads import (
+    DaemonSets,
+    Deployments,
+    ReplicaSets,
+    StatefulSets,
+)
+
+
+class Uncounted(StatusKind):
+    """Kinds with a status, and without generations."""
+
+    counts_generation = False
+
+
+def built_in_kinds() -> dict[str, Kind]:
+    """By the resource's key; those that are not here are taken as they come."""
+    return {
+        "configmaps": KeyedData(),
+        "events": Events(),
+        "events.events.k8s.io": Events(new=True),
+        "namespaces": Namespaces(),
+        "nodes": Nodes(),
+        "persistentvolumeclaims": PersistentVolumeClaims(),
+        "persistentvolumes": PersistentVolumes(),
+        "pods": Pods(),
+        "secrets": Secrets(),
+        "services": Services(),
+        "customresourcedefinitions.apiextensions.k8s.io": StatusKind(),
+        "daemonsets.apps": DaemonSets(),
+        "deployments.apps": Deployments(),
+        "replicasets.apps": ReplicaSets(),
+        "statefulsets.apps": StatefulSets(),
+        "cronjobs.batch": CronJobs(),
+        "jobs.batch": Jobs(),
+        "leases.coordination.k8s.io": Leases(),
+        "poddisruptionbudgets.policy": PodDisruptionBudgets(),
+        "priorityclasses.scheduling.k8s.io": PriorityClasses(),
+        "storageclasses.storage.k8s.io": StorageClasses(),
+        "clusterrolebindings.rbac.authorization.k8s.io": RoleBindings(namespaced=False),
+        "clusterroles.rbac.authorization.k8s.io": Roles(namespaced=False),
+        "replicationcontrollers": StatusKind(),
+        "resourcequotas": Uncounted(),
+        "rolebindings.rbac.authorization.k8s.io": RoleBindings(namespaced=True),
+        "roles.rbac.authorization.k8s.io": Roles(namespaced=True),
+        "validatingadmissionpolicies.admissionregistration.k8s.io": StatusKind(),
+        "volumeattachments.storage.k8s.io": Uncounted(),
+    }

@@ -1,0 +1,1 @@
+"""Checks the metadata and the fields that many kinds share."""

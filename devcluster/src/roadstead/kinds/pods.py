@@ -1,0 +1,255 @@
+"""Pods: defaults, quality of service, priority, checks, and what of a pod may change.
+
+Source: Kubernetes v1.36 ``pkg/registry/core/pod/strategy.go``, ``pkg/apis/core/validation``,
+``pkg/apis/core/v1/helper/qos``, ``plugin/pkg/admission/{priority,defaulttolerationseconds}``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from roadstead.kinds.checks.fields import forbidden, invalid
+from roadstead.kinds.kind import StatusKind
+from roadstead.kinds.pod_changes import MIRROR, change_causes, mirror_causes, status_causes
+from roadstead.kinds.podspec.checks import annotation_causes, spec_causes
+from roadstead.kinds.podspec.containers import padded_image_causes
+from roadstead.kinds.podspec.defaults import default_pod, default_spec
+from roadstead.schemas import quantity_forms
+from roadstead.values.status_errors import forbidden as refused
+
+if TYPE_CHECKING:
+    from roadstead.store.api import Api
+    from roadstead.values.resources import Obj
+    from roadstead.values.status_errors import Cause
+
+_COMPUTE = ("cpu", "memory")
+_NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
+_TOLERATED_SECONDS = 300
+GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "lastProbeTime": None,
+    "lastTransitionTime": None,
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+
+
+def _amounts(resources: Obj, kind: str) -> dict[str, Any]:
+    return {
+        name: amount
+        for name, text in (resources.get(kind) or {}).items()
+        if name in _COMPUTE and (amount := quantity_forms.value(text)) > 0
+    }
+
+
+def quality_of_service(spec: Obj) -> str:
+    """The class that requests and limits of cpu and memory make."""
+    if spec.get("resources"):
+        holders = [spec["resources"]]
+    else:
+        holders = [
+            container.get("resources") or {}
+            for kind in ("containers", "initContainers")
+            for container in spec.get(kind) or ()
+        ]
+    requests = [_amounts(holder, "requests") for holder in holders]
+    limits = [_amounts(holder, "limits") for holder in holders]
+    if not any(requests) and not any(limits):
+        return "BestEffort"
+    guaranteed = all(
+        set(limit) == set(_COMPUTE) and request == limit
+        for request, limit in zip(requests, limits, strict=True)
+    )
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+class Pods(StatusKind):
+    """Pods."""
+
+    returns_deleted = True
+
+    def default(self, obj: Obj) -> None:
+        """Fill in what was left out."""
+        spec = obj.setdefault("spec", {})
+        default_spec(spec)
+        default_pod(spec)
+
+    def prepare_create(self, obj: Obj) -> None:
+        """A new pod is pending."""
+        spec = obj["spec"]
+        obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
+        if spec.get("schedulingGates"):
+            since = obj["metadata"].get("creationTimestamp")
+            obj["status"]["conditions"] = [{**GATED, "lastTransitionTime": since}]
+
+    def admit_create(self, obj: Obj, api: Api) -> None:
+        """Priority from its class; the usual tolerations."""
+        _admit_priority(obj, api)
+        _admit_tolerations(obj["spec"])
+
+    def validate_create(self, obj: Obj) -> list[Cause]:
+        """What is wrong with a new pod."""
+        spec = obj["spec"]
+        causes = self.spec_causes(obj)
+        if spec.get("ephemeralContainers"):
+            causes.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+        if spec.get("nodeName") and spec.get("schedulingGates"):
+            told = "cannot be set until all schedulingGates have been cleared"
+            causes.append(forbidden("spec.nodeName", told))
+        if spec.get("terminationGracePeriodSeconds", 0) < 0:
+            spec["terminationGracePeriodSeconds"] = 1
+        return causes
+
+    @staticmethod
+    def spec_causes(obj: Obj) -> list[Cause]:
+        """What is wrong with a pod's spec and with what its annotations say of it."""
+        meta, spec = obj["metadata"], obj["spec"]
+        annotations = meta.get("annotations") or {}
+        causes = annotation_causes(annotations, "metadata.annotations")
+        if MIRROR in annotations and not spec.get("nodeName"):
+            told = "must set spec.nodeName if mirror pod annotation is set"
+            causes.append(invalid(f"metadata.annotations[{MIRROR}]", annotations[MIRROR], told))
+        causes += spec_causes(spec, pod_name=meta.get("name", ""), is_pod=True)
+        for kind in ("containers", "initContainers"):
+            for index, container in enumerate(spec.get(kind) or ()):
+                causes += padded_image_causes(container, f"spec.{kind}[{index}]")
+        return causes
+
+    def prepare_update(self, new: Obj, old: Obj) -> None:
+        """Status is kept; what admission added at creation is added again where it was left out."""
+        new["status"] = old.get("status", {})
+        for field in ("priority", "preemptionPolicy"):
+            if field in old["spec"]:
+                new["spec"].setdefault(field, old["spec"][field])
+        _admit_tolerations(new["spec"])
+
+    def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
+        """Of a pod's spec hardly anything may change."""
+        causes = mirror_causes(new, old)
+        if old["spec"] != new["spec"]:
+            return causes + self.spec_causes(new) + change_causes(new["spec"], old["spec"])
+        return causes + annotation_causes(new["metadata"].get("annotations") or {}, "metadata.annotations")
+
+    def prepare_status(self, new: Obj, old: Obj) -> None:
+        """Spec, owners and deletion stay; the class of service cannot change."""
+        super().prepare_status(new, old)
+        for key in ("ownerReferences", "deletionTimestamp"):
+            if key in old["metadata"]:
+                new["metadata"][key] = old["metadata"][key]
+            else:
+                new["metadata"].pop(key, None)
+        status = new.setdefault("status", {})
+        if status.get("podIPs"):
+            status["podIP"] = status["podIPs"][0].get("ip", "")
+        elif status.get("podIP"):
+            status["podIPs"] = [{"ip": status["podIP"]}]
+        for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+            for one in status.get(kind) or ():
+                one.setdefault("state", {})
+                one.setdefault("lastState", {})
+        if "qosClass" in old.get("status", {}):
+            status.setdefault("qosClass", old["status"]["qosClass"])
+
+    def validate_status(self, new: Obj, old: Obj) -> list[Cause]:
+        """What is wrong with a new status."""
+        return status_causes(new, old)
+
+    def grace_seconds(self, obj: Obj, requested: int | None) -> int | None:
+        """What was asked, or the pod's own; none for a pod that no kubelet runs."""
+        if not obj["spec"].get("nodeName") or obj.get("status", {}).get("phase") in ("Failed", "Succeeded"):
+            return 0
+        seconds = obj["spec"].get("terminationGracePeriodSeconds", 0) if requested is None else requested
+        return 1 if seconds < 0 else int(seconds)
+
+    def field_labels(self) -> frozenset[str]:
+        """As upstream."""
+        return _FIELDS
+
+    def fields(self, obj: Obj) -> dict[str, str]:
+        """As upstream."""
+        spec, status = obj["spec"], obj.get("status") or {}
+        return {
+            "spec.nodeName": spec.get("nodeName", ""),
+            "spec.restartPolicy": spec.get("restartPolicy", ""),
+            "spec.schedulerName": spec.get("schedulerName", ""),
+            "spec.serviceAccountName": spec.get("serviceAccountName", ""),
+            "spec.hostNetwork": "true" if spec.get("hostNetwork") else "false",
+            "status.phase": status.get("phase", ""),
+            "status.podIP": status.get("podIP", ""),
+            "status.podIPs": ",".join(one.get("ip", "") for one in status.get("podIPs") or ()),
+            "status.nominatedNodeName": status.get("nominatedNodeName", ""),
+        }
+
+
+_FIELDS = frozenset(
+    (
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.podIPs",
+        "status.nominatedNodeName",
+    )
+)
+
+
+def _admit_tolerations(spec: Obj) -> None:
+    """Stay for a while on a node that is lost, unless something else is said."""
+    tolerations = spec.setdefault("tolerations", [])
+    for key in (_NOT_READY, _UNREACHABLE):
+        if not any(_tolerates(one, key) for one in tolerations):
+            seconds = {"tolerationSeconds": _TOLERATED_SECONDS}
+            tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", **seconds})
+
+
+def _tolerates(toleration: Obj, key: str) -> bool:
+    if toleration.get("effect") not in (None, "", "NoExecute"):
+        return False
+    return toleration.get("key") == key or (
+        not toleration.get("key") and toleration.get("operator") == "Exists"
+    )
+
+
+def _admit_priority(pod: Obj, api: Api) -> None:
+    """Resolve the priority class.
+
+    Raises:
+        StatusError: 403, where there is no such class or the pod says otherwise than its class.
+    """
+    spec = pod["spec"]
+    resource = api.resource("pods")
+    name = spec.get("priorityClassName", "")
+    value, policy = 0, "PreemptLowerPriority"
+    if name:
+        found = api.find("priorityclasses.scheduling.k8s.io", None, name)
+        if found is None:
+            raise refused(
+                resource, pod["metadata"].get("name", ""), f"no PriorityClass with name {name} was found"
+            )
+        value, policy = found.get("value", 0), found.get("preemptionPolicy", policy)
+    else:
+        defaults = [one for one in api.list("priorityclasses.scheduling.k8s.io") if one.get("globalDefault")]
+        if defaults:
+            chosen = min(defaults, key=lambda one: int(one.get("value", 0)))
+            spec["priorityClassName"] = chosen["metadata"]["name"]
+            value, policy = chosen.get("value", 0), chosen.get("preemptionPolicy", policy)
+    given = spec.get("priority")
+    if given is not None and given != value:
+        why = (
+            f"the integer value of priority ({given}) must not be provided in pod spec; "
+            f"priority admission controller computed {value} from the given PriorityClass name"
+        )
+        raise refused(resource, pod["metadata"].get("name", ""), why)
+    spec["priority"] = value
+    wanted = spec.get("preemptionPolicy")
+    if wanted is not None and wanted != policy:
+        why = (
+            f"the string value of PreemptionPolicy ({wanted}) must not be provided in pod spec; "
+            f"priority admission controller computed {policy} from the given PriorityClass name"
+        )
+        raise refused(resource, pod["metadata"].get("name", ""), why)
+    spec["preemptionPolicy"] = policy

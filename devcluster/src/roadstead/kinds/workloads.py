@@ -1,0 +1,423 @@
+"""Deployments, ReplicaSets, StatefulSets and DaemonSets: defaults, checks, generations.
+
+Source: Kubernetes v1.36 ``pkg/apis/apps``: ``v1/defaults.go``, ``validation``; ``pkg/registry/apps``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roadstead.kinds.checks.fields import (
+    forbidden,
+    immutable,
+    invalid,
+    label_name,
+    label_selector,
+    not_above_all,
+    not_among,
+    not_negative,
+    one_of,
+    percentage_or_number,
+    required,
+    selects,
+    share_or_number,
+)
+from roadstead.kinds.kind import StatusKind
+from roadstead.kinds.podspec.template import default_template, template_causes
+from roadstead.kinds.storage import claim_causes
+
+if TYPE_CHECKING:
+    from roadstead.values.resources import Obj
+    from roadstead.values.status_errors import Cause
+
+_HISTORY = 10
+_TEMPLATE = "spec.template"
+
+
+class Workload(StatusKind):
+    """What all have: a selector, a pod template, replicas.
+
+    Attributes:
+        sized: whether it has a number of replicas.
+        kind_told: how messages name the kind; upstream's of a Deployment name its ReplicaSet and the reverse.
+        template_kind_told: the same, where the template is concerned.
+        counts: what of the status are counts, which are not below zero.
+        parts: counts that are at most ``replicas``.
+        always: counts that are shown when they are 0.
+    """
+
+    sized = True
+    kind_told = "deployment"
+    template_kind_told = "ReplicaSet"
+    bad_selector = "invalid label selector"
+    counts: tuple[str, ...] = ("replicas", "readyReplicas", "availableReplicas")
+    parts: tuple[str, ...] = ("readyReplicas", "availableReplicas")
+    ready_told = "readyReplicas"
+    always: tuple[str, ...] = ()
+
+    def default(self, obj: Obj) -> None:
+        """Fill in what was left out."""
+        spec = obj.setdefault("spec", {})
+        default_template(spec.setdefault("template", {}))
+        if self.sized:
+            spec.setdefault("replicas", 1)
+
+    def prepare_status(self, new: Obj, old: Obj) -> None:
+        """Some counts are always there."""
+        super().prepare_status(new, old)
+        status = new.setdefault("status", {})
+        for field in self.always:
+            status.setdefault(field, 0)
+
+    def validate_create(self, obj: Obj) -> list[Cause]:
+        """What is wrong with a new object."""
+        return self.spec_causes(obj["spec"])
+
+    def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
+        """What is wrong with an update."""
+        causes = self.spec_causes(new["spec"])
+        return causes + immutable("spec.selector", new["spec"].get("selector"), old["spec"].get("selector"))
+
+    def spec_causes(self, spec: Obj) -> list[Cause]:
+        """What is wrong with a spec."""
+        causes = not_negative("spec.replicas", spec.get("replicas"))
+        causes += not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+        return causes + self.selected_causes(spec)
+
+    def selected_causes(self, spec: Obj) -> list[Cause]:
+        """The selector must be given and choose the template, which must be a pod that restarts always."""
+        selector = spec.get("selector")
+        if selector is None:
+            return [required("spec.selector"), *self.template_causes(spec, matches=False)]
+        causes = label_selector(selector, "spec.selector")
+        if causes:
+            return [*causes, invalid("spec.selector", selector, self.bad_selector)]
+        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+            causes.append(
+                invalid("spec.selector", selector, f"empty selector is invalid for {self.kind_told}")
+            )
+            return causes + self.template_causes(spec, matches=True)
+        labels = spec["template"]["metadata"].get("labels") or {}
+        return causes + self.template_causes(spec, matches=selects(selector, labels))
+
+    def template_causes(self, spec: Obj, *, matches: bool) -> list[Cause]:
+        """What is wrong with the template.
+
+        Args:
+            spec: of the workload.
+            matches: whether the selector chooses it.
+        """
+        pod = spec["template"]["spec"]
+        causes: list[Cause] = []
+        if not matches:
+            labels = spec["template"]["metadata"].get("labels")
+            told = "`selector` does not match template `labels`"
+            causes.append(invalid(f"{_TEMPLATE}.metadata.labels", labels, told))
+        causes += template_causes(self.checked_template(spec), _TEMPLATE)
+        causes += one_of(f"{_TEMPLATE}.spec.restartPolicy", pod.get("restartPolicy"), ("Always",))
+        if pod.get("activeDeadlineSeconds") is not None:
+            told = f"activeDeadlineSeconds in {self.template_kind_told} is not Supported"
+            causes.append(forbidden(f"{_TEMPLATE}.spec.activeDeadlineSeconds", told))
+        return causes
+
+    def checked_template(self, spec: Obj) -> Obj:
+        """The template as pods are made of it."""
+        template: Obj = spec["template"]
+        return template
+
+    def validate_status(self, new: Obj, old: Obj) -> list[Cause]:
+        """Counts are not below zero, and parts are not more than the whole."""
+        status = new.get("status") or {}
+        causes: list[Cause] = []
+        for field in ("observedGeneration", *self.counts, "terminatingReplicas", "collisionCount"):
+            causes += not_negative(f"status.{field}", status.get(field))
+        for field in self.parts:
+            if status.get(field, 0) > status.get("replicas", 0):
+                told = "cannot be greater than status.replicas"
+                causes.append(invalid(f"status.{field}", status.get(field, 0), told))
+        if self.parts and status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
+            told = f"cannot be greater than {self.ready_told}"
+            causes.append(invalid("status.availableReplicas", status.get("availableReplicas", 0), told))
+        before, after = (old.get("status") or {}).get("collisionCount"), status.get("collisionCount")
+        if before is not None and (after or 0) < before:
+            causes.append(invalid("status.collisionCount", after or 0, "cannot be decremented"))
+        return causes
+
+
+class Deployments(Workload):
+    """Deployments; their annotations count as spec, for they are copied to ReplicaSets."""
+
+    def prepare_status(self, new: Obj, old: Obj) -> None:
+        """Labels stay, too."""
+        super().prepare_status(new, old)
+        new["metadata"].pop("labels", None)
+        if "labels" in old["metadata"]:
+            new["metadata"]["labels"] = old["metadata"]["labels"]
+
+    counts = (
+        "replicas",
+        "updatedReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "unavailableReplicas",
+    )
+    parts = ("updatedReplicas", "readyReplicas", "availableReplicas")
+
+    def default(self, obj: Obj) -> None:
+        """Fill in what was left out."""
+        super().default(obj)
+        spec = obj["spec"]
+        strategy = spec.setdefault("strategy", {})
+        if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+            rolling = strategy.setdefault("rollingUpdate", {})
+            rolling.setdefault("maxUnavailable", "25%")
+            rolling.setdefault("maxSurge", "25%")
+        spec.setdefault("revisionHistoryLimit", _HISTORY)
+        spec.setdefault("progressDeadlineSeconds", 600)
+
+    def spec_changed(self, new: Obj, old: Obj) -> bool:
+        """Spec or annotations."""
+        before, after = old["metadata"].get("annotations") or {}, new["metadata"].get("annotations") or {}
+        return super().spec_changed(new, old) or before != after
+
+    def spec_causes(self, spec: Obj) -> list[Cause]:
+        """What is wrong with a spec."""
+        causes = super().spec_causes(spec) + _strategy_causes(spec["strategy"])
+        causes += not_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
+        deadline, ready = spec["progressDeadlineSeconds"], spec.get("minReadySeconds", 0)
+        causes += not_negative("spec.progressDeadlineSeconds", deadline)
+        if deadline <= ready:
+            told = "must be greater than minReadySeconds"
+            causes.append(invalid("spec.progressDeadlineSeconds", deadline, told))
+        return causes
+
+
+def _strategy_causes(strategy: Obj) -> list[Cause]:
+    rolling, at = strategy.get("rollingUpdate"), "spec.strategy.rollingUpdate"
+    if strategy["type"] == "Recreate":
+        told = "may not be specified when strategy `type` is 'Recreate'"
+        return [] if rolling is None else [forbidden(at, told)]
+    if strategy["type"] != "RollingUpdate":
+        # Upstream names the whole strategy, not its type.
+        return [not_among("spec.strategy", strategy, ("Recreate", "RollingUpdate"))]
+    unavailable, surge = strategy["rollingUpdate"]["maxUnavailable"], strategy["rollingUpdate"]["maxSurge"]
+    causes = share_or_number(f"{at}.maxUnavailable", unavailable)
+    causes += share_or_number(f"{at}.maxSurge", surge)
+    if not _amount(unavailable) and not _amount(surge):
+        causes.append(invalid(f"{at}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
+    return causes + not_above_all(f"{at}.maxUnavailable", unavailable)
+
+
+def _amount(value: object) -> int:
+    """The number of a count or a percentage; what is neither counts as none."""
+    if isinstance(value, str):
+        return 0 if share_or_number("", value) else int(value[:-1])
+    return value if isinstance(value, int) else 0
+
+
+class ReplicaSets(Workload):
+    """ReplicaSets."""
+
+    counts = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+    always = ("replicas",)
+    parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+
+    def prepare_create(self, obj: Obj) -> None:
+        """A new one has no replicas."""
+        obj["status"] = dict.fromkeys(self.always, 0)
+
+    def field_labels(self) -> frozenset[str]:
+        """As upstream."""
+        return frozenset(("status.replicas",))
+
+    def fields(self, obj: Obj) -> dict[str, str]:
+        """As upstream."""
+        return {"status.replicas": str((obj.get("status") or {}).get("replicas", 0))}
+
+
+class StatefulSets(Workload):
+    """StatefulSets."""
+
+    kind_told = "statefulset"
+    template_kind_told = "StatefulSet"
+    bad_selector = ""
+    counts = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+    parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+    ready_told = "status.readyReplicas"
+    always = ("replicas", "availableReplicas")
+
+    _CHANGEABLE = (
+        "replicas",
+        "template",
+        "updateStrategy",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+        "ordinals",
+        "revisionHistoryLimit",
+    )
+
+    def default(self, obj: Obj) -> None:
+        """Fill in what was left out."""
+        super().default(obj)
+        spec = obj["spec"]
+        spec.setdefault("serviceName", "")
+        spec.setdefault("podManagementPolicy", "OrderedReady")
+        strategy = spec.setdefault("updateStrategy", {})
+        if not strategy.get("type"):
+            strategy["type"] = "RollingUpdate"
+            strategy.setdefault("rollingUpdate", {})
+        if strategy["type"] == "RollingUpdate" and "rollingUpdate" in strategy:
+            strategy["rollingUpdate"].setdefault("partition", 0)
+            strategy["rollingUpdate"].pop("maxUnavailable", None)  # behind a gate that is closed
+        retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+        retention.setdefault("whenDeleted", "Retain")
+        retention.setdefault("whenScaled", "Retain")
+        spec.setdefault("revisionHistoryLimit", _HISTORY)
+        if "ordinals" in spec:
+            spec["ordinals"].setdefault("start", 0)
+        for claim in spec.get("volumeClaimTemplates") or ():
+            claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
+            claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+            claim.setdefault("status", {}).setdefault("phase", "Pending")
+
+    def prepare_create(self, obj: Obj) -> None:
+        """A new one has no replicas."""
+        obj["status"] = dict.fromkeys(self.always, 0)
+
+    def validate_create(self, obj: Obj) -> list[Cause]:
+        """What is wrong with a new object; what cannot change is looked at only here."""
+        spec, causes = obj["spec"], super().validate_create(obj)
+        for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+            causes += claim_causes(claim["spec"], f"spec.volumeClaimTemplates[{index}].spec")
+        if spec["serviceName"]:
+            causes += label_name("spec.serviceName", spec["serviceName"])
+        return causes
+
+    def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
+        """Little of the spec may change."""
+        causes = self.spec_causes(new["spec"])
+
+        def fixed(spec: Obj) -> Obj:
+            return {key: value for key, value in spec.items() if key not in self._CHANGEABLE}
+
+        if fixed(new["spec"]) != fixed(old["spec"]):
+            told = (
+                "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
+                "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' "
+                "and 'minReadySeconds' are forbidden"
+            )
+            causes.append(forbidden("spec", told))
+        return causes
+
+    def spec_causes(self, spec: Obj) -> list[Cause]:
+        """What is wrong with a spec."""
+        causes: list[Cause] = []
+        policy = spec["podManagementPolicy"]
+        if policy not in ("OrderedReady", "Parallel"):
+            causes.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
+        strategy, at = spec["updateStrategy"], "spec.updateStrategy"
+        rolling = strategy.get("rollingUpdate")
+        if strategy["type"] == "RollingUpdate":
+            causes += not_negative(f"{at}.rollingUpdate.partition", (rolling or {}).get("partition"))
+        elif strategy["type"] != "OnDelete":
+            causes.append(invalid(at, strategy, "must be 'RollingUpdate' or 'OnDelete'"))
+        elif rolling is not None:
+            told = "only allowed for updateStrategy 'RollingUpdate'"
+            causes.append(invalid(f"{at}.rollingUpdate", rolling, told))
+        for field, value in spec["persistentVolumeClaimRetentionPolicy"].items():
+            here = f"spec.persistentVolumeClaimRetentionPolicy.{field}"
+            causes += one_of(here, value, ("Retain", "Delete"))
+        causes += not_negative("spec.ordinals.start", (spec.get("ordinals") or {}).get("start"))
+        return causes + super().spec_causes(spec)
+
+    def checked_template(self, spec: Obj) -> Obj:
+        """With the volumes that the controller adds, and without names that it gives."""
+        template = spec["template"]
+        claims = {one.get("metadata", {}).get("name", "") for one in spec.get("volumeClaimTemplates") or ()}
+        pod = {key: value for key, value in template["spec"].items() if key not in ("subdomain", "hostname")}
+        added = [
+            {"name": name, "persistentVolumeClaim": {"claimName": name or "x"}} for name in sorted(claims)
+        ]
+        kept = [one for one in pod.get("volumes") or () if one.get("name", "") not in claims]
+        return {**template, "spec": {**pod, "volumes": [*added, *kept]}}
+
+
+_GENERATION = "deprecated.daemonset.template.generation"
+
+
+class DaemonSets(Workload):
+    """DaemonSets."""
+
+    sized = False
+    kind_told = "daemonset"
+    template_kind_told = "DaemonSet"
+    counts = (
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "desiredNumberScheduled",
+        "numberReady",
+        "updatedNumberScheduled",
+        "numberAvailable",
+        "numberUnavailable",
+    )
+    parts = ()
+    always = counts[:4]
+
+    def default(self, obj: Obj) -> None:
+        """Fill in what was left out."""
+        super().default(obj)
+        strategy = obj["spec"].setdefault("updateStrategy", {})
+        if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+            rolling = strategy.setdefault("rollingUpdate", {})
+            rolling.setdefault("maxUnavailable", 1)
+            rolling.setdefault("maxSurge", 0)
+        obj["spec"].setdefault("revisionHistoryLimit", _HISTORY)
+
+    def prepare_create(self, obj: Obj) -> None:
+        """A new one runs nowhere; the generation of its template is an annotation, for older clients."""
+        obj["status"] = dict.fromkeys(self.always, 0)
+        _set_generation(obj, max(1, _generation(obj)))
+
+    def prepare_update(self, new: Obj, old: Obj) -> None:
+        """A new template is a new generation of it."""
+        super().prepare_update(new, old)
+        _set_generation(new, _generation(old) + (new["spec"]["template"] != old["spec"]["template"]))
+
+    def selected_causes(self, spec: Obj) -> list[Cause]:
+        """The selector must choose the template."""
+        selector = spec.get("selector")
+        causes = label_selector(selector, "spec.selector")
+        labels = spec["template"]["metadata"].get("labels") or {}
+        given = selector is not None and (selector.get("matchLabels") or selector.get("matchExpressions"))
+        if selector is not None and not given:
+            causes.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
+        matches = bool(causes) or (selector is not None and selects(selector, labels))
+        return causes + self.template_causes(spec, matches=matches)
+
+    def spec_causes(self, spec: Obj) -> list[Cause]:
+        """What is wrong with a spec."""
+        causes = super().spec_causes(spec)
+        strategy, at = spec["updateStrategy"], "spec.updateStrategy"
+        if strategy["type"] == "RollingUpdate":
+            unavailable = strategy["rollingUpdate"]["maxUnavailable"]
+            surge = strategy["rollingUpdate"]["maxSurge"]
+            causes += percentage_or_number(f"{at}.rollingUpdate.maxUnavailable", unavailable)
+            causes += percentage_or_number(f"{at}.rollingUpdate.maxSurge", surge)
+            if _amount(unavailable) and _amount(surge):
+                told = "may not be set when maxUnavailable is non-zero"
+                causes.append(invalid(f"{at}.rollingUpdate.maxSurge", surge, told))
+            elif not _amount(unavailable) and not _amount(surge):
+                told = "cannot be 0 when maxSurge is 0"
+                causes.append(required(f"{at}.rollingUpdate.maxUnavailable", told))
+        elif strategy["type"] != "OnDelete":
+            causes.append(not_among(at, strategy, ("RollingUpdate", "OnDelete")))
+        return causes + not_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
+
+
+def _generation(obj: Obj) -> int:
+    text = (obj["metadata"].get("annotations") or {}).get(_GENERATION, "")
+    return int(text) if text.isdigit() else 0
+
+
+def _set_generation(obj: Obj, number: int) -> None:
+    obj["metadata"].setdefault("annotations", {})[_GENERATION] = str(number)

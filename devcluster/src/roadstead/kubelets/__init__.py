@@ -1,0 +1,1 @@
+"""Simulates nodes and the life of their pods."""

@@ -1,0 +1,352 @@
+"""Simulated kubelets: bound pods start, run, end and leave, as their nodes and annotations have it.
+
+Only nodes with the annotation ``roadstead.test/kubelet: simulated`` have one (``node_making``);
+``stopped`` makes a node's kubelet fall silent. A pod's own annotations, all under
+``roadstead.test/`` and in seconds where they are times, direct its life:
+
+==================  ================================================================================
+``start-after``     from being bound to Running (default: a short time, see ``KubeletSettings``)
+``ready-after``     from Running to Ready; ``never`` keeps it unready (default 0)
+``start-error``     a reason such as ImagePullBackOff for which its containers never start
+``exit-after``      from Running to the end of its containers (default: they run until deleted)
+``exit-code``       with which they end (default 0)
+==================  ================================================================================
+
+Containers that end are started again as the pod's restartPolicy says, after a growing delay.
+
+Admission is the kubelet's own: the requests of what was admitted before and has not ended are summed,
+and a pod that does not fit any more fails with OutOfcpu, OutOfmemory, OutOfpods and so on; so a
+scheduler that over-commits a node is found out.
+
+Differs: the steps before Running (ContainerCreating) are not told, so a pod that starts is one write.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from roadstead.controllers.ownership import key_of
+from roadstead.controllers.pod_state import has_condition, is_finished, is_terminating, phase_of
+from roadstead.kubelets import pods
+from roadstead.kubelets.nodes import (
+    SIMULATED,
+    STOPPED,
+    address_of,
+    kubelet_of,
+    lost,
+    pod_address,
+    registered,
+)
+from roadstead.schemas.quantities import Amounts, amounts, pod_requests
+from roadstead.schemas.timestamps import to_microtime
+from roadstead.values.label_matching import node_fits
+from roadstead.values.status_errors import StatusError
+
+if TYPE_CHECKING:
+    from roadstead.controllers.context import Context
+    from roadstead.store.store import EventType
+    from roadstead.values.resources import Obj
+
+PREFIX = "roadstead.test/"
+LEASES = "leases.coordination.k8s.io"
+LEASE_NAMESPACE = "kube-node-lease"
+LEASE_S, RENEW_S = 40, 10.0
+COMPONENT = "kubelet"
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletSettings:
+    """How fast simulated kubelets are, in seconds.
+
+    Attributes:
+        start_s: from being bound to Running, between these two; a pod's uid decides where.
+        longest_grace_s: a pod that is deleted leaves after its grace period, or after this if that is less.
+        first_restart_s: before containers that ended are started again; doubled each time.
+        last_restart_s: the longest such delay.
+        heartbeats: renew a Lease for each node every 10 s; off saves writes where there are many nodes.
+    """
+
+    start_s: tuple[float, float] = (0.05, 0.2)
+    longest_grace_s: float = 1.0
+    first_restart_s: float = 10.0
+    last_restart_s: float = 300.0
+    heartbeats: bool = False
+
+
+@dataclass(slots=True)
+class _Kubelet:
+    """What one kubelet knows: the node's number, what it has, and what it gave away, by uid."""
+
+    number: int
+    allocatable: Amounts
+    silent: bool = False
+    admitted: dict[str, Amounts] = field(default_factory=dict)
+    used: Amounts = field(default_factory=dict)
+
+    def take(self, uid: str, wanted: Amounts) -> None:
+        """Give a pod what it requests."""
+        self.admitted[uid] = wanted
+        for name, amount in wanted.items():
+            self.used[name] = self.used.get(name, 0) + amount
+
+    def free(self, uid: str) -> None:
+        """Take back what a pod had."""
+        for name, amount in self.admitted.pop(uid, {}).items():
+            self.used[name] -= amount
+
+    def lacks(self, wanted: Amounts) -> str | None:
+        """The first resource of which there is not enough left."""
+        for name, amount in sorted(wanted.items(), key=lambda item: item[0] != "pods"):
+            if amount and self.used.get(name, 0) + amount > self.allocatable.get(name, 0):
+                return name
+        return None
+
+
+@dataclass(slots=True)
+class _Plan:
+    """When a pod's next steps are due, in seconds since the epoch; None never."""
+
+    start_at: float
+    ready_at: float | None = None
+    exit_at: float | None = None
+    kill_at: float | None = None
+    resume_at: float | None = None
+    restarts: int = 0
+
+
+class Kubelets:
+    """The kubelets of all simulated nodes."""
+
+    def __init__(self, context: Context, settings: KubeletSettings | None = None) -> None:
+        self._context = context
+        self._settings = settings or KubeletSettings()
+        self._kubelets: dict[str, _Kubelet] = {}
+        self._plans: dict[str, _Plan] = {}
+        self._numbers = 0
+        self._started = 0
+
+    def start(self) -> None:
+        """Follow nodes and pods."""
+        api = self._context.api
+        api.subscribe("nodes", self._node_changed)
+        api.subscribe("pods", self._pod_changed)
+        for node in api.list("nodes"):
+            self._node_changed("ADDED", node, None)
+
+    def reconcile_node(self, name: str) -> None:
+        """Register a node, or let its kubelet fall silent."""
+        node = self._context.find("nodes", name)
+        if node is None or name not in self._kubelets:
+            return
+        kubelet, now = self._kubelets[name], self._context.now
+        status = lost(node, now) if kubelet.silent else registered(node, kubelet.number, now)
+        self._context.write_status("nodes", node, status)
+        if self._settings.heartbeats and not kubelet.silent:
+            self._context.queue.add(self.renew_lease, name)
+
+    def renew_lease(self, name: str) -> None:
+        """Send a node's heartbeat, and come back for the next."""
+        node, kubelet = self._context.find("nodes", name), self._kubelets.get(name)
+        if node is None or kubelet is None or kubelet.silent:
+            return
+        renewed = {"renewTime": to_microtime(self._context.now)}
+        if self._context.find(LEASES, f"{LEASE_NAMESPACE}/{name}"):
+            self._context.api.patch(LEASES, LEASE_NAMESPACE, name, {"spec": renewed})
+        else:
+            reference = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
+            spec = {"holderIdentity": name, "leaseDurationSeconds": LEASE_S, **renewed}
+            metadata = {"name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": [reference]}
+            self._context.api.create(
+                LEASES,
+                {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec},
+            )
+        self._context.queue.add(self.renew_lease, name, RENEW_S)
+
+    def reconcile_pod(self, key: str) -> None:
+        """Take the next step of a pod's life if it is due, and come back for the one after."""
+        pod = self._context.find("pods", key)
+        kubelet = self._kubelets.get(pod["spec"].get("nodeName", "")) if pod else None
+        if pod is None or kubelet is None or kubelet.silent:
+            return
+        uid, now = pod["metadata"]["uid"], self._context.now
+        plan = self._plans.get(uid)
+        if plan is None:
+            if not is_finished(pod) and not self._admit(pod, kubelet):
+                return
+            plan = self._plans[uid] = self._plan(pod)
+        if is_terminating(pod):
+            self._terminate(pod, kubelet, plan, now)
+        elif not is_finished(pod):
+            self._live(pod, kubelet, plan, now)
+        elif uid in kubelet.admitted:
+            kubelet.free(uid)
+        due = [at for at in (plan.start_at, plan.ready_at, plan.exit_at, plan.kill_at, plan.resume_at) if at]
+        later = [at for at in due if at > now]
+        if later:
+            self._context.queue.add(self.reconcile_pod, key, min(later) - now)
+
+    def _node_changed(self, kind: EventType, node: Obj, old: Obj | None) -> None:
+        """Begin, change or end a kubelet."""
+        name, told = node["metadata"]["name"], kubelet_of(node)
+        if kind == "DELETED" or not told:
+            self._kubelets.pop(name, None)
+            return
+        kubelet = self._kubelets.get(name)
+        if kubelet is None:
+            kubelet = self._kubelets[name] = _Kubelet(self._numbers, {})
+            self._numbers += 1
+            woken = True
+        else:
+            woken = kubelet.silent and told == SIMULATED
+        kubelet.silent = told == STOPPED
+        status = node.get("status") or {}
+        if (
+            old is None
+            or not kubelet.allocatable
+            or (old.get("status") or {}).get("allocatable") != status.get("allocatable")
+        ):
+            kubelet.allocatable = amounts(status.get("allocatable") or status.get("capacity"))
+        if woken or (kubelet.silent and not has_condition(node, "Ready", "Unknown")):
+            self._context.queue.add(self.reconcile_node, name)
+        if woken:
+            for pod in self._context.pods_on(name):
+                self._context.queue.add(self.reconcile_pod, key_of(pod))
+
+    def _pod_changed(self, kind: EventType, pod: Obj, old: Obj | None) -> None:
+        """Look at a pod when it is bound, deleted, gone, ended by somebody else, or let through a gate."""
+        kubelet = self._kubelets.get(pod["spec"].get("nodeName", ""))
+        if kubelet is None:
+            return
+        uid = pod["metadata"]["uid"]
+        if kind == "DELETED":
+            kubelet.free(uid)
+            self._plans.pop(uid, None)
+        elif (
+            uid not in self._plans
+            or (is_terminating(pod) and not (old and is_terminating(old)))
+            or pods.has_stale_readiness(pod)
+        ):
+            self._context.queue.add(self.reconcile_pod, key_of(pod))
+        elif is_finished(pod):
+            kubelet.free(uid)
+
+    def _admit(self, pod: Obj, kubelet: _Kubelet) -> bool:
+        """Give a pod its resources, or refuse it; one that runs already was admitted before."""
+        wanted = pod_requests(pod)
+        lacking = kubelet.lacks(wanted) if phase_of(pod) == "Pending" else None
+        node = self._context.find("nodes", pod["spec"]["nodeName"])
+        reason = message = ""
+        if lacking is not None:
+            # The kubelet counts cores in thousandths and all else in whole units.
+            unit = 1 if lacking == "cpu" else 1000
+            requested, used, capacity = (
+                source.get(lacking, 0) // unit for source in (wanted, kubelet.used, kubelet.allocatable)
+            )
+            reason = f"OutOf{lacking}"
+            message = (
+                f"Node didn't have enough resource: {lacking}, "
+                f"requested: {requested}, used: {used}, capacity: {capacity}"
+            )
+        elif node is not None and phase_of(pod) == "Pending" and not node_fits(pod["spec"], node):
+            reason = "NodeAffinity"
+            message = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
+        if not reason:
+            kubelet.take(pod["metadata"]["uid"], wanted)
+            return True
+        now = self._context.now
+        self._plans[pod["metadata"]["uid"]] = _Plan(now)
+        self._context.write_status("pods", pod, pods.refused(pod, reason, message, now))
+        self._context.events.tell(COMPONENT, pod, reason, message, "Warning")
+        return False
+
+    def _plan(self, pod: Obj) -> _Plan:
+        """When a pod that was admitted just now starts."""
+        told = _seconds(pod, "start-after")
+        if told is None:
+            first, last = self._settings.start_s
+            share = zlib.crc32(pod["metadata"]["uid"].encode()) / 2**32
+            told = first + (last - first) * share
+        return _Plan(self._context.now + told)
+
+    def _live(self, pod: Obj, kubelet: _Kubelet, plan: _Plan, now: float) -> None:
+        """Start a pod, make it ready, let it end."""
+        if phase_of(pod) == "Pending":
+            if plan.start_at > now:
+                return
+            if error := _annotation(pod, "start-error"):
+                self._context.write_status("pods", pod, pods.waiting(pod, error, now))
+                return
+            self._start(pod, kubelet, plan, now)
+        elif plan.resume_at is not None and plan.resume_at <= now:
+            plan.resume_at = None
+            self._start(pod, kubelet, plan, now)
+        elif plan.exit_at is not None and plan.exit_at <= now:
+            plan.exit_at = plan.ready_at = None
+            self._exit(pod, kubelet, plan, now)
+        elif plan.ready_at is not None and plan.ready_at <= now:
+            plan.ready_at = None
+            self._context.write_status("pods", pod, pods.with_readiness(pod, now, ready=True))
+        elif pods.has_stale_readiness(pod):
+            self._context.write_status("pods", pod, pods.with_readiness(pod, now, ready=True))
+
+    def _start(self, pod: Obj, kubelet: _Kubelet, plan: _Plan, now: float) -> None:
+        """Write that a pod runs, and plan what follows."""
+        never = _annotation(pod, "ready-after") == "never"
+        ready_s = 0.0 if never else _seconds(pod, "ready-after") or 0.0
+        exit_s = _seconds(pod, "exit-after")
+        plan.ready_at = now + ready_s if ready_s else None
+        plan.exit_at = None if exit_s is None else now + max(exit_s, 0.001)
+        address = (pod.get("status") or {}).get("podIP")
+        if not address:
+            address = pod_address(self._started)
+            self._started += 1
+        status = pods.running(pod, address_of(kubelet.number), address, now, ready=not never and not ready_s)
+        self._context.write_status("pods", pod, status)
+
+    def _exit(self, pod: Obj, kubelet: _Kubelet, plan: _Plan, now: float) -> None:
+        """End a pod's containers; the restart policy says whether for good."""
+        code = int(_seconds(pod, "exit-code") or 0)
+        policy = pod["spec"].get("restartPolicy", "Always")
+        if policy == "Always" or (policy == "OnFailure" and code):
+            delay_s = min(self._settings.first_restart_s * 2**plan.restarts, self._settings.last_restart_s)
+            plan.restarts = min(plan.restarts + 1, 16)
+            plan.resume_at = now + delay_s
+            self._context.write_status("pods", pod, pods.restarting(pod, code, now))
+            return
+        kubelet.free(pod["metadata"]["uid"])
+        self._context.write_status("pods", pod, pods.ended(pod, code, now))
+
+    def _terminate(self, pod: Obj, kubelet: _Kubelet, plan: _Plan, now: float) -> None:
+        """Let a deleted pod go when its grace is over; where others wait for it, say how it ended."""
+        metadata = pod["metadata"]
+        if plan.kill_at is None:
+            grace_s = float(metadata.get("deletionGracePeriodSeconds") or 0)
+            plan.start_at, plan.ready_at, plan.exit_at, plan.resume_at = now, None, None, None
+            plan.kill_at = now + min(grace_s, self._settings.longest_grace_s)
+        if plan.kill_at > now:
+            return
+        if metadata.get("finalizers") and not is_finished(pod):
+            pod = self._context.write_status("pods", pod, pods.ended(pod, pods.KILLED_EXIT, now))
+        kubelet.free(metadata["uid"])
+        try:
+            self._context.api.delete(
+                "pods", metadata["namespace"], metadata["name"], grace_seconds=0, uid=metadata["uid"]
+            )
+        except StatusError as error:
+            if error.code not in (404, 409):
+                raise
+
+
+def _annotation(pod: Obj, name: str) -> str:
+    text: str = (pod["metadata"].get("annotations") or {}).get(PREFIX + name, "")
+    return text
+
+
+def _seconds(pod: Obj, name: str) -> float | None:
+    """A number in an annotation; what is no number counts as absent."""
+    try:
+        return float(_annotation(pod, name))
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""Describes and checks field values: types, quantities, times, schemas of custom resources."""

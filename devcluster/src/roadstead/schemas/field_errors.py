@@ -1,0 +1,96 @@
+"""The sentences with which the API server refuses a field, one constructor for each reason.
+
+Source: apimachinery v1.36 ``util/validation/field/errors.go``.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from roadstead.values.status_errors import Cause
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: What stands for a field that has no path.
+NOWHERE = "<nil>"
+
+
+class Omitted:
+    """A value that is not told, because it would be too long to help."""
+
+
+OMITTED = Omitted()
+
+
+def told(value: Any) -> str:
+    """A value as the API server writes it into a message."""
+    if isinstance(value, float):
+        return go_number(value)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def go_number(value: float) -> str:
+    """A number as Go prints it: 10 and not 10.0."""
+    if isinstance(value, int):
+        return str(value)
+    if value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    return repr(value)
+
+
+def _sentence(*parts: str) -> str:
+    return ": ".join(part for part in parts if part)
+
+
+def invalid(field: str, value: Any, detail: str) -> Cause:
+    """The value is not one that the field can have."""
+    shown = "" if isinstance(value, Omitted) else told(value)
+    return Cause(field, _sentence("Invalid value", shown, detail), "FieldValueInvalid")
+
+
+def type_invalid(field: str, value: Any, detail: str) -> Cause:
+    """The value is of another type than the field."""
+    return Cause(field, _sentence("Invalid value", told(value), detail), "FieldValueTypeInvalid")
+
+
+def required(field: str, detail: str = "") -> Cause:
+    """The field must be given."""
+    return Cause(field, _sentence("Required value", detail), "FieldValueRequired")
+
+
+def forbidden(field: str, detail: str) -> Cause:
+    """The field must not be given."""
+    return Cause(field, _sentence("Forbidden", detail), "FieldValueForbidden")
+
+
+def not_supported(field: str, value: Any, supported: Iterable[Any]) -> Cause:
+    """The value is none of those that are listed."""
+    listed = ", ".join(told(one if isinstance(one, str) else told(one)) for one in supported)
+    return Cause(
+        field,
+        _sentence("Unsupported value", told(value), f"supported values: {listed}"),
+        "FieldValueNotSupported",
+    )
+
+
+def duplicate(field: str, value: Any) -> Cause:
+    """The value is there already."""
+    return Cause(field, _sentence("Duplicate value", told(value)), "FieldValueDuplicate")
+
+
+def too_long(field: str, most: int) -> Cause:
+    """The text has more bytes than it may have."""
+    return Cause(field, f"Too long: may not be more than {most} bytes", "FieldValueTooLong")
+
+
+def too_many(field: str, given: int, most: int) -> Cause:
+    """The list or map has more items than it may have."""
+    items = "item" if most == 1 else "items"
+    return Cause(field, f"Too many: {given}: must have at most {most} {items}", "FieldValueTooMany")
+
+
+def below(path: str, name: str) -> str:
+    """The path of a field of an object."""
+    return f"{path}.{name}" if path else name

@@ -1,0 +1,298 @@
+"""Schemas: types of fields, and how lists and maps merge.
+
+Built-in kinds (``fields``) and custom resources are described by the same nodes; strategic merge patch and
+server-side apply walk them, and ``taken`` turns what a client sent into what is stored.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from roadstead.schemas import byte_forms, quantity_forms, time_forms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Absent:
+    """What is not worth storing: null, and the zero of a field that Go omits when empty."""
+
+
+ABSENT: Final = Absent()
+
+
+class MismatchError(Exception):
+    """A value that cannot be of the field's type."""
+
+
+class Node:
+    """A type. The base takes any value as it is.
+
+    Attributes:
+        atomic: owned and replaced as a whole.
+    """
+
+    atomic = True
+
+    def taken(self, value: Any, strays: list[str]) -> Any:
+        """The value as stored.
+
+        Args:
+            value: as a client sent it; not None.
+            strays: paths of unknown fields are added here, relative to the value.
+
+        Returns:
+            the value, or ABSENT.
+
+        Raises:
+            MismatchError: the value cannot be of this type.
+        """
+        del strays
+        return value
+
+
+ANY: Final = Node()
+
+
+def _go_type(value: Any) -> str:
+    match value:
+        case bool():
+            return "bool"
+        case int() | float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+class Scalar(Node):
+    """A string, number or boolean.
+
+    Args:
+        name: Go's name of the type, for messages.
+        types: what JSON types it takes.
+        omits: the value that is not stored (Go's ``omitempty``), None to store all.
+        convert: makes the stored form of a value; raises ValueError.
+    """
+
+    __slots__ = ("convert", "name", "omits", "types")
+
+    def __init__(
+        self,
+        name: str,
+        types: tuple[type, ...],
+        *,
+        omits: Any = None,
+        convert: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.types = types
+        self.omits = omits
+        self.convert = convert
+
+    def taken(self, value: Any, strays: list[str]) -> Any:  # noqa: ARG002 - a scalar has no fields
+        """As in ``Node``."""
+        if type(value) not in self.types:
+            raise MismatchError(f"cannot unmarshal {_go_type(value)} into Go value of type {self.name}")
+        if value == self.omits and self.omits is not None:
+            return ABSENT
+        if self.convert is not None:
+            try:
+                return self.convert(value)
+            except (ValueError, ArithmeticError) as error:
+                raise MismatchError(str(error)) from error
+        return value
+
+
+def _within(bits: int) -> Callable[[Any], Any]:
+    """Makes sure of a number that it fits into a type of Go."""
+
+    def checked(value: int) -> int:
+        if not -(1 << bits - 1) <= value < 1 << bits - 1:
+            raise ValueError(f"cannot unmarshal number {value} into Go value of type int{bits}")
+        return value
+
+    return checked
+
+
+STRING: Final = Scalar("string", (str,), omits="")
+KEPT_STRING: Final = Scalar("string", (str,))
+INTEGER: Final = Scalar("int32", (int,), convert=_within(32))
+LONG: Final = Scalar("int64", (int,), convert=_within(64))
+ZERO_OMITTED: Final = Scalar("int32", (int,), omits=0, convert=_within(32))
+ZERO_LONG_OMITTED: Final = Scalar("int64", (int,), omits=0, convert=_within(64))
+NUMBER: Final = Scalar("float64", (int, float))
+BOOLEAN: Final = Scalar("bool", (bool,))
+FALSE_OMITTED: Final = Scalar("bool", (bool,), omits=False)
+TIME: Final = Scalar("v1.Time", (str,), convert=time_forms.seconds)
+MICRO_TIME: Final = Scalar("v1.MicroTime", (str,), convert=time_forms.micros)
+BYTES: Final = Scalar("[]uint8", (str,), convert=byte_forms.checked)
+QUANTITY: Final = Scalar(
+    "resource.Quantity", (str, int, float), convert=lambda value: quantity_forms.canonical(str(value))
+)
+#: An amount in a list of resources, which is in thousandths at the finest.
+AMOUNT: Final = Scalar(
+    "resource.Quantity", (str, int, float), convert=lambda value: quantity_forms.in_thousandths(str(value))
+)
+#: What null stands for as a value of a map.
+_ZEROS: Final[dict[Node, Any]] = {KEPT_STRING: "", BYTES: "", AMOUNT: "0"}
+INT_OR_STRING: Final = Scalar("intstr.IntOrString", (int, str))
+
+
+def joined(head: str, rest: str) -> str:
+    """Two parts of a path."""
+    return head + rest if rest.startswith("[") else f"{head}.{rest}"
+
+
+class Struct(Node):
+    """An object with known fields.
+
+    Attributes:
+        fields: by name; filled after construction where types refer to each other.
+        open: whether unknown fields are kept.
+        retains: keys that strategic merge patch clears unless they are named ($retainKeys).
+    """
+
+    __slots__ = ("atomic", "fields", "name", "open")
+
+    def __init__(
+        self, name: str, fields: dict[str, Node] | None = None, *, atomic: bool = False, is_open: bool = False
+    ) -> None:
+        self.name = name
+        self.fields: dict[str, Node] = fields if fields is not None else {}
+        self.atomic = atomic
+        self.open = is_open
+
+    def taken(self, value: Any, strays: list[str]) -> Any:
+        """As in ``Node``."""
+        if type(value) is not dict:
+            raise MismatchError(f"cannot unmarshal {_go_type(value)} into Go value of type {self.name}")
+        fields, result = self.fields, {}
+        for key, item in value.items():
+            node = fields.get(key)
+            if node is None:
+                if self.open:
+                    result[key] = item
+                else:
+                    strays.append(key)
+                continue
+            if item is None:
+                continue
+            before = len(strays)
+            try:
+                stored = node.taken(item, strays)
+            except MismatchError as error:
+                raise MismatchError(f"{self.name}.{key}: {error}") from None
+            if len(strays) > before:
+                strays[before:] = [joined(key, stray) for stray in strays[before:]]
+            if stored is not ABSENT:
+                result[key] = stored
+        return result
+
+
+class Mapping(Node):
+    """An object with keys of the client's choice; an empty one is not stored."""
+
+    __slots__ = ("atomic", "values")
+
+    def __init__(self, values: Node, *, atomic: bool = False) -> None:
+        self.values = values
+        self.atomic = atomic
+
+    def taken(self, value: Any, strays: list[str]) -> Any:
+        """As in ``Node``."""
+        if type(value) is not dict:
+            raise MismatchError(f"cannot unmarshal {_go_type(value)} into Go value of type map")
+        node, result = self.values, {}
+        for key, item in value.items():
+            before = len(strays)
+            stored = _ZEROS[node] if item is None and node in _ZEROS else node.taken(item, strays)
+            if len(strays) > before:
+                strays[before:] = [joined(key, stray) for stray in strays[before:]]
+            if stored is not ABSENT:
+                result[key] = stored
+        return result or ABSENT
+
+
+class Array(Node):
+    """A list; an empty one is not stored.
+
+    Attributes:
+        items: the type of the elements.
+        keys: the fields that name an element, where server-side apply merges by them.
+        is_set: whether the elements themselves are the keys.
+        merge_key: the field by which strategic merge patch merges; "" where it does not.
+        merges_values: whether strategic merge patch merges a list of scalars.
+    """
+
+    __slots__ = ("atomic", "defaults", "is_set", "items", "keys", "merge_key", "merges_values")
+
+    def __init__(
+        self,
+        items: Node,
+        *,
+        keys: tuple[str, ...] = (),
+        is_set: bool = False,
+        merge_key: str = "",
+        merges_values: bool = False,
+        defaults: dict[str, Any] | None = None,
+    ) -> None:
+        self.items = items
+        self.keys = keys
+        self.is_set = is_set
+        self.merge_key = merge_key
+        self.merges_values = merges_values
+        self.atomic = not keys and not is_set
+        #: Values of keys that an element may leave out, such as a port's protocol.
+        self.defaults = defaults or {}
+
+    def taken(self, value: Any, strays: list[str]) -> Any:
+        """As in ``Node``."""
+        if type(value) is not list:
+            raise MismatchError(f"cannot unmarshal {_go_type(value)} into Go value of type array")
+        node, result = self.items, []
+        for index, item in enumerate(value):
+            before = len(strays)
+            if item is None:
+                item = "" if isinstance(node, Scalar) else {}  # noqa: PLW2901 - null is the type's zero
+            stored = node.taken(item, strays)
+            if len(strays) > before:
+                strays[before:] = [joined(f"[{index}]", stray) for stray in strays[before:]]
+            result.append("" if stored is ABSENT else stored)
+        return result or ABSENT
+
+
+def grafted(node: Node, name: str, fields: dict[str, Node], made: dict[Struct, Struct]) -> Node:
+    """A copy of a schema in which the structs of a name have more fields.
+
+    Args:
+        node: the schema; it stays as it is.
+        name: of the structs.
+        fields: what they get.
+        made: empty at first; types that contain themselves are copied once.
+    """
+    match node:
+        case Struct():
+            if node not in made:
+                copy = made[node] = Struct(node.name, atomic=node.atomic, is_open=node.open)
+                for key, inner in node.fields.items():
+                    copy.fields[key] = grafted(inner, name, fields, made)
+                if node.name == name:
+                    copy.fields.update(fields)
+            return made[node]
+        case Array():
+            return Array(
+                grafted(node.items, name, fields, made),
+                keys=node.keys,
+                is_set=node.is_set,
+                merge_key=node.merge_key,
+                merges_values=node.merges_values,
+                defaults=node.defaults,
+            )
+        case Mapping():
+            return Mapping(grafted(node.values, name, fields, made), atomic=node.atomic)
+        case _:
+            return node

@@ -1,0 +1,130 @@
+"""What form of an answer a client asks for, and what a request's body is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import orjson
+import yaml
+
+from roadstead.server.protobuf_bodies import MEDIA_TYPE, decoded_protobuf
+from roadstead.values.status_errors import StatusError, bad_request
+
+JSON = "application/json"
+_META = "meta.k8s.io"
+_FORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The form of an answer.
+
+    Attributes:
+        shape: "" for the objects themselves, "Table", or "PartialObjectMetadata" (also of lists).
+        version: of the group meta.k8s.io, where there is a shape.
+        media: "json" or "yaml".
+    """
+
+    shape: str = ""
+    version: str = "v1"
+    media: str = "json"
+
+
+@lru_cache(maxsize=256)
+def accepted(header: str) -> Form:
+    """The first form in an Accept header that can be given.
+
+    Raises:
+        StatusError: 406, where there is none.
+    """
+    if header in ("", "*/*", JSON):
+        return Form()
+    for clause in header.split(","):
+        media, *parameters = [part.strip() for part in clause.split(";")]
+        given = dict(part.split("=", 1) for part in parameters if "=" in part)
+        if media in ("*/*", "application/*", JSON) or media in ("application/yaml", "text/yaml"):
+            kind = "yaml" if media.endswith("yaml") else "json"
+            shape = given.get("as", "")
+            if not shape:
+                return Form(media=kind)
+            if shape in _FORMS and given.get("g") == _META and given.get("v") in ("v1", "v1beta1"):
+                return Form(shape.removesuffix("List"), given["v"], kind)
+    raise StatusError(
+        406,
+        "NotAcceptable",
+        "only the following media types are accepted: application/json, application/yaml",
+    )
+
+
+def repeated_keys(body: bytes) -> list[str]:
+    """Paths of keys that occur twice in one object of a JSON body; none where it is no JSON."""
+    found: list[str] = []
+
+    def collected(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in result:
+                result.setdefault(_TWICE, []).append(key)
+            result[key] = value
+        return result
+
+    def walk(value: Any, at: str) -> None:
+        if isinstance(value, dict):
+            found.extend(f"{at}{key}" for key in value.pop(_TWICE, ()))
+            for key, item in value.items():
+                walk(item, f"{at}{key}.")
+        elif isinstance(value, list):
+            for index, item in enumerate(value):
+                walk(item, f"{at.removesuffix('.')}[{index}].")
+
+    try:
+        walk(json.loads(body, object_pairs_hook=collected), "")
+    except ValueError:
+        return []
+    return found
+
+
+_TWICE = "\0twice"
+
+
+def content_type(header: str) -> str:
+    """The media type of a body, without its parameters."""
+    return header.partition(";")[0].strip().lower()
+
+
+def unsupported(given: str, supported: tuple[str, ...]) -> StatusError:
+    """415: the body is of a type that is not read here."""
+    return StatusError(
+        415,
+        "UnsupportedMediaType",
+        f"the body of the request was in an unknown format - accepted media types include: "
+        f"{', '.join(supported)}" + ("" if given else " (no Content-Type was given)"),
+    )
+
+
+def decoded(body: bytes, media: str) -> Any:
+    """A body as a JSON value.
+
+    Raises:
+        StatusError: 400, where it is no JSON or YAML; 415, where it is of another type.
+    """
+    if media in ("", JSON):
+        try:
+            return orjson.loads(body)
+        except orjson.JSONDecodeError as error:
+            raise bad_request(f"couldn't get version/kind; json parse error: {error}") from error
+    if media in ("application/yaml", "text/yaml", "application/apply-patch+yaml"):
+        try:
+            return orjson.loads(body)
+        except orjson.JSONDecodeError:
+            pass
+        try:
+            return yaml.safe_load(body)
+        except yaml.YAMLError as error:
+            raise bad_request(f"error decoding YAML: {error}") from error
+    if media == MEDIA_TYPE:
+        return decoded_protobuf(body)
+    raise unsupported(media, (JSON, "application/yaml", MEDIA_TYPE))

@@ -1,0 +1,200 @@
+"""Watches: initial events, changes, bookmarks, their end.
+
+A watcher is a queue of lines that is filled at each commit; lines of objects that nobody transforms are made
+once and shared. A watcher that does not read is cut off when its queue is full, as upstream does; it will
+resume.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+import orjson
+
+from roadstead.server.lists import too_large
+from roadstead.store.store import Change, Entry, event_line
+from roadstead.values.status_errors import StatusError, expired
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from roadstead.server.lists import ListOptions
+    from roadstead.store.api import Api
+    from roadstead.store.store import Collection
+    from roadstead.values.resources import Obj, Resource
+
+#: Seconds between bookmarks, and how long before its end a watch gets the last one.
+BOOKMARK_SECONDS = 60.0
+LAST_BOOKMARK_SECONDS = 2.0
+#: Seconds after which a watch ends that named no timeout.
+DEFAULT_TIMEOUT_SECONDS = 1800.0
+#: Seconds between two writes to one watcher: lines that come sooner are sent together.
+PAUSE_SECONDS = 0.01
+#: Lines that a slow reader may lag behind.
+BACKLOG = 200_000
+
+INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
+
+
+class Watcher:
+    """One watch of one client.
+
+    Args:
+        api: where the changes come from.
+        resource: what is watched, in the version that the client asked for.
+        namespace: None for all.
+        options: version, selectors, bookmarks, timeout.
+        render: turns an object into the form the client asked for; None leaves it as it is.
+
+    Raises:
+        StatusError: 400, where a selector cannot be read; 504, where the version is of the future.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        resource: Resource,
+        namespace: str | None,
+        options: ListOptions,
+        render: Callable[[Obj], Obj] | None = None,
+    ) -> None:
+        self._api = api
+        self._resource = resource
+        self._namespace = namespace
+        self._options = options
+        self._render = render
+        self._chosen = api.matcher(resource, options.labels, options.fields)
+        self._collection: Collection = api.store.collection(resource.collection)
+        self._lines: deque[bytes] = deque()
+        self._ready = asyncio.Event()
+        self._over = False
+        self._start()
+
+    def _start(self) -> None:
+        options, store = self._options, self._api.store
+        asked = int(options.version) if options.version else 0
+        if asked > store.revision:
+            raise too_large(asked, store.revision)
+        initial = options.send_initial if options.send_initial is not None else asked == 0
+        if initial:
+            candidates = self._api.candidates(self._resource, self._namespace, options.fields)
+            for entry in candidates:
+                if self._chosen is None or self._chosen(entry.obj):
+                    self._lines.append(self._line("ADDED", entry))
+            if options.send_initial and options.bookmarks:
+                self._lines.append(self._bookmark(INITIAL_EVENTS_END))
+        elif asked:
+            if asked < self._collection.complete_since:
+                self._fail(expired(f"too old resource version: {asked} ({self._collection.complete_since})"))
+                return
+            for change in self._collection.since(asked):
+                self._take(change)
+        self._collection.subscribers.append(self._take)
+        self._ready.set()
+
+    def close(self) -> None:
+        """Stop listening to changes."""
+        self._over = True
+        self._ready.set()
+        if self._take in self._collection.subscribers:
+            self._collection.subscribers.remove(self._take)
+
+    def _take(self, change: Change) -> None:
+        """Note a change, as far as it concerns this watch."""
+        entry, previous = change.entry, change.previous
+        if self._namespace is not None and entry.obj["metadata"].get("namespace") != self._namespace:
+            return
+        if self._chosen is None:
+            converted = entry.obj["apiVersion"] != self._resource.api_version
+            plain = self._render is None and not converted
+            line = change.line if plain else self._line(change.type, entry)
+        else:
+            now = change.type != "DELETED" and self._chosen(entry.obj)
+            before = previous is not None and self._chosen(previous.obj)
+            if now:
+                kind = "MODIFIED" if before else "ADDED"
+                line = (
+                    change.line if kind == change.type and self._is_plain(entry) else self._line(kind, entry)
+                )
+            elif before and previous is not None:
+                # The object as it was when it was last selected, with the version of the change.
+                last = {
+                    **previous.obj,
+                    "metadata": {**previous.obj["metadata"], "resourceVersion": str(change.revision)},
+                }
+                if change.type == "DELETED":
+                    last = entry.obj if self._chosen(entry.obj) else last
+                line = self._line("DELETED", Entry(last, change.revision))
+            else:
+                return
+        self._lines.append(line)
+        self._ready.set()
+        if len(self._lines) > BACKLOG:
+            self.close()
+
+    def _is_plain(self, entry: Entry) -> bool:
+        return self._render is None and entry.obj["apiVersion"] == self._resource.api_version
+
+    def _line(self, kind: str, entry: Entry) -> bytes:
+        served = self._api.served(self._resource, entry)
+        if self._render is None:
+            return event_line(kind, served.raw)
+        return event_line(kind, orjson.dumps(self._render(served.obj)))
+
+    def _bookmark(self, annotations: dict[str, str] | None = None) -> bytes:
+        metadata: Obj = {"resourceVersion": str(self._api.store.revision), "creationTimestamp": None}
+        if annotations:
+            metadata["annotations"] = annotations
+        mark = {"kind": self._resource.kind, "apiVersion": self._resource.api_version, "metadata": metadata}
+        if self._render is not None:
+            mark = self._render(mark)
+        return event_line("BOOKMARK", orjson.dumps(mark))
+
+    def _fail(self, error: StatusError) -> None:
+        self._lines.append(event_line("ERROR", orjson.dumps(error.status)))
+        self._over = True
+        self._ready.set()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """What to send, until the watch ends."""
+        loop = asyncio.get_running_loop()
+        timeout = self._options.timeout_seconds or DEFAULT_TIMEOUT_SECONDS
+        end = loop.time() + timeout
+        next_mark = min(
+            loop.time() + BOOKMARK_SECONDS, max(end - LAST_BOOKMARK_SECONDS, loop.time() + timeout / 2)
+        )
+        sent = 0.0
+        try:
+            while True:
+                if self._lines:
+                    # Under load, a little patience makes one write of many lines.
+                    pause = sent + PAUSE_SECONDS - loop.time()
+                    if pause > 0:
+                        await asyncio.sleep(pause)
+                    sent = loop.time()
+                    chunk = b"".join(self._lines)
+                    self._lines.clear()
+                    yield chunk
+                    continue
+                if self._over:
+                    return
+                now = loop.time()
+                if now >= end:
+                    return
+                if self._options.bookmarks and now >= next_mark:
+                    next_mark = now + BOOKMARK_SECONDS
+                    if end - LAST_BOOKMARK_SECONDS > now:
+                        next_mark = min(next_mark, end - LAST_BOOKMARK_SECONDS)
+                    yield self._bookmark()
+                    continue
+                self._ready.clear()
+                wake = min(end, next_mark) if self._options.bookmarks else end
+                try:
+                    async with asyncio.timeout(wake - now):
+                        await self._ready.wait()
+                except TimeoutError:
+                    continue
+        finally:
+            self.close()

@@ -1,0 +1,1 @@
+"""Keeps the objects and their history, and writes them in one way."""

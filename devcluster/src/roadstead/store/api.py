@@ -1,0 +1,567 @@
+"""The one write path: HTTP and the controllers in this process both go through ``Api``.
+
+A write is: admission, defaults, checks, commit; synchronous, so nothing comes in between. Objects that are
+handed out are shared: copy before changing (``copying.copied``).
+
+Longer than most modules, because the order of the steps of a write is the point, and is to be read in one
+place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import random
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from roadstead.kinds import events
+from roadstead.kinds.builtin import built_in_kinds
+from roadstead.kinds.checks.metadata import metadata_causes, metadata_update_causes
+from roadstead.kinds.kind import Kind
+from roadstead.store import patches
+from roadstead.store.deletion import DeleteOptions, deletion, ends_with_update, wire_time
+from roadstead.store.managed_fields import Manager, Managers, created, updated
+from roadstead.store.store import Change, Entry, EventType, Key, Store
+from roadstead.values.copies import copied
+from roadstead.values.resources import Obj, Registry, Resource, built_in_registry
+from roadstead.values.selectors import FieldTerm, matches_labels, parse_fields, parse_labels
+from roadstead.values.status_errors import (
+    MODIFIED,
+    Cause,
+    StatusError,
+    already_exists,
+    bad_request,
+    conflict,
+    forbidden,
+    invalid,
+    not_found,
+)
+
+__all__ = ["Api", "DeleteOptions", "StatusError", "Write"]
+
+Entries = list[Entry]
+Objs = list[Obj]
+Handler = Callable[[EventType, Obj, Obj | None], None]
+Converter = Callable[[Obj, str], Obj]
+
+#: What the API server appends to ``generateName``: no vowels, nothing that looks like another sign.
+_SUFFIX_SIGNS = "bcdfghjklmnpqrstvwxz2456789"
+
+
+#: Metadata that a client cannot set at creation.
+_SERVERS_OWN = (
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "resourceVersion",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """Who writes, and how.
+
+    Attributes:
+        dry_run: decide and answer, but change nothing.
+        manager: the field manager.
+        subresource: "" for the main resource, else "status" and so on.
+        managers: who manages the fields afterwards, where that is known already (server-side apply).
+    """
+
+    dry_run: bool = False
+    manager: str = "roadstead"
+    subresource: str = ""
+    managers: Managers | None = None
+
+
+_PLAIN = Write()
+#: What "=" asks of a field selector: nothing.
+_NOTHING = FieldTerm("", equal=True, value="")
+
+
+class Virtual(Protocol):
+    """A resource that is computed when it is asked for."""
+
+    def list(self, namespace: str | None) -> list[Obj]:
+        """The objects of a namespace, or of all."""
+        ...
+
+
+def _node_of(pod: Obj) -> list[str]:
+    """The index of pods by node; unbound ones are under the empty name."""
+    return [(pod.get("spec") or {}).get("nodeName", "")]
+
+
+class Api:
+    """Reads and writes of all resources.
+
+    Args:
+        registry: what is served.
+        kinds: what is particular to a kind, by the resource's key; others are taken as they come.
+        clock: the time, with zone.
+    """
+
+    def __init__(
+        self,
+        registry: Registry | None = None,
+        kinds: Mapping[str, Kind] | None = None,
+        *,
+        clock: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
+    ) -> None:
+        self.registry = registry if registry is not None else built_in_registry()
+        self.kinds: dict[str, Kind] = dict(built_in_kinds() if kinds is None else kinds)
+        self.store = Store()
+        self.clock = clock
+        #: How stored objects become those of another version, by collection; the default changes apiVersion.
+        self.converters: dict[str, Converter] = {"events": events.converted}
+        #: Resources that are computed when they are asked for, by key (metrics.k8s.io).
+        self.virtual: dict[str, Virtual] = {}
+        self._plain_kind = Kind()
+        self._told_moment: dt.datetime | None = None
+        self._told = ""
+        self.store.collection("pods").add_index("spec.nodeName", _node_of)
+
+    # -- what there is ---------------------------------------------------------------------------------------
+
+    def resource(self, resource: str | Resource) -> Resource:
+        """The resource of a key.
+
+        Raises:
+            StatusError: 404, where nothing of this key is served.
+        """
+        if isinstance(resource, Resource):
+            return resource
+        found = self.registry.keyed(resource)
+        if found is None:
+            raise StatusError(404, "NotFound", "the server could not find the requested resource")
+        return found
+
+    def kind(self, resource: Resource) -> Kind:
+        """What is particular to a resource's kind."""
+        return self.kinds.get(resource.key, self._plain_kind)
+
+    def now(self) -> str:
+        """The time as metadata has it."""
+        moment = self.clock().replace(microsecond=0)
+        if moment != self._told_moment:
+            self._told_moment, self._told = moment, wire_time(moment)
+        return self._told
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def get(self, resource: str | Resource, namespace: str | None, name: str) -> Obj:
+        """An object.
+
+        Raises:
+            StatusError: 404.
+        """
+        return self.entry(self.resource(resource), namespace, name).obj
+
+    def find(self, resource: str | Resource, namespace: str | None, name: str) -> Obj | None:
+        """An object, or None."""
+        of = self.resource(resource)
+        entry = self.store.collection(of.collection).entries.get((namespace or "", name))
+        return None if entry is None else self.served(of, entry).obj
+
+    def entry(self, resource: Resource, namespace: str | None, name: str) -> Entry:
+        """An object with its bytes, in the version of the resource.
+
+        Raises:
+            StatusError: 404.
+        """
+        entry = self.store.collection(resource.collection).entries.get((namespace or "", name))
+        if entry is None:
+            raise not_found(resource, name)
+        return self.served(resource, entry)
+
+    def served(self, resource: Resource, entry: Entry) -> Entry:
+        """A stored entry in the version of the resource; conversions are kept with the entry."""
+        wanted = resource.api_version
+        if entry.obj["apiVersion"] == wanted:
+            return entry
+        if entry.converted is None:
+            entry.converted = {}
+        found = entry.converted.get(wanted)
+        if found is None:
+            obj = self._convert(resource, entry.obj, wanted)
+            found = entry.converted[wanted] = Entry(obj, entry.revision, entry.managers)
+        return found
+
+    def _convert(self, resource: Resource, obj: Obj, api_version: str) -> Obj:
+        if obj.get("apiVersion") == api_version:
+            return obj
+        converter = self.converters.get(resource.collection)
+        return converter(obj, api_version) if converter else {**obj, "apiVersion": api_version}
+
+    def list(
+        self, resource: str | Resource, namespace: str | None = None, *, labels: str = "", fields: str = ""
+    ) -> Objs:
+        """Objects in the order of their keys; ``namespace=None`` means all.
+
+        Raises:
+            StatusError: 400, where a selector cannot be read.
+        """
+        of = self.resource(resource)
+        chosen = self.matcher(of, labels, fields)
+        return [
+            self.served(of, entry).obj
+            for entry in self.candidates(of, namespace, fields)
+            if chosen is None or chosen(entry.obj)
+        ]
+
+    def candidates(
+        self, resource: Resource, namespace: str | None, fields: str = "", after: Key | None = None
+    ) -> Entries:
+        """Entries that a list looks at, in order; an index narrows them where it can."""
+        collection = self.store.collection(resource.collection)
+        terms = parse_fields(fields) if fields else ()
+        for term in terms:
+            if term.equal and term.field == "metadata.name" and namespace is not None:
+                entry = collection.entries.get((namespace, term.value))
+                return [entry] if entry and (after is None or (namespace, term.value) > after) else []
+            if term.equal and collection.has_index(term.field):
+                return [
+                    entry
+                    for entry in collection.indexed(term.field, term.value)
+                    if (namespace is None or entry.obj["metadata"].get("namespace") == namespace)
+                    and (after is None or key_of(entry.obj) > after)
+                ]
+        if namespace is None and after is None:
+            return [collection.entries[key] for key in collection.ordered()]
+        return [collection.entries[key] for key in collection.ordered(namespace, after)]
+
+    def matcher(self, resource: Resource, labels: str, fields: str) -> Callable[[Obj], bool] | None:
+        """What both selectors say of a stored object; None where they choose everything.
+
+        Raises:
+            StatusError: 400, where a selector cannot be read or names a field that the kind does not offer.
+        """
+        requirements = parse_labels(labels) if labels else ()
+        terms = parse_fields(fields) if fields else ()
+        kind = self.kind(resource)
+        for term in terms:
+            if (
+                term != _NOTHING
+                and term.field not in ("metadata.name", "metadata.namespace")
+                and term.field not in kind.field_labels()
+            ):
+                raise bad_request(f"field label not supported: {term.field}")
+            if term.field == "metadata.namespace" and not (resource.namespaced or resource.group):
+                raise bad_request(f"field label not supported: {term.field}")
+        if not requirements and not terms:
+            return None
+        only_meta = all(term.field.startswith("metadata.") for term in terms)
+
+        def chosen(obj: Obj) -> bool:
+            meta = obj["metadata"]
+            if requirements and not matches_labels(requirements, meta.get("labels") or {}):
+                return False
+            if not terms:
+                return True
+            values = {} if only_meta else kind.fields(obj)
+            return _matches_fields(
+                terms,
+                {**values, "metadata.name": meta["name"], "metadata.namespace": meta.get("namespace", "")},
+            )
+
+        return chosen
+
+    def subscribe(self, resource: str | Resource, handler: Handler) -> None:
+        """Call a handler after each commit with (type, new, old).
+
+        It is called in the order of the commits, also when a handler itself writes; it must be quick, and a
+        handler that has much to do notes it down and does it later.
+        """
+
+        def told(change: Change) -> None:
+            previous = change.previous
+            handler(change.type, change.entry.obj, None if previous is None else previous.obj)
+
+        self.store.collection(self.resource(resource).collection).subscribers.append(told)
+
+    # -- creating --------------------------------------------------------------------------------------------
+
+    def create(self, resource: str | Resource, obj: Obj, how: Write = _PLAIN) -> Obj:
+        """Create an object; a copy of ``obj`` is stored.
+
+        Raises:
+            StatusError: 409 when it exists, 403 and 422 when it is refused.
+        """
+        of = self.resource(resource)
+        return self.create_owned(of, copied(obj), how).obj
+
+    def create_owned(self, resource: Resource, obj: Obj, how: Write) -> Entry:
+        """As ``create``, of an object that the caller gives away."""
+        kind = self.kind(resource)
+        obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
+        meta: Obj = obj.setdefault("metadata", {})
+        self._admit_namespace(resource, meta, creating=True)
+        if not meta.get("name") and meta.get("generateName"):
+            meta["name"] = self._generated(meta["generateName"])
+        for name in _SERVERS_OWN:
+            meta.pop(name, None)
+        meta["uid"] = str(uuid.uuid4())
+        meta["creationTimestamp"] = self.now()
+        kind.default(obj)
+        kind.prepare_create(obj)
+        if kind.counts_generation:
+            meta["generation"] = 1
+        elif not meta.get("generation"):
+            meta.pop("generation", None)
+        kind.admit_create(obj, self)
+        causes = metadata_causes(obj, namespaced=resource.namespaced, name_faults=kind.name_faults)
+        causes += kind.finalizer_causes(obj)
+        causes += kind.validate_create(obj)
+        if causes:
+            raise invalid(resource, meta.get("name", ""), causes)
+        key: Key = (meta.get("namespace", ""), meta["name"])
+        existing = self.store.collection(resource.collection).entries.get(key)
+        if existing is not None:
+            raise already_exists(
+                resource, meta["name"], ending="deletionTimestamp" in existing.obj["metadata"]
+            )
+        managers = how.managers
+        if managers is None:
+            has_status = resource.subresource("status") is not None
+            managers = created(obj, kind.schema(resource), self.manager(resource, how), has_status=has_status)
+        if how.dry_run:
+            return Entry(obj, 0, managers)
+        stored = self._convert(resource, obj, resource.stored_api_version)
+        return self.served(resource, self.store.commit(resource.collection, "ADDED", key, stored, managers))
+
+    def manager(self, resource: Resource, how: Write, operation: str = "Update") -> Manager:
+        """Who writes, as an entry of managedFields without fields."""
+        return Manager(how.manager, operation, resource.api_version, self.now(), how.subresource, {})
+
+    def _generated(self, prefix: str) -> str:
+        return prefix[:58] + "".join(random.choices(_SUFFIX_SIGNS, k=5))  # noqa: S311 - names, not secrets
+
+    def _admit_namespace(self, resource: Resource, meta: Obj, *, creating: bool) -> None:
+        if not resource.namespaced:
+            return
+        name = meta.get("namespace") or ""
+        if not name:
+            raise bad_request("an empty namespace may not be set during creation")
+        namespaces = self.resource("namespaces")
+        found = self.store.collection("namespaces").entries.get(("", name))
+        if found is None:
+            raise not_found(namespaces, name)
+        if creating and found.obj["metadata"].get("deletionTimestamp"):
+            why = f"unable to create new content in namespace {name} because it is being terminated"
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {name} is being terminated",
+                "field": "metadata.namespace",
+            }
+            raise forbidden(resource, meta.get("name", ""), why, causes=[cause])
+
+    # -- changing --------------------------------------------------------------------------------------------
+
+    def update(self, resource: str | Resource, obj: Obj, how: Write = _PLAIN) -> Obj:
+        """Replace an object by a copy of ``obj``.
+
+        Raises:
+            StatusError: 404; 409 when ``obj`` carries a stale resourceVersion; 422 when it is refused.
+        """
+        return self.update_owned(self.resource(resource), copied(obj), how).obj
+
+    def update_status(self, resource: str | Resource, obj: Obj, how: Write = _PLAIN) -> Obj:
+        """Replace the status of an object, as ``update``."""
+        return self.update(
+            resource, obj, Write(dry_run=how.dry_run, manager=how.manager, subresource="status")
+        )
+
+    def update_owned(self, resource: Resource, obj: Obj, how: Write) -> Entry:
+        """As ``update``, of an object that the caller gives away; the new object is returned."""
+        kind = self.kind(resource)
+        meta = obj.setdefault("metadata", {})
+        name = meta.get("name", "")
+        key = (meta.get("namespace") or "", name)
+        entry = self.store.collection(resource.collection).entries.get(key)
+        if entry is None:
+            raise not_found(resource, name)
+        old = self.served(resource, entry).obj
+        self._check_preconditions(resource, meta, old, kind)
+        self._carry_over(obj, old)
+        kind.default(obj)
+        if how.subresource == "status":
+            kind.prepare_status(obj, old)
+        else:
+            kind.prepare_update(obj, old)
+        if kind.counts_generation and how.subresource != "status" and kind.spec_changed(obj, old):
+            meta["generation"] = old["metadata"].get("generation", 0) + 1
+        if how.subresource != "status":
+            kind.admit_update(obj, old, self)
+        causes = metadata_update_causes(obj, old) + kind.finalizer_causes(obj)
+        causes += (
+            kind.validate_status(obj, old) if how.subresource == "status" else kind.validate_update(obj, old)
+        )
+        if causes:
+            raise invalid(resource, name, causes)
+        if how.managers is None:
+            who = self.manager(resource, how)
+            how = dataclasses.replace(
+                how, managers=updated(entry.managers, old, obj, kind.schema(resource), who)
+            )
+        return self.replace(resource, key, obj, entry, how)
+
+    @staticmethod
+    def _check_preconditions(resource: Resource, meta: Obj, old: Obj, kind: Kind) -> None:
+        """Compare the uid and the version that an update carries with those of the object.
+
+        Raises:
+            StatusError: 409; 422, where the kind wants a version and there is none.
+        """
+        name, uid = old["metadata"]["name"], old["metadata"]["uid"]
+        if meta.get("uid") and meta["uid"] != uid:
+            why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {uid}"
+            raise conflict(resource, name, why)
+        version = meta.get("resourceVersion")
+        version = "" if version == "0" else version
+        if version and not version.isdigit():
+            raise StatusError(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
+        if version and version != old["metadata"]["resourceVersion"]:
+            raise conflict(resource, name, MODIFIED)
+        if not version and not kind.unconditional_update:
+            told = "Invalid value: 0: must be specified for an update"
+            # Upstream names the resource here, not the kind.
+            named = dataclasses.replace(resource, kind=resource.plural)
+            raise invalid(named, name, [Cause("metadata.resourceVersion", told)])
+
+    def replace(self, resource: Resource, key: Key, obj: Obj, entry: Entry, how: Write) -> Entry:
+        """Commit an update that was let through; an update that changes nothing is no write.
+
+        Args:
+            resource: in the version of ``obj``.
+            key: of the object.
+            obj: the new state, owned by the store from now on.
+            entry: the present state, as stored.
+            how: with the managers of the new state; None keeps them.
+        """
+        old = self.served(resource, entry).obj
+        managers = entry.managers if how.managers is None else how.managers
+        obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+        removed = ends_with_update(obj, old) and self.kind(resource).may_end(obj)
+        if obj == old and not removed and managers == entry.managers:
+            return self.served(resource, entry)
+        if how.dry_run:
+            return Entry(obj, 0, managers)
+        if removed:
+            # The event shows the last stored state, the answer the one that was asked for; as upstream.
+            self._drop(resource, key, entry)
+            return Entry(obj, entry.revision, managers)
+        stored = self._convert(resource, obj, resource.stored_api_version)
+        return self.served(
+            resource, self.store.commit(resource.collection, "MODIFIED", key, stored, managers)
+        )
+
+    def _drop(self, resource: Resource, key: Key, entry: Entry) -> Entry:
+        """Commit the end of an object, in its last state."""
+        last = {**entry.obj, "metadata": dict(entry.obj["metadata"])}
+        return self.store.commit(resource.collection, "DELETED", key, last, entry.managers)
+
+    @staticmethod
+    def _carry_over(obj: Obj, old: Obj) -> None:
+        """Metadata that an update need not repeat and cannot change."""
+        meta, before = obj["metadata"], old["metadata"]
+        obj["apiVersion"], obj["kind"] = old["apiVersion"], old["kind"]
+        meta["uid"], meta["creationTimestamp"] = before["uid"], before["creationTimestamp"]
+        meta.pop("generation", None)
+        for name in ("generation", "deletionTimestamp"):
+            if name in before:
+                meta[name] = before[name]
+        if "deletionGracePeriodSeconds" in before:
+            meta.setdefault("deletionGracePeriodSeconds", before["deletionGracePeriodSeconds"])
+        meta.pop("selfLink", None)
+        if not meta.get("generateName") and before.get("generateName"):
+            meta["generateName"] = before["generateName"]
+
+    def patch(
+        self, resource: str | Resource, namespace: str | None, name: str, patch: Obj, *, subresource: str = ""
+    ) -> Obj:
+        """Apply a JSON merge patch (RFC 7386).
+
+        Raises:
+            StatusError: 404; 409; 422.
+        """
+        of = self.resource(resource)
+        old = self.entry(of, namespace, name).obj
+        return self.update_owned(of, patches.merge(copied(old), patch), Write(subresource=subresource)).obj
+
+    # -- deleting --------------------------------------------------------------------------------------------
+
+    def delete(
+        self,
+        resource: str | Resource,
+        namespace: str | None,
+        name: str,
+        *,
+        grace_seconds: int | None = None,
+        propagation: str | None = None,
+        uid: str | None = None,
+    ) -> Obj:
+        """Delete an object, or mark it as being deleted; gives its last state.
+
+        Raises:
+            StatusError: 404; 409 when the uid is another.
+        """
+        options = DeleteOptions(grace_seconds, propagation or "", uid or "")
+        return self.remove(self.resource(resource), namespace, name, options)[0].obj
+
+    def remove(
+        self, resource: Resource, namespace: str | None, name: str, options: DeleteOptions
+    ) -> tuple[Entry, bool]:
+        """As ``delete``; says also whether the object is gone."""
+        entry = self.entry(resource, namespace, name)
+        meta = entry.obj["metadata"]
+        if options.uid and options.uid != meta["uid"]:
+            why = (
+                f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {meta['uid']}"
+            )
+            raise _precondition(resource, name, why)
+        if options.resource_version and options.resource_version != meta["resourceVersion"]:
+            why = (
+                f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
+                f"ResourceVersion in object meta: {meta['resourceVersion']}"
+            )
+            raise _precondition(resource, name, why)
+        key = (namespace or "", name)
+        kind = self.kind(resource)
+        stored = self.store.collection(resource.collection).entries[key]
+        special = kind.begin_deletion(entry.obj, self.clock())
+        how = Write(dry_run=options.dry_run)
+        if special is not None:
+            return self.replace(resource, key, special, stored, how), False
+        if not options.propagation and kind.default_propagation:
+            options = dataclasses.replace(options, propagation=kind.default_propagation)
+        step = deletion(entry.obj, kind, options, self.clock())
+        if step.marked is not None and step.marked != entry.obj:
+            if options.dry_run:
+                return Entry(step.marked, 0, stored.managers), step.removed
+            marked = self._convert(resource, step.marked, resource.stored_api_version)
+            stored = self.store.commit(resource.collection, "MODIFIED", key, marked, stored.managers)
+            entry = self.served(resource, stored)
+        if not step.removed or options.dry_run:
+            return entry, step.removed
+        if key not in self.store.collection(resource.collection).entries:
+            return entry, True
+        return self.served(resource, self._drop(resource, key, stored)), True
+
+
+def _precondition(resource: Resource, name: str, why: str) -> StatusError:
+    """A conflict as the store tells it, which names the kind and not the resource."""
+    refused = conflict(resource, name, why)
+    refused.details["kind"] = resource.kind
+    return refused
+
+
+def key_of(obj: Obj) -> Key:
+    """The namespace ("" where there is none) and name of an object."""
+    return (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+
+
+def _matches_fields(terms: tuple[FieldTerm, ...], values: dict[str, Any]) -> bool:
+    return all((values.get(term.field, "") == term.value) is term.equal for term in terms)

@@ -1,0 +1,178 @@
+"""The work queue: unique keys, delays, retries, slices."""
+
+import asyncio
+import itertools
+
+import pytest
+
+from roadstead.controllers.work_queue import FIRST_RETRY_S, WorkQueue
+from roadstead.values.status_errors import StatusError
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def queue(clock):
+    return WorkQueue(clock)
+
+
+def test_reconciles_a_key_once_however_often_it_is_added(queue):
+    """A thousand changes of one object are one reconcile."""
+    seen = []
+    for _ in range(1000):
+        queue.add(seen.append, "a")
+    queue.add(seen.append, "b")
+
+    queue.run_due()
+
+    assert seen == ["a", "b"]
+
+
+def test_waits_until_a_key_is_due(queue, clock):
+    """A delayed key is reconciled when its time has come, not before."""
+    seen = []
+    queue.add(seen.append, "a", after_s=5)
+
+    queue.run_due()
+    assert seen == []
+    assert queue.next_due_s() == 5
+    clock.now += 5
+    queue.run_due()
+
+    assert seen == ["a"]
+    assert queue.next_due_s() is None
+
+
+def test_of_two_delays_the_earlier_counts(queue, clock):
+    """A key that is wished for twice comes at the earlier time, and only then."""
+    seen = []
+    queue.add(seen.append, "a", after_s=9)
+    queue.add(seen.append, "a", after_s=2)
+    queue.add(seen.append, "a", after_s=7)
+
+    clock.now += 2
+    queue.run_due()
+    clock.now += 100
+    queue.run_due()
+
+    assert seen == ["a"]
+
+
+def test_a_delay_that_begins_anew_puts_an_earlier_one_off(queue, clock):
+    """Who changes an object twice in a row is not overtaken between the two."""
+    seen = []
+    queue.add(seen.append, "a", 0.05, anew=True)
+    clock.now += 0.04
+    queue.add(seen.append, "a", 0.05, anew=True)
+    clock.now += 0.04
+    queue.run_due()
+    assert seen == []
+
+    clock.now += 0.04
+    queue.run_due()
+    assert seen == ["a"]
+
+
+def test_a_key_that_adds_itself_runs_again(queue):
+    """What is added while it runs is not lost."""
+    seen = []
+
+    def twice(key):
+        seen.append(key)
+        if len(seen) == 1:
+            queue.add(twice, key)
+
+    queue.add(twice, "a")
+    queue.run_due()
+
+    assert seen == ["a", "a"]
+
+
+@pytest.mark.parametrize("error", [StatusError(409, "Conflict", "stale"), ValueError("malformed")])
+def test_a_failure_costs_only_its_own_key_a_delay(queue, clock, error):
+    """Others go on at once; the failed key is tried again after a delay that doubles."""
+    seen = []
+
+    def reconcile(key):
+        seen.append(key)
+        if key == "bad":
+            raise error
+
+    queue.add(reconcile, "bad")
+    queue.add(reconcile, "good")
+    queue.run_due()
+    assert seen == ["bad", "good"]
+
+    waits = []
+    for _ in range(3):
+        waits.append(queue.next_due_s())
+        clock.now += waits[-1] + 1e-6
+        queue.run_due()
+
+    assert seen == ["bad", "good", "bad", "bad", "bad"]
+    assert waits == pytest.approx([FIRST_RETRY_S, 2 * FIRST_RETRY_S, 4 * FIRST_RETRY_S], rel=1e-3)
+
+
+def test_a_slow_key_rests_and_lets_others_through(queue, clock):
+    """A reconcile that took 100 ms does not run again in the next 400 ms."""
+    seen = []
+
+    def slow(key):
+        seen.append(key)
+        clock.now += 0.1
+        queue.add(slow, key)
+
+    queue.add(slow, "a")
+    queue.run_due(budget_s=0.0)
+    queue.run_due()
+
+    assert seen == ["a"]
+    assert queue.next_due_s() == pytest.approx(0.4)
+
+
+def test_stops_at_the_end_of_its_slice(queue, clock):
+    """Work beyond the budget is left for the next slice."""
+    seen = []
+
+    def reconcile(key):
+        seen.append(key)
+        clock.now += 0.003
+
+    for number in range(10):
+        queue.add(reconcile, str(number))
+
+    assert queue.run_due(budget_s=0.004) == 2
+    assert queue.next_due_s() == 0.0
+
+
+async def test_runs_in_the_event_loop_until_cancelled():
+    """The running queue reconciles what is added, now or later, and lets the loop turn between slices."""
+    ticks = itertools.count()
+    queue = WorkQueue(lambda: next(ticks) * 0.001)
+    done = asyncio.Event()
+    seen = []
+
+    def reconcile(key):
+        seen.append(key)
+        if len(seen) == 50:
+            done.set()
+
+    worker = asyncio.create_task(queue.run())
+    for number in range(50):
+        queue.add(reconcile, str(number), after_s=0.001 * (number % 3))
+    async with asyncio.timeout(5):
+        await done.wait()
+    worker.cancel()
+
+    assert sorted(seen, key=int) == [str(number) for number in range(50)]

@@ -1,0 +1,90 @@
+"""Canonical quantities and times, and what decoding an object keeps and drops."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.schemas import fields, quantity_forms, time_forms
+from roadstead.schemas.schemas import MismatchError
+
+suffixes = st.sampled_from(["", "m", "k", "M", "G", "Ki", "Mi", "Gi", "e3", "E-2"])
+
+
+@pytest.mark.parametrize(
+    ("given_text", "expected"),
+    [
+        ("0.5", "500m"),
+        ("1000m", "1"),
+        ("1024Ki", "1Mi"),
+        ("1.5Gi", "1536Mi"),
+        ("0.5Ki", "512"),
+        ("1000", "1k"),
+        ("1e3", "1e3"),
+        ("0", "0"),
+        ("1073741824", "1073741824"),
+    ],
+)
+def test_quantities_are_made_canonical(given_text: str, expected: str) -> None:
+    """No fraction, the greatest suffix of the same format."""
+    assert quantity_forms.canonical(given_text) == expected
+
+
+@given(st.integers(-(10**6), 10**6), suffixes)
+def test_canonical_form_keeps_the_value_and_is_its_own(number: int, suffix: str) -> None:
+    """The form changes, the value does not."""
+    canonical = quantity_forms.canonical(f"{number}{suffix}")
+
+    assert quantity_forms.value(canonical) == quantity_forms.value(f"{number}{suffix}")
+    assert quantity_forms.canonical(canonical) == canonical
+
+
+@pytest.mark.parametrize("text", ["", "lots", "1 Gi", "1KI", "--1", "1.2.3"])
+def test_what_is_no_quantity_is_refused(text: str) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(ValueError, match="quantities must match"):
+        quantity_forms.canonical(text)
+
+
+def test_times_are_told_in_utc_and_whole_seconds() -> None:
+    """A zone is converted, decimals are cut."""
+    assert time_forms.seconds("2020-02-02T03:02:02.9+01:00") == "2020-02-02T02:02:02Z"
+
+
+def test_micro_times_need_six_decimals() -> None:
+    """As Go's layout does."""
+    assert time_forms.micros("2020-02-02T02:02:02.500000Z") == "2020-02-02T02:02:02.500000Z"
+    with pytest.raises(ValueError, match="cannot parse"):
+        time_forms.micros("2020-02-02T02:02:02.5Z")
+
+
+def test_decoding_names_unknown_fields_and_drops_what_go_omits() -> None:
+    """Unknown fields with their paths; nulls, empty lists and false defaults are not stored."""
+    pod = {
+        "metadata": {"name": "a", "labels": {}},
+        "spec": {
+            "hostNetwork": False,
+            "tolerations": [],
+            "nodeName": "",
+            "affinity": None,
+            "volumes": [{"name": "v", "emptyDir": {}}],
+            "containers": [{"name": "main", "imag": "x", "resources": {"requests": {"cpu": 0.5}}}],
+        },
+    }
+    strays: list[str] = []
+
+    taken = fields.struct("V1Pod").taken(pod, strays)
+
+    assert strays == ["spec.containers[0].imag"]
+    assert taken == {
+        "metadata": {"name": "a"},
+        "spec": {
+            "volumes": [{"name": "v", "emptyDir": {}}],
+            "containers": [{"name": "main", "resources": {"requests": {"cpu": "500m"}}}],
+        },
+    }
+
+
+def test_wrong_type_is_told_with_its_place() -> None:
+    """The message names the field."""
+    with pytest.raises(MismatchError, match=r"V1PodSpec\.nodeSelector: cannot unmarshal string"):
+        fields.struct("V1Pod").taken({"spec": {"nodeSelector": "x"}}, [])

@@ -1,0 +1,222 @@
+"""Books every promise of room: who holds it, on which node, how much, at which priority, why, until when.
+
+Nominated pods, targets of moves, room that moves make for pending pods and room of gangs whose binding failed
+are entries of one book. Filters see them through the nominator, the book's index by node, which only the book
+writes: an entry counts against pods of no higher priority. A holder that is no pod yet is represented by a
+stand-in (:meth:`plimsoll.model.kinds.pod_info.Templates.stand_in`).
+
+============  ==================================  =========  ================================================
+Reason        Holder                              Priority   Ends with
+============  ==================================  =========  ================================================
+NOMINATED     the pod                             the pod's  its placement, deletion or refusal
+MOVE_TARGET   the replacement of a moved pod      FIRM       the replacement, or the end of the move
+MOVE_WAITING  the replacement of a waiting move   FIRM       the turn of the move, or the end of its bundle
+HANDED_OVER   the replacement, which exists now   the pod's  its placement
+ROOM          the pod that moves make room for    the pod's  the last of the moved pods leaving, or its time
+GANG          the member                          the pod's  its placement, or the end of the group's start
+============  ==================================  =========  ================================================
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from plimsoll.cluster.cache import Cache
+from plimsoll.engine.nominator import Nominations
+from plimsoll.framework import PodInfo
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.pod_info import Holder, HolderKind
+from plimsoll.timing.timer import Timer
+
+#: A priority that no pod outranks.
+FIRM = 2**31 - 1
+
+
+class ReservationReason(StrEnum):
+    """Why room is reserved."""
+
+    NOMINATED = "Nominated"
+    MOVE_TARGET = "MoveTarget"
+    MOVE_WAITING = "MoveWaiting"
+    HANDED_OVER = "HandedOver"
+    ROOM = "Room"
+    GANG = "Gang"
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Room on a node that is promised to a holder.
+
+    Attributes:
+        holder: Who holds it.
+        pod: What will come: the holder's pod, or a stand-in for it. Its priority is the reservation's.
+        node: Name of the node.
+        reason: Why.
+        owner: The profile, policy or PodGroup that answers for it.
+        until: Seconds of the monotonic clock at which it ends by itself; None: when it is released.
+    """
+
+    holder: Holder
+    pod: PodInfo
+    node: str
+    reason: ReservationReason
+    owner: str
+    until: float | None = None
+
+
+class ReservationBook:
+    """The reservations of both wings.
+
+    Args:
+        cache: The cluster as it is.
+        timer: Ends reservations that have an end.
+
+    Attributes:
+        nominator: The index by node that filters read; written by the book alone.
+    """
+
+    def __init__(self, cache: Cache, timer: Timer) -> None:
+        self.nominator = Nominations()
+        self._cache = cache
+        self._timer = timer
+        self._by_uid: dict[str, Reservation] = {}  #: by the uid of the holder
+
+    def __len__(self) -> int:
+        return len(self._by_uid)
+
+    # -- writing -------------------------------------------------------------------------------------
+
+    def reserve(self, reservation: Reservation) -> None:
+        """Enter a reservation; an earlier one of the same holder ends.
+
+        Raises:
+            ValueError: The pod is neither the holder itself nor a stand-in for it.
+        """
+        holder, uid = reservation.holder, reservation.holder.uid
+        stands_in_for = None if holder.kind is HolderKind.POD else holder
+        if reservation.pod.uid != uid or reservation.pod.stands_in_for != stands_in_for:
+            raise ValueError(
+                f"{reservation.pod.key} is reserved room under {uid}, and does not stand in for it"
+            )
+        self.release_uid(uid)
+        self._by_uid[uid] = reservation
+        self.nominator.add(reservation.pod, reservation.node)
+        if reservation.until is not None:
+            self._timer.set(holder, reservation.until, lambda: self._expire(reservation))
+
+    def nominate(self, pod: PodInfo, node: str, owner: str = "") -> None:
+        """Reserve a node for a pod that waits for one, at its own priority."""
+        holder = Holder(HolderKind.POD, pod.uid)
+        self.reserve(Reservation(holder, pod, node, ReservationReason.NOMINATED, owner))
+
+    def reserve_in_stead(
+        self,
+        holder: Holder,
+        pod: PodInfo,
+        node: str,
+        reason: ReservationReason,
+        owner: str,
+        *,
+        priority: int | None = None,
+        until: float | None = None,
+    ) -> Reservation:
+        """Reserve room with a stand-in that has the shape of a pod.
+
+        Args:
+            holder: Who will have the room.
+            pod: Whose shape the stand-in has.
+            node: Where.
+            reason: Why.
+            owner: Who answers for it.
+            priority: ``FIRM`` for targets of moves; None is the pod's own.
+            until: Seconds of the monotonic clock at which it ends by itself.
+        """
+        stand_in = self._cache.cluster.templates.stand_in(pod, holder, priority)
+        reservation = Reservation(holder, stand_in, node, reason, owner, until)
+        self.reserve(reservation)
+        return reservation
+
+    def transfer(self, holder: Holder, pod: PodInfo, reason: ReservationReason) -> Reservation | None:
+        """Reserve a holder's room for a pod that exists now, at the pod's own priority and without an end.
+
+        Returns:
+            The new reservation; None when the holder held none.
+        """
+        held = self.release(holder)
+        if held is None:
+            return None
+        own = Holder(HolderKind.POD, pod.uid)
+        reservation = Reservation(own, pod, held.node, reason, held.owner)
+        self.reserve(reservation)
+        return reservation
+
+    def release(self, holder: Holder) -> Reservation | None:
+        """End a holder's reservation; returns it, so that the caller can emit the freed room."""
+        return self.release_uid(holder.uid)
+
+    def release_uid(self, uid: str) -> Reservation | None:
+        """End the reservation that counts under a uid: a pod's, or that of a stand-in."""
+        reservation = self._by_uid.pop(uid, None)
+        if reservation is not None:
+            self.nominator.remove(uid)
+            if reservation.until is not None:
+                self._timer.cancel(reservation.holder)
+        return reservation
+
+    def release_owner(self, owner: str, reason: ReservationReason) -> tuple[Reservation, ...]:
+        """End an owner's reservations of one reason; returns them in the order in which they were made."""
+        held = self.of_owner(owner, reason)
+        for reservation in held:
+            self.release(reservation.holder)
+        return held
+
+    # -- reading -------------------------------------------------------------------------------------
+
+    def held_by(self, holder: Holder) -> Reservation | None:
+        """A holder's reservation."""
+        return self._by_uid.get(holder.uid)
+
+    def held_by_pod(self, uid: str) -> Reservation | None:
+        """The reservation that counts under a uid: a pod's, or that of a stand-in."""
+        return self._by_uid.get(uid)
+
+    def of_node(self, node: str) -> tuple[Reservation, ...]:
+        """The reservations on a node, in the order in which they were made."""
+        return tuple(self._by_uid[uid] for uid in self.nominator.by_node.get(node, ()))
+
+    def of_owner(self, owner: str, reason: ReservationReason) -> tuple[Reservation, ...]:
+        """An owner's reservations of one reason, in the order in which they were made."""
+        return tuple(each for each in self._by_uid.values() if each.owner == owner and each.reason is reason)
+
+    def of_reason(self, reason: ReservationReason) -> tuple[Reservation, ...]:
+        """All reservations of one reason, in the order in which they were made."""
+        return tuple(each for each in self._by_uid.values() if each.reason is reason)
+
+    def claimed(self) -> Cluster:
+        """A fork of the cluster in which every reservation is taken up; what planners start from."""
+        fork = self._cache.cluster.fork()
+        for node, pods in self.nominator.by_node.items():
+            for uid, pod in pods.items():
+                if uid not in fork.pods:
+                    fork.place(pod, node)
+        return fork
+
+    def validate(self) -> None:
+        """Check the invariants.
+
+        Raises:
+            AssertionError: One does not hold.
+        """
+        by_node: dict[str, dict[str, PodInfo]] = {}
+        for uid, held in self._by_uid.items():
+            assert held.holder.uid == uid == held.pod.uid
+            assert held.pod.stands_in_for == (None if held.holder.kind is HolderKind.POD else held.holder)
+            assert held.pod.stands_in_for is not None or not self._cache.node_of(uid), f"{uid} has a node"
+            assert (held.until is not None) == (held.holder in self._timer)
+            by_node.setdefault(held.node, {})[uid] = held.pod
+        assert by_node == self.nominator.by_node
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _expire(self, reservation: Reservation) -> None:
+        if self._by_uid.get(reservation.holder.uid) is reservation:
+            self.release(reservation.holder)

@@ -1,0 +1,97 @@
+"""Declares what a plugin may be able to do beyond its extension points.
+
+The engine looks for each capability once, when a profile is built. A plugin declares one by having the
+members of its protocol; a flag counts only where it is true.
+"""
+
+from collections.abc import Hashable
+from typing import ClassVar, Protocol, runtime_checkable
+
+from plimsoll.framework.extension_points import Plugin, Reads
+from plimsoll.model.kinds.pod_info import PodTemplate
+
+
+@runtime_checkable
+class DeclaresReads(Protocol):
+    """A plugin that declares what its answers depend on; filter and score plugins must."""
+
+    reads: ClassVar[Reads]
+
+
+def reads_of(plugin: Plugin) -> Reads:
+    """What a plugin's answers depend on; the individual pod unless the plugin declares less."""
+    return plugin.reads if isinstance(plugin, DeclaresReads) else Reads.POD
+
+
+@runtime_checkable
+class NodeSignature(Protocol):
+    """A filter or score plugin that reads NODE and evaluates equal templates once.
+
+    Its ``filter`` and ``score`` write nothing into the cycle state.
+    """
+
+    def signature(self, template: PodTemplate) -> Hashable | None:
+        """Equal for templates to which all answers of the plugin are equal; None: shared with no other."""
+
+
+@runtime_checkable
+class Linear(Protocol):
+    """A filter that reads ``Snapshot.requested`` of a node's pods and nothing else of them.
+
+    More requested never makes a pod fit that did not fit before.
+    """
+
+    additive: ClassVar[bool]
+
+
+@runtime_checkable
+class EasesLocally(Protocol):
+    """A filter, not linear, for which pods that leave a node never make that node infeasible.
+
+    Preemption then tries a node that the filter already accepts without calling the filter again.
+    """
+
+    def eased(self, template: PodTemplate) -> bool:
+        """Whether that holds for pods of this template."""
+
+
+@runtime_checkable
+class CountsResources(Protocol):
+    """A filter that compares requests with a node's allocatable resources.
+
+    The Optimal planner encodes resources itself and disregards this filter's refusals.
+    """
+
+    counts_resources: ClassVar[bool]
+
+
+@runtime_checkable
+class CountsDomains(Protocol):
+    """A filter that counts pods by topology domain; the Optimal planner encodes these counts itself."""
+
+    counts_domains: ClassVar[bool]
+
+
+@runtime_checkable
+class LooksAtTerms(Protocol):
+    """A plugin whose hints about pods that arrive on nodes run only for rejected pods that they may concern.
+
+    A rejected pod is concerned when one of its required affinity terms matches the arriving pod, and, where
+    the flag is true, when both are of one namespace.
+
+    Source: kube-scheduler v1.36, ``getUnschedulablePodsWithCrossTopologyTerm``.
+    """
+
+    concerns_own_namespace: ClassVar[bool]
+
+
+@runtime_checkable
+class RunsInParallel(Protocol):
+    """A PreBind plugin that may run simultaneously with neighbours that have the flag, too."""
+
+    is_parallel: ClassVar[bool]
+
+
+def runs_in_parallel(plugin: Plugin) -> bool:
+    """Whether a PreBind plugin may run simultaneously with its neighbours."""
+    return isinstance(plugin, RunsInParallel) and plugin.is_parallel

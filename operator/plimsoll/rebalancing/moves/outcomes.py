@@ -1,0 +1,236 @@
+"""Effects that several ways of moving pods share: the pod leaves, its replacement, the end of a move.
+
+Each is called by a transition and adds to its step.
+"""
+
+from dataclasses import replace
+
+from plimsoll.api.v1alpha1.eviction import Purpose
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import PlannerName
+from plimsoll.ports.pods import pod_reference
+from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.moves.endings import cancelled
+from plimsoll.rebalancing.moves.instructions import (
+    CountMove,
+    EmitEvent,
+    ReleaseReplacement,
+    ReleaseTarget,
+    StopFollowing,
+    TransferTarget,
+)
+from plimsoll.rebalancing.moves.state import Landing, MoveStage, PodFacts, TimerName
+from plimsoll.rebalancing.moves.transition import Step
+
+#: In records of victims of preemption: who decided.
+PREEMPTION = "DefaultPreemption"
+
+#: Seconds that a replacement gets to run, and then again to become Ready.
+PATIENCE_S = 300.0
+
+#: Seconds beyond its grace period that a victim gets to leave.
+LEAVING_S = 300.0
+
+#: Stages in which a replacement is looked for.
+_FOLLOWED = (
+    MoveStage.EVICTING,
+    MoveStage.REQUESTING,
+    MoveStage.SURGING,
+    MoveStage.REVERTING,
+    MoveStage.REPLACING,
+)
+
+
+def leaves(step: Step, reason: str, message: str = "") -> None:
+    """The pod is on its way out: its replacement is due, and events tell where people look."""
+    step.write(Phase.EVICTED, reason, message)
+    _tell(step)
+    count(step)
+    if is_victim(step):
+        _leaves_room(step)
+        return
+    step.become(MoveStage.REPLACING)
+    step.wait(TimerName.REPLACEMENT, PATIENCE_S)
+    if step.state.landing is not None:
+        end(step, step.state.landing)
+
+
+def count(step: Step) -> None:
+    """The pod leaves, or was asked to: counted once, and the next move of the bundle may follow."""
+    state = step.state
+    if not state.begun:
+        step.become(begun=True)
+        if not is_victim(step):
+            step.order(CountMove(state.policy, state.run, evicted=1))
+
+
+def unreplaced(step: Step, *, has_ended: bool) -> Landing | None:
+    """How a move ends whose pod nothing replaces, None when a replacement is expected."""
+    owner = step.state.spec.owner
+    if owner is not None and not has_ended:
+        return None
+    story = (
+        "the pod has no controller that would replace it"
+        if owner is None
+        else "the pod had ended; nothing replaces it on a node"
+    )
+    return Landing(Phase.SETTLED if has_ended else Phase.FAILED, "NoReplacement", story)
+
+
+def _leaves_room(step: Step) -> None:
+    """A victim was evicted: no replacement is expected, only that it goes."""
+    state = step.state
+    grace_s = 0 if state.move is None else state.move.pod.pod.spec.termination_grace_period_seconds or 0
+    step.become(MoveStage.LEAVING)
+    pod = step.around.pod(state.pod_uid)
+    if state.pod_gone or pod is None or pod.has_ended:
+        made_room(step)
+    else:
+        step.wait(TimerName.LEAVING, grace_s + LEAVING_S)
+
+
+def refused(step: Step, answer: WriteResult) -> None:
+    """The pod stays: the record says why, nothing replaces it, and its room is free again."""
+    step.become(landing=None)
+    match answer.verdict:
+        case WriteOutcome.BLOCKED:
+            budget = answer.budget.partition("/")[2]
+            why = Landing(Phase.BLOCKED, "PodDisruptionBudget", answer.message, blocked_by=budget)
+        case WriteOutcome.GONE | WriteOutcome.CONFLICT:
+            why = cancelled("Gone", f"the pod is gone, or another one by now: {answer.message}")
+        case WriteOutcome.REFUSED:
+            why = Landing(Phase.FAILED, "EvictionRefused", answer.message)
+        case _:
+            why = Landing(Phase.FAILED, "EvictionFailed", answer.message)
+    end(step, why)
+
+
+def end(step: Step, landing: Landing) -> None:
+    """The move is over, and the record may say so: the target is free, no replacement is looked for."""
+    pod = landing.replacement
+    release(step)
+    if step.state.stage in _FOLLOWED and not is_victim(step):
+        step.order(StopFollowing(step.state.key, spent=pod.uid if pod is not None else ""))
+    if pod is not None:
+        step.order(ReleaseReplacement(step.state.key, pod.uid))
+    was_begun = step.state.begun
+    step.close(landing)
+    if was_begun:
+        step.order(CountMove(step.state.policy, step.state.run, verified=int(landing.phase is Phase.SETTLED)))
+
+
+def release(step: Step) -> None:
+    """The target is free again."""
+    if step.state.holds:
+        step.become(holds=False)
+        step.order(ReleaseTarget(step.state.key))
+
+
+def is_victim(step: Step) -> bool:
+    """Whether the move is an eviction of a victim of preemption."""
+    return step.state.spec.strategy == PREEMPTION
+
+
+def _tell(step: Step) -> None:
+    """Events on the pod and on its owner: the story where people look for it."""
+    state, move = step.state, step.state.move
+    if move is None or is_victim(step):
+        return
+    pod, record = move.pod.pod, state.key.partition("/")[2]
+    target = f", expected on {move.target}" if move.target else ""
+    text = f"{move.strategy}: {move.reason}; evicted from {move.source}{target} (record {record})"
+    step.order(EmitEvent(pod_reference(pod), "Evicted", "Evicting", text))
+    owner = pod.metadata.controller
+    if owner is not None:
+        reference = {
+            "apiVersion": owner.api_version,
+            "kind": owner.kind,
+            "namespace": pod.namespace,
+            "name": owner.name,
+            "uid": owner.uid,
+        }
+        step.order(EmitEvent(reference, "PodEvicted", "Evicting", f"pod {pod.name}: {text}"))
+
+
+def credited(step: Step, pod: PodFacts) -> None:
+    """A pod takes the moved one's place: the target is kept in its name, and it goes there."""
+    known, state = step.state.replacement, step.state
+    step.become(replacement=pod)
+    if known is not None and known.uid == pod.uid:
+        return
+    release(step)
+    if state.spec.target_node is not None and not pod.node and not is_forecast(step):
+        step.order(TransferTarget(state.key, pod))
+
+
+def is_forecast(step: Step) -> bool:
+    """Whether nothing vouches for the target; records of earlier versions only name the planner."""
+    spec = step.state.spec
+    return spec.forecast or spec.planner is PlannerName.UPSTREAM
+
+
+def running(step: Step, pod: PodFacts) -> None:
+    """The replacement runs: from now on it gets the same time again to become Ready."""
+    credited(step, pod)
+    if not step.state.was_running:
+        step.become(was_running=True)
+        step.wait(TimerName.REPLACEMENT, step.state.patience_s)
+
+
+def lost(step: Step, pod: PodFacts) -> None:
+    """The pod replaces the moved one no longer."""
+    if step.state.replacement is not None and step.state.replacement.uid == pod.uid:
+        step.become(replacement=None)
+
+
+def settlement(pod: PodFacts) -> Landing:
+    """The replacement is where it should be."""
+    return Landing(Phase.SETTLED, "Verified", f"the replacement is ready on {pod.node}", pod)
+
+
+def return_of(step: Step, pod: PodFacts) -> Landing:
+    """The replacement is on the node that the pod was to leave."""
+    source = step.state.spec.from_node
+    return Landing(Phase.RETURNED, "SameNode", f"the replacement is ready on {source} again", pod)
+
+
+def settled(step: Step, pod: PodFacts, message: str = "") -> None:
+    """The move is over, and the replacement is where it should be."""
+    landing = settlement(pod)
+    end(step, replace(landing, message=message) if message else landing)
+
+
+def returned(step: Step, pod: PodFacts) -> None:
+    """The move is over, and the replacement is on the node that the pod was to leave."""
+    end(step, return_of(step, pod))
+
+
+def kept(step: Step, landing: Landing) -> None:
+    """An outcome was seen before the answer: the target is free now, the record follows the answer."""
+    release(step)
+    if landing.replacement is not None:
+        step.order(ReleaseReplacement(step.state.key, landing.replacement.uid))
+    step.become(landing=landing, replacement=landing.replacement)
+
+
+def gave_up(step: Step) -> Landing:
+    """How a move ends whose replacement was not there in time."""
+    within, spec = f"within {PATIENCE_S:.0f} s", step.state.spec
+    pod = step.state.replacement
+    if pod is not None:
+        pod = step.around.pod(pod.uid) or pod
+    if pod is None:
+        return Landing(Phase.FAILED, "NoReplacement", f"no replacement ran {within}")
+    if not pod.runs:
+        story = f"no replacement ran {within}; pod {pod.name} is {pod.phase or 'Pending'}"
+        return Landing(Phase.FAILED, "ReplacementNotRunning", story)
+    if pod.node == spec.from_node and spec.purpose is not Purpose.RESTART:
+        story = f"the replacement runs on {pod.node} again, and was not Ready {within}"
+        return Landing(Phase.RETURNED, "SameNode", story, pod)
+    story = f"pod {pod.name} runs on {pod.node}, and was not Ready {within}"
+    return Landing(Phase.FAILED, "ReplacementNotReady", story, pod)
+
+
+def made_room(step: Step) -> None:
+    """A victim of preemption has left."""
+    step.close(Landing(Phase.SETTLED, "Left", f"the pod has left {step.state.spec.from_node}"))

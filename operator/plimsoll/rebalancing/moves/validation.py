@@ -1,0 +1,115 @@
+"""Checks what holds between two events: the invariants of moves and bundles (docs/adr/0024, section 3)."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
+from plimsoll.rebalancing.moves.outcomes import PREEMPTION
+from plimsoll.rebalancing.moves.state import BundleState, MoveStage, MoveState, TimerName
+
+#: The phases that a record can have in each stage.
+PHASES: Mapping[MoveStage, tuple[Phase | None, ...]] = {
+    MoveStage.PROPOSED: (Phase.PLANNED,),
+    MoveStage.WAITING: (None, Phase.PLANNED),
+    MoveStage.OPENING: (Phase.PLANNED, Phase.PREDICTED),
+    MoveStage.CHECKING: (Phase.PLANNED,),
+    MoveStage.COMMITTING: (Phase.EVICTING, Phase.SURGING),
+    MoveStage.EVICTING: (Phase.EVICTING,),
+    MoveStage.REQUESTING: (Phase.EVICTING,),
+    MoveStage.SURGING: (Phase.SURGING,),
+    MoveStage.REVERTING: (Phase.SURGING,),
+    MoveStage.REPLACING: (Phase.EVICTED,),
+    MoveStage.LEAVING: (Phase.EVICTED,),
+    MoveStage.CLOSED: FINISHED,
+}
+
+#: Stages in which the target of a move may be reserved.
+HOLDING = frozenset(
+    {
+        MoveStage.WAITING,
+        MoveStage.COMMITTING,
+        MoveStage.EVICTING,
+        MoveStage.REQUESTING,
+        MoveStage.SURGING,
+        MoveStage.REVERTING,
+        MoveStage.REPLACING,
+    }
+)
+
+#: What a stage waits for: an answer, or a deadline.
+_ENDS: Mapping[MoveStage, tuple[str, ...]] = {
+    MoveStage.OPENING: ("record",),
+    MoveStage.CHECKING: ("planner",),
+    MoveStage.COMMITTING: ("record",),
+    MoveStage.EVICTING: ("eviction", TimerName.RETRY),
+    MoveStage.REQUESTING: ("request", *TimerName),
+    MoveStage.SURGING: ("rollout", *TimerName),
+    MoveStage.REVERTING: ("rollout", *TimerName),
+    MoveStage.REPLACING: (TimerName.REPLACEMENT,),
+    MoveStage.LEAVING: (TimerName.LEAVING,),
+}
+
+#: Stages in which something is sent, or has been.
+_SENT = (
+    MoveStage.COMMITTING,
+    MoveStage.EVICTING,
+    MoveStage.REQUESTING,
+    MoveStage.SURGING,
+    MoveStage.REVERTING,
+)
+
+
+class BrokenInvariantError(AssertionError):
+    """Something does not hold that must hold between two events."""
+
+
+def validated(moves: Mapping[str, MoveState], bundles: Mapping[str, BundleState]) -> None:
+    """Check the invariants.
+
+    Raises:
+        BrokenInvariantError: One does not hold; names the move or the bundle.
+    """
+    for state in moves.values():
+        _validate_move(state)
+    _at_most_once("replacement", _credited(moves))
+    sent = [each for each in moves.values() if each.stage in _SENT and each.spec.strategy != PREEMPTION]
+    _at_most_once("pod that is sent", [each.pod_uid for each in sent])
+    for bundle in bundles.values():
+        _validate_bundle(bundle, moves)
+
+
+def _validate_move(state: MoveState) -> None:
+    stage = state.stage
+    _hold(stage is not MoveStage.NEW, state.key, "a move that is known has a stage")
+    _hold(state.phase in PHASES[stage], state.key, f"phase {state.phase} in stage {stage.name}")
+    _hold(not state.holds or stage in HOLDING, state.key, f"a target is reserved in stage {stage.name}")
+    ends = _ENDS.get(stage)
+    found = ends is None or any(end in state.awaits or end in state.timers for end in ends)
+    _hold(found, state.key, f"stage {stage.name} waits for nothing")
+    _hold(stage is not MoveStage.CLOSED or not state.timers, state.key, "a move that is over has deadlines")
+
+
+def _credited(moves: Mapping[str, MoveState]) -> list[str]:
+    return [
+        each.replacement.uid
+        for each in moves.values()
+        if each.replacement is not None and each.stage is not MoveStage.CLOSED
+    ]
+
+
+def _at_most_once(what: str, uids: list[str]) -> None:
+    for uid, times in Counter(uids).items():
+        _hold(times == 1, uid, f"{what} of {times} moves")
+
+
+def _validate_bundle(bundle: BundleState, moves: Mapping[str, MoveState]) -> None:
+    _hold(len(set(bundle.members)) == len(bundle.members), bundle.key, "a member twice")
+    if bundle.due:
+        busy = (MoveStage.OPENING, MoveStage.CHECKING, MoveStage.COMMITTING)
+        count = sum(key in moves and moves[key].stage in busy for key in bundle.members)
+        _hold(count <= 1, bundle.key, f"{count} moves are about to be sent")
+
+
+def _hold(holds: bool, what: str, problem: str) -> None:
+    if not holds:
+        raise BrokenInvariantError(f"{what}: {problem}")

@@ -1,0 +1,136 @@
+"""Drafts of Eviction records: what the record of a move says before anything has happened."""
+
+from plimsoll.api.v1alpha1.eviction import (
+    BundleReference,
+    EvictionSpec,
+    GangMember,
+    OwnerReference,
+    PodReference,
+    Purpose,
+    SurgeReference,
+)
+from plimsoll.api.v1alpha1.eviction_naming import BUNDLE_LABEL, label_value, record_name
+from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
+from plimsoll.framework import PodInfo
+from plimsoll.framework.descheduling.context import Planner
+from plimsoll.planning.moves import Move
+from plimsoll.planning.surges import Surge
+
+#: Longest reason of a move in a record.
+REASON_LENGTH = 1024
+
+#: Why a new record is in its first phase.
+_FIRST_REASON = {Mode.DRY_RUN: "DryRun", Mode.APPROVE: "AwaitsApproval"}
+
+_WHAT_TO_DO = (
+    "; annotate this record with plimsoll.dev/approved=true to carry the move out, =false to reject it"
+)
+
+
+def spec_of(move: Move, policy: str, mode: Mode) -> EvictionSpec:
+    """What the record of a move says for ever."""
+    pod = move.pod
+    controller = pod.pod.metadata.controller
+    return EvictionSpec(
+        pod=PodReference(namespace=pod.namespace, name=pod.name, uid=pod.uid),
+        owner=None
+        if controller is None
+        else OwnerReference(
+            api_version=controller.api_version or "v1",
+            kind=controller.kind,
+            name=controller.name,
+            uid=controller.uid,
+        ),
+        policy=policy,
+        strategy=move.strategy,
+        mode=mode,
+        planner=PlannerName(move.planner),
+        reason=move.reason[:REASON_LENGTH],
+        from_node=move.source,
+        target_node=move.target or None,
+        directed=move.is_directed,
+        gain_maximum=move.maximum if move.gain is not None else None,
+        purpose=Purpose.RESTART if move.renews else Purpose.MOVE,
+        forecast=move.is_forecast,
+        bundle=_bundle_of(move),
+        gain=move.gain,
+        surge=surge_reference(move.surge),
+    )
+
+
+def key_of(move: Move, policy: str, mode: Mode, run: str) -> str:
+    """``namespace/name`` of the record of a move; ``run`` tells the decision from others about the pod."""
+    # A prediction is the same in each run: it is written once, not once a run.
+    distinction = f"{policy}/{move.strategy}/{move.source}/{move.target}" if mode is Mode.DRY_RUN else run
+    return f"{move.pod.namespace}/{record_name(move.pod.name, move.pod.uid, distinction)}"
+
+
+def first_message(move: Move, mode: Mode) -> str:
+    """What the status of a new record says: where the replacement is expected, how a proposal is answered."""
+    message = _expectation(move)
+    return message + _what_to_do(move) if mode is Mode.APPROVE else message
+
+
+def first_reason(mode: Mode, move: Move) -> str:
+    """Why a new record is in its first phase, in one word; a move of planner Upstream is not proved."""
+    return _FIRST_REASON.get(mode, "Selected" if move.planner is Planner.UPSTREAM else "Proved")
+
+
+def _bundle_of(move: Move) -> BundleReference | None:
+    if not move.bundle:
+        return None
+    position, moves = move.part
+    for_whom = move.beneficiary
+    return BundleReference(
+        name=move.bundle,
+        position=position,
+        moves=moves,
+        beneficiary=None if for_whom is None else _reference(for_whom.pod),
+        node=None if for_whom is None else for_whom.node,
+        members=tuple(
+            GangMember(pod=_reference(each.pod), node=each.node)
+            for each in (for_whom.others if for_whom is not None else ())
+        ),
+    )
+
+
+def _reference(pod: PodInfo) -> PodReference:
+    return PodReference(namespace=pod.namespace, name=pod.name, uid=pod.uid)
+
+
+def _what_to_do(move: Move) -> str:
+    """How a proposal is answered."""
+    position, moves = move.part
+    if moves == 1:
+        return _WHAT_TO_DO
+    return (
+        f"{_WHAT_TO_DO}; it is move {position} of {moves} that are made all or none: each of them is to be"
+        f" approved, see label {BUNDLE_LABEL}={label_value(move.bundle)}"
+    )
+
+
+def surge_reference(surge: Surge | None) -> SurgeReference | None:
+    """A surge as a record has it."""
+    if surge is None:
+        return None
+    return SurgeReference(
+        deployment=surge.deployment, uid=surge.uid, template=surge.template, before=surge.before
+    )
+
+
+def _expectation(move: Move) -> str:
+    """Where the replacement is expected, and who says so."""
+    if move.pod.pod.is_terminal:
+        return "the pod has ended and needs no new place"
+    if not move.target:
+        return "no feasible node is known for a replacement; nobody proved the move, as in descheduler"
+    if move.planner is Planner.UPSTREAM:
+        return f"expected on {move.target}; a forecast, nobody proved the move"
+    if move.surge is not None:
+        return (
+            f"expected on {move.target} before the pod goes: a surge, by a rollout of Deployment"
+            f" {move.surge.deployment}"
+        )
+    return f"expected on {move.target}" + (
+        "; a forecast, another scheduler places it" if move.is_forecast else ""
+    )

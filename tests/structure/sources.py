@@ -1,0 +1,75 @@
+"""Reads the modules of a distribution as syntax trees, for measures of its structure."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+OPERATOR = ROOT / "operator"
+KNOWN = Path(__file__).parent / "known"
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module.
+
+    Attributes:
+        name: dotted, without ``__init__``.
+        package: whether it is a package's ``__init__``.
+        lines: how long it is.
+        tree: its syntax tree.
+    """
+
+    name: str
+    package: bool
+    lines: int
+    tree: ast.Module
+
+    @property
+    def folder(self) -> str:
+        """The package that it is in; a package is in itself."""
+        return self.name if self.package else self.name.rpartition(".")[0]
+
+
+def product() -> tuple[Module, ...]:
+    """The modules of the operator; a development cluster below it is a distribution of its own."""
+    return tuple(module for module in _below(OPERATOR) if ".devcluster" not in module.name)
+
+
+def distributions() -> list[tuple[Module, ...]]:
+    """The modules of each distribution."""
+    embedded = tuple(module for module in _below(OPERATOR) if ".devcluster" in module.name)
+    return [found for found in (product(), embedded, _below(ROOT / "devcluster" / "src")) if found]
+
+
+@cache
+def _below(root: Path) -> tuple[Module, ...]:
+    return tuple(_modules(root)) if root.is_dir() else ()
+
+
+def _modules(root: Path) -> Iterator[Module]:
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        package = parts[-1] == "__init__"
+        source = path.read_text(encoding="utf-8")
+        yield Module(
+            ".".join(parts[:-1] if package else parts),
+            package,
+            source.count("\n"),
+            ast.parse(source, str(path)),
+        )
+
+
+def classes(module: Module) -> Iterator[ast.ClassDef]:
+    """The public classes at a module's top level."""
+    for node in module.tree.body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield node
+
+
+def known(measure: str) -> frozenset[str]:
+    """Offenders of a measure that existed when it was introduced; the list may only shrink."""
+    path = KNOWN / f"{measure}.txt"
+    return frozenset(path.read_text(encoding="utf-8").split("\n")) - {""} if path.exists() else frozenset()

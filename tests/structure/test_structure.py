@@ -1,0 +1,132 @@
+"""The structure of the product: unique names, no circles, bounded sizes, no drawers, no probing.
+
+Each measure has a list of offenders of the day on which it was introduced, in ``known/``; the lists may only
+shrink. A list that is empty is deleted.
+"""
+
+import ast
+
+import pytest
+
+from structure import measures
+from structure.imports import circles_of, graph_of
+from structure.sources import Module, distributions, known, product
+
+#: Exports of the package that authors of plugins import.
+MOST_EXPORTS = 60
+
+
+def a_module(name: str, source: str = "", lines: int = 1, *, package: bool = False) -> Module:
+    """A module of a made-up product."""
+    return Module(name, package, lines, ast.parse(source))
+
+
+def judged(measure: str, offenders: list[str]) -> None:
+    """Nothing offends but what did when the measure was introduced."""
+    assert sorted(set(offenders) - known(measure)) == [], f"new offenders of {measure}"
+
+
+def test_a_public_class_name_means_one_thing():
+    """In each distribution."""
+    judged(
+        "doubled_classes", [name for modules in distributions() for name in measures.doubled_classes(modules)]
+    )
+
+
+def test_no_modules_import_one_another():
+    """Not for type checking either."""
+    judged("circles", [name for modules in distributions() for name in measures.circles(modules)])
+
+
+def test_long_modules_say_why():
+    """Past 400 lines a module states its reason."""
+    judged("long_modules", measures.long_modules(product()))
+
+
+def test_half_of_the_modules_are_short():
+    """The median is at most 120 lines."""
+    assert measures.median_length(product()) <= 120
+
+
+def test_constructors_have_few_parameters():
+    """At most eight."""
+    judged("wide_constructors", measures.wide_constructors(product()))
+
+
+def test_folders_hold_one_subject():
+    """At most fifteen modules."""
+    judged("full_folders", measures.full_folders(product()))
+
+
+def test_no_module_is_a_drawer():
+    """Neither utils nor helpers."""
+    judged("drawers", measures.drawers(product()))
+
+
+def test_capabilities_are_declared():
+    """A protocol says what a plugin can do; its attributes are not probed."""
+    judged("probes", measures.probes(product()))
+
+
+def test_the_framework_is_small():
+    """What authors of plugins import fits on a page."""
+    (framework,) = (module for module in product() if module.name == "plimsoll.framework")
+    judged("framework_exports", measures.exports(framework)[MOST_EXPORTS:])
+
+
+@pytest.mark.parametrize(
+    ("measure", "modules", "offenders"),
+    [
+        pytest.param(
+            measures.doubled_classes,
+            [a_module("p.a", "class Node: ..."), a_module("p.b", "class Node: ...\nclass _Own: ...")],
+            ["Node"],
+            id="doubled-class",
+        ),
+        pytest.param(measures.long_modules, [a_module("p.a", lines=401)], ["p.a"], id="long"),
+        pytest.param(
+            measures.long_modules,
+            [a_module("p.a", '"""A plan.\n\nLonger than 400 lines\nbecause of x."""', lines=401)],
+            [],
+            id="long-with-reason",
+        ),
+        pytest.param(
+            measures.wide_constructors,
+            [a_module("p.a", "class Run:\n  def __init__(self, a, b, c, d, *, e, f, g, h, i): ...")],
+            ["p.a.Run"],
+            id="wide-constructor",
+        ),
+        pytest.param(
+            measures.full_folders, [a_module(f"p.m{n}") for n in range(16)], ["p"], id="full-folder"
+        ),
+        pytest.param(measures.full_folders, [a_module(f"p.m{n}") for n in range(15)], [], id="folder"),
+        pytest.param(measures.drawers, [a_module("p.utils"), a_module("p.plan")], ["p.utils"], id="drawer"),
+        pytest.param(
+            measures.probes,
+            [a_module("p.a", "getattr(x, 'eased', None)\ngetattr(x, y)")],
+            ["p.a:eased"],
+            id="probe",
+        ),
+        pytest.param(
+            measures.circles,
+            [a_module("p.a", "if TYPE_CHECKING:\n  from p import b"), a_module("p.b", "from p.a import A")],
+            ["p.a", "p.b"],
+            id="circle",
+        ),
+    ],
+)
+def test_offenders_are_found(measure, modules, offenders):
+    """Each measure finds what it is there for."""
+    assert sorted(measure(modules)) == offenders
+
+
+def test_relative_imports_are_followed():
+    """From a module and from a package."""
+    modules = [
+        a_module("p", package=True),
+        a_module("p.a", "from . import b"),
+        a_module("p.b", "from .a import x"),
+        a_module("p.c", "from .a import x"),
+    ]
+
+    assert circles_of(graph_of(modules)) == [frozenset({"p.a", "p.b"})]
