@@ -9,7 +9,7 @@ from plimsoll.access.rights import BIND, EVICT, Access
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.extenders.extender import Extender
-from plimsoll.engine.nominator import Nominations
+from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import Enabled, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import SUCCESS, PluginArgs, Registry
@@ -92,7 +92,7 @@ class Scene:
             cluster=Cluster(),
             rebalancing=self.rebalancing,
             statuses=self.statuses,
-            nominations=Nominations(),
+            nominator=Nominator(),
             clock=self.clock,
             randomness=FakeRandomness(),
             observer=self.observer,

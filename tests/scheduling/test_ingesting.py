@@ -3,7 +3,6 @@
 import pytest
 
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.nominator import Nominations
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.watch_event import (
@@ -21,7 +20,7 @@ from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget
 from plimsoll.scheduling.ingesting import Ingestion
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
-from plimsoll.testing.fakes import RememberingObserver
+from plimsoll.testing.fakes import RememberingObserver, a_book
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
 
@@ -31,10 +30,11 @@ class Scene:
     def __init__(self):
         self.cache = Cache()
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
-        self.nominations = Nominations()
+        self.book = a_book(self.cache)
+        self.nominator = self.book.nominator
         self.observer = RememberingObserver()
         self.served = {"ours"}
-        self.ingestion = Ingestion(self.cache, self.queue, self._serves, self.observer, self.nominations)
+        self.ingestion = Ingestion(self.cache, self.queue, self._serves, self.observer, self.book)
 
     def _serves(self, pod):
         return pod.pod.spec.scheduler_name in self.served
@@ -181,11 +181,11 @@ def test_nominations_go_with_their_pods():
     one, other = ours("one"), ours("other")
     scene.tell(PodAdded(one), PodAdded(other))
     for queued in list(scene.queue):
-        scene.nominations.add(queued.pod, "n1")
+        scene.book.nominate(queued.pod, "n1")
 
     scene.tell(PodDeleted(one), PodUpdated(other, ours("other", node="n2")))
 
-    assert scene.nominations.by_node == {}
+    assert scene.nominator.by_node == {}
 
 
 def test_nominations_of_an_earlier_process_are_taken_over():
@@ -194,7 +194,7 @@ def test_nominations_of_an_earlier_process_are_taken_over():
 
     scene.tell(PodAdded(ours(status={"nominatedNodeName": "n1"})))
 
-    assert scene.nominations.node_of("uid-default-pod") == "n1"
+    assert scene.nominator.node_of("uid-default-pod") == "n1"
 
 
 def test_a_new_leader_holds_what_the_pods_say():
@@ -213,7 +213,7 @@ def test_a_new_leader_holds_what_the_pods_say():
 
     scene.ingestion.take_over()
 
-    assert {node: len(pods) for node, pods in scene.nominations.by_node.items()} == {"n1": 1, "n2": 1}
+    assert {node: len(pods) for node, pods in scene.nominator.by_node.items()} == {"n1": 1, "n2": 1}
 
 
 def test_heartbeats_wake_nobody():

@@ -7,7 +7,6 @@ import pytest
 
 from plimsoll.app.clock import SeededRandomness
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.nominator import Nominations
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Code, Registry, Status, error, unschedulable
@@ -17,7 +16,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.ingesting import Ingestion
 from plimsoll.scheduling.loop import SchedulingLoop
-from plimsoll.scheduling.plugin_timing import Meter
+from plimsoll.scheduling.plugin_timing import PluginTimer
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
@@ -27,6 +26,7 @@ from plimsoll.testing.fakes import (
     FakeRecorder,
     FakeStatuses,
     FakeVolumes,
+    a_book,
     settled,
 )
 from plugins.stored import a_claim, a_class, a_volume, mounting
@@ -52,27 +52,28 @@ class Stage:
         self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), Counted()
         self.volumes = FakeVolumes()
         self.cache = Cache()
+        self.book = a_book(self.cache)
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         self.loop = loop(
             self.cache,
             self.queue,
+            book=self.book,
             binder=self.binder,
             volumes=self.volumes,
             preemptor=self.preemptor,
             statuses=self.statuses,
             recorder=self.recorder,
             clock=self.clock,
-            meter=Meter(self.clock, SeededRandomness(0), self.observer),
+            meter=PluginTimer(self.clock, SeededRandomness(0), self.observer),
             observer=self.observer,
         )
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]
         names += [Enabled(plugin.name) for plugin in more] + [Enabled("DefaultBinder")]
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
-        nominations = Nominations()
         self.loop.schedulers = {
-            "s": ProfileScheduler(self.profile, self.cache.cluster, nominations=nominations)
+            "s": ProfileScheduler(self.profile, self.cache.cluster, nominator=self.book.nominator)
         }
-        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, nominations)
+        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.book)
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)
 
@@ -437,7 +438,7 @@ async def test_a_preemptor_deleted_before_its_victims_leaves_no_nomination(stage
     one.loop._preempt = late
     await settled()
 
-    assert one.loop.schedulers["s"].nominations.by_node == {}
+    assert one.loop.schedulers["s"].nominator.by_node == {}
     assert one.preemptor.victims == []
 
 
@@ -456,8 +457,8 @@ async def test_a_nomination_counts_before_the_next_decision(stage):
     await low_and_two_high(one)
 
     assert one.preemptor.victims == ["low"]
-    assert one.loop.schedulers["s"].nominations.node_of("uid-default-first") == "n0"
-    assert one.loop.schedulers["s"].nominations.node_of("uid-default-second") == ""
+    assert one.loop.schedulers["s"].nominator.node_of("uid-default-first") == "n0"
+    assert one.loop.schedulers["s"].nominator.node_of("uid-default-second") == ""
     assert one.statuses.nominated == {"first": "n0"}
 
 
@@ -496,7 +497,7 @@ async def test_a_nomination_that_leads_nowhere_ends_here_and_there(stage):
     await one.clock.advance(10)
 
     assert one.binder.bound["default/top"] == "n0"
-    assert one.loop.schedulers["s"].nominations.by_node == {}
+    assert one.loop.schedulers["s"].nominator.by_node == {}
     assert one.statuses.nominated["first"] == ""
 
 

@@ -104,7 +104,7 @@ def test_a_waiting_pod_is_nominated_unless_something_holds_it_back():
 
     def nominated(**more):
         made = situation(Case("small", "small-0", given | more, {}), REGISTRY, DEFAULT_PLUGINS)
-        return set(made.scheduler.nominations.by_node)
+        return set(made.scheduler.nominator.by_node)
 
     assert nominated() == set()
     assert nominated(config={"profiles": [off]}) == {"big"}

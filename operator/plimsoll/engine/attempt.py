@@ -151,7 +151,7 @@ def _spared(
         again = scheduler.filtered(decision.pod)
         if set(scheduler.names(again.rows)) - set(refused):
             return None  # there is room now: no pod has to go
-    return extended.nominated(decision, answer, scheduler.nominations.by_node)
+    return extended.nominated(decision, answer, scheduler.nominator.by_node)
 
 
 def _chosen(

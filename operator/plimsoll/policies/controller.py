@@ -24,7 +24,7 @@ from plimsoll.api.schema.conditions import (
 )
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.engine.nominator import Nominations
+from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import ConfigurationError, Registry
@@ -107,7 +107,7 @@ class Policies:
         cluster: What schedulers decide on.
         rebalancing: Carries out the rebalancing part.
         statuses: Writes status.
-        nominations: Shared by all schedulers.
+        nominator: Shared by all schedulers; read by them alone.
         clock: Time.
         randomness: Breaks ties of schedulers.
         observer: Told of failures.
@@ -126,7 +126,7 @@ class Policies:
         cluster: Cluster,
         rebalancing: Rebalancing,
         statuses: PolicyStatusWriter,
-        nominations: Nominations,
+        nominator: Nominator,
         clock: Clock,
         randomness: Randomness,
         observer: Observer,
@@ -141,7 +141,7 @@ class Policies:
         self._cluster = cluster
         self._rebalancing = rebalancing
         self._statuses = statuses
-        self._nominations = nominations
+        self._nominator = nominator
         self._clock = clock
         self._randomness = randomness
         self._observer = observer
@@ -300,7 +300,7 @@ class Policies:
             self._failures.forgive(profile.plugin_names)
             self._schedulers[name] = (
                 spec,
-                ProfileScheduler(profile, self._cluster, self._randomness.below, self._nominations),
+                ProfileScheduler(profile, self._cluster, self._randomness.below, self._nominator),
             )
         self._serve({name: scheduler for name, (_, scheduler) in self._schedulers.items()})
 

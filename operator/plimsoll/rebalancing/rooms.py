@@ -12,12 +12,10 @@ goes, and after ``PATIENCE_S``.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.nominator import Nominations
+from plimsoll.cluster.reservations import ReservationBook, ReservationReason
 from plimsoll.framework import PodInfo
-from plimsoll.framework.descheduling.strategy import REPLACEMENT
+from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.planning.moves import Move
 
@@ -39,13 +37,13 @@ class Rooms:
 
     Args:
         cache: The cluster.
-        nominations: Shared with the schedulers.
+        book: Reserves the room.
         find: A pod by uid, placed or not.
     """
 
-    def __init__(self, cache: Cache, nominations: Nominations, find: Callable[[str], PodInfo | None]) -> None:
+    def __init__(self, cache: Cache, book: ReservationBook, find: Callable[[str], PodInfo | None]) -> None:
         self._cache = cache
-        self._nominations = nominations
+        self._book = book
         self._find = find
         self._rooms: dict[str, _Room] = {}  #: by bundle
 
@@ -68,16 +66,15 @@ class Rooms:
             leaving = {each.pod.uid for each in moves if each.bundle == move.bundle}
             self._rooms[move.bundle] = _Room(nodes, leaving, now + PATIENCE_S)
             for pod in pods:
-                metadata = msgspec.structs.replace(pod.pod.metadata, uid=_hold(pod.uid))
-                held = self._cache.info(msgspec.structs.replace(pod.pod, metadata=metadata))
-                self._nominations.add(held, nodes[pod.uid])
+                holder, reason = _beneficiary(pod.uid), ReservationReason.ROOM
+                self._book.reserve_in_stead(holder, pod, nodes[pod.uid], reason, move.bundle)
         return True
 
     def release(self, bundle: str) -> None:
         """Moves of the bundle came to nothing: the room is anybody's again."""
         room = self._rooms.pop(bundle, None)
         for uid in room.nodes if room is not None else ():
-            self._nominations.remove(_hold(uid))
+            self._book.release(_beneficiary(uid))
 
     def served(self) -> frozenset[str]:
         """Uids of the pods that room is being made for: no other room is needed."""
@@ -113,13 +110,12 @@ class Rooms:
         pods = [pod for pod in map(self._waiting, room.nodes) if pod is not None]
         if len(pods) == len(room.nodes):
             for pod in pods:
-                self._nominations.add(pod, room.nodes[pod.uid])
+                self._book.nominate(pod, room.nodes[pod.uid], bundle)
 
     def _waiting(self, uid: str) -> PodInfo | None:
         pod = None if self._cache.node_of(uid) else self._find(uid)
         return None if pod is None or pod.pod.is_terminal or pod.is_terminating else pod
 
 
-def _hold(uid: str) -> str:
-    """The uid of the nomination in a pod's stead."""
-    return f"{REPLACEMENT}nobody-{uid}"
+def _beneficiary(uid: str) -> Holder:
+    return Holder(HolderKind.BENEFICIARY, uid)

@@ -18,7 +18,7 @@ from plimsoll.ports.observer import Observer
 SAMPLED_ONE_IN = 10
 
 
-class Meter:
+class PluginTimer:
     """Meters the attempts of all profiles.
 
     Args:
@@ -41,7 +41,7 @@ class Meter:
 
     @contextmanager
     def attempt(self, profile: str) -> Iterator[None]:
-        """Meter what is called within, and in the tasks that are started within."""
+        """PluginTimer what is called within, and in the tasks that are started within."""
         points = None
         if self._randomness.below(SAMPLED_ONE_IN) == 0:
             points = _Points(profile, self._observer)

@@ -33,7 +33,7 @@ from pydantic import Field, StrictBool
 from plimsoll.framework import PodInfo, PodTemplate
 from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity
-from plimsoll.framework.descheduling.strategy import Candidate, Candidates, is_replacement
+from plimsoll.framework.descheduling.strategy import Candidate, Candidates
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost, in_turn
 from plimsoll.toolkit.descheduling.node_fit import fits_any_other_node
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
@@ -165,7 +165,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
             node = context.node_of(pod)
             if node not in context.considered or node in closed or (pod.template, node) in refused:
                 continue
-            if pod.is_terminating or pod.pod.is_terminal or is_replacement(pod):
+            if pod.is_terminating or pod.pod.is_terminal or pod.stands_in_for is not None:
                 continue
             sizes = [
                 (size, each.line)

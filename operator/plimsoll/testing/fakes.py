@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from plimsoll.access.rights import Right
+from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.framework.descheduling.context import Sample
 from plimsoll.model.kinds.deployment import SURGED, Deployment
 from plimsoll.model.kinds.pod import Pod
@@ -25,6 +27,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import ConditionUpdate
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.timing.timer import Timer
 
 T = TypeVar("T")
 
@@ -65,6 +68,11 @@ class FakeClock:
             await settled()
         self.time = until
         await settled()
+
+
+def a_book(cache: Cache) -> ReservationBook:
+    """A reservation book without a running timer: reservations end when they are released."""
+    return ReservationBook(cache, Timer(FakeClock(), Observer()))
 
 
 async def settled() -> None:

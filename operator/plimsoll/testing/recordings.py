@@ -134,7 +134,7 @@ def situation(case: Case, registry: Registry, defaults: Mapping[str, int]) -> Si
         elif pod.nominated_node_name and all(
             plugin.pre_enqueue(info).is_success for plugin in profile.pre_enqueue
         ):
-            scheduler.nominations.add(info, pod.nominated_node_name)
+            scheduler.nominator.add(info, pod.nominated_node_name)
     return Situation(scheduler, cluster.templates.info(convert(Pod, case.given["pod"])), absent)
 
 

@@ -166,9 +166,9 @@ def _carry_out(move: Move, cluster: Cluster, scheduler: ProfileScheduler, story:
     story.evicted += 1
     heir = _heir(pod, cluster, now)
     if move.target and not move.is_forecast:  # the target of a move is held for its replacement
-        scheduler.nominations.add(heir, move.target)
+        scheduler.nominator.add(heir, move.target)
     node = _placed(heir, cluster, scheduler)
-    scheduler.nominations.remove(heir.uid)
+    scheduler.nominator.remove(heir.uid)
     if not node:
         story.pending.append(move)
         story.homeless.append(heir)

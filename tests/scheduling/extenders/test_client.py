@@ -23,7 +23,7 @@ from plimsoll.scheduling.extenders.client import TURNS, Extending, endpoint_of
 from plimsoll.scheduling.extenders.health import FAILURES, PAUSE_S
 from plimsoll.scheduling.ingesting import Ingestion
 from plimsoll.scheduling.loop import SchedulingLoop
-from plimsoll.scheduling.plugin_timing import Meter
+from plimsoll.scheduling.plugin_timing import PluginTimer
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
@@ -35,6 +35,7 @@ from plimsoll.testing.fakes import (
     FakeRecorder,
     FakeStatuses,
     FakeVolumes,
+    a_book,
     settled,
 )
 
@@ -61,6 +62,7 @@ class Stage:
         self.recorder, self.observer = FakeRecorder(), Counted()
         self.extenders, self.documents, self.preemptor = FakeExtenders(), FakePods(), FakePreemptor()
         self.cache, self.groups = Cache(), Groups()
+        self.book = a_book(self.cache)
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         self.fence = Fence(self.clock)
         self.fence.open(self.clock.monotonic() + 10_000)
@@ -70,19 +72,20 @@ class Stage:
         self.loop = SchedulingLoop(
             self.cache,
             self.queue,
+            book=self.book,
             binder=self.binder,
             volumes=FakeVolumes(),
             preemptor=self.preemptor,
             statuses=self.statuses,
             recorder=self.recorder,
             clock=self.clock,
-            meter=Meter(self.clock, SeededRandomness(0), self.observer),
+            meter=PluginTimer(self.clock, SeededRandomness(0), self.observer),
             observer=self.observer,
             groups=self.groups,
             extending=self.extending,
         )
         self.serve(*extenders)
-        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer)
+        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.book)
         self.ingestion.before_event(self.groups.observe)
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)

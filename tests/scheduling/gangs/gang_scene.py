@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from plimsoll.app.clock import SeededRandomness
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.nominator import Nominations
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
@@ -19,7 +18,7 @@ from plimsoll.scheduling.fair_share.shares import Sharing
 from plimsoll.scheduling.gangs.status import GroupReports
 from plimsoll.scheduling.ingesting import Ingestion
 from plimsoll.scheduling.loop import SchedulingLoop
-from plimsoll.scheduling.plugin_timing import Meter
+from plimsoll.scheduling.plugin_timing import PluginTimer
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
@@ -31,6 +30,7 @@ from plimsoll.testing.fakes import (
     FakeStatuses,
     FakeVolumes,
     RememberingObserver,
+    a_book,
     settled,
 )
 
@@ -71,19 +71,22 @@ class GangScene:
     def __init__(self, *more, args=None, enabled=()):
         self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
         self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), RememberingObserver()
-        self.cache, self.groups, self.nominations = Cache(), Groups(), Nominations()
+        self.cache, self.groups = Cache(), Groups()
+        self.book = a_book(self.cache)
+        self.nominator = self.book.nominator
         self.group_statuses = FakeGroupStatuses()
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         self.loop = SchedulingLoop(
             self.cache,
             self.queue,
+            book=self.book,
             binder=self.binder,
             volumes=FakeVolumes(),
             preemptor=self.preemptor,
             statuses=self.statuses,
             recorder=self.recorder,
             clock=self.clock,
-            meter=Meter(self.clock, SeededRandomness(0), self.observer),
+            meter=PluginTimer(self.clock, SeededRandomness(0), self.observer),
             observer=self.observer,
             groups=self.groups,
         )
@@ -91,10 +94,10 @@ class GangScene:
         names += [Enabled(plugin.name) for plugin in more]
         names += [Enabled(name) for name in (*enabled, "DefaultBinder")]
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
-        scheduler = ProfileScheduler(self.profile, self.cache.cluster, nominations=self.nominations)
+        scheduler = ProfileScheduler(self.profile, self.cache.cluster, nominator=self.nominator)
         self.loop.schedulers = {"s": scheduler}
         self.reports = GroupReports(self.groups, self.group_statuses, self.clock, self.observer)
-        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.nominations)
+        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.book)
         self.ingestion.before_event(self.groups.observe)
         self.sharing = Sharing(self.cache, self.queue, self.observer)
         self.sharing.serve(self.loop.schedulers, ())

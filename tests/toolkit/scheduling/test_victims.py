@@ -141,7 +141,7 @@ def test_many_at_once_equal_one_by_one(cluster, cpu, priority, nominated):
     scheduler = ProfileScheduler(PROFILE, cluster)
     for number, (node, rank) in enumerate(nominated):
         waiting = a_pod(f"waiting-{number}", cpu="1", priority=rank)
-        scheduler.nominations.add(cluster.templates.info(waiting), node)
+        scheduler.nominator.add(cluster.templates.info(waiting), node)
     pod = cluster.templates.info(a_pod("preemptor", cpu=cpu, priority=priority))
     what_if = scheduler.what_if(pod)
     snapshot = Snapshot(cluster)
@@ -180,7 +180,7 @@ def test_where_sums_decide_trial_finds_the_same(cluster, wish, cpu, priority, no
     """Whatever else the pod wishes: on a node that fulfils it, only room remains to be made."""
     scheduler = ProfileScheduler(ALL_PLUGINS, cluster)
     for node in nominated:
-        scheduler.nominations.add(cluster.templates.info(a_pod("waiting", cpu="1", priority=100)), node)
+        scheduler.nominator.add(cluster.templates.info(a_pod("waiting", cpu="1", priority=100)), node)
     wanting = a_pod("preemptor", cpu=cpu, priority=priority, labels={"app": "web"})
     pod = cluster.templates.info(wishing(wanting, wish))
     what_if = scheduler.what_if(pod)

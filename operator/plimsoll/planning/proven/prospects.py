@@ -10,10 +10,9 @@ from plimsoll.engine.extenders.extender import interested
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import MAX_SCORE, BoolArray, PluginError, PodInfo, PodTemplate, WhatIf
 from plimsoll.framework.descheduling.prospects import Outlook
-from plimsoll.framework.descheduling.strategy import REPLACEMENT, is_replacement
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
-from plimsoll.planning.moves import Rebalancing, replacement_of
+from plimsoll.planning.moves import Rebalancing, replacement_of, replacement_uid
 
 
 class ForkAttempt:
@@ -42,7 +41,7 @@ class ForkAttempt:
             if not source:
                 self._fork.displace(pod.uid)
                 continue
-            self._fork.displace(f"{REPLACEMENT}{pod.uid}")
+            self._fork.displace(replacement_uid(pod))
             self._fork.place(pod, source)
         self._made.clear()
 
@@ -95,7 +94,7 @@ class ForkProspects:
 
     def feasible(self, pod: PodInfo) -> RowArray | None:
         """Rows of the nodes that would take a pod like this one, kept until something changes."""
-        if is_replacement(pod):
+        if pod.stands_in_for is not None:
             return None
         tick, rows = self._known.get(pod.template, (-1, None))
         if tick != self._fork.tick:
