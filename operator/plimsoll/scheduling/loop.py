@@ -31,6 +31,7 @@ from plimsoll.scheduling.conditions import Explanations
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.gangs.attempt import Gangs
 from plimsoll.scheduling.gangs.release import Hands
+from plimsoll.scheduling.plugin_timing import PluginTimer
 from plimsoll.scheduling.preemption import Preemption
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queue_plugins import Enqueueing
@@ -78,7 +79,7 @@ class SchedulingLoop:
         statuses: PodStatusWriter,
         recorder: EventRecorder,
         clock: Clock,
-        meter: Meter,
+        meter: PluginTimer,
         observer: Observer,
         groups: Groups | None = None,
         evictions: VictimEvictions | None = None,
