@@ -1,4 +1,4 @@
-"""docs/metrics.md from the registry: ``python -m plimsoll.testing.metric_pages docs/metrics.md``.
+"""Writes docs/metrics.md from the registry: ``python -m pages.metrics docs/metrics.md``.
 
 ``make docs`` writes the page, and a test fails when it lags behind.
 """
@@ -10,11 +10,11 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Metric
 
+from pages.metric_counterparts import counterparts_table
 from plimsoll.telemetry.process import ConnectionMetrics, LeadingMetrics, LoopMetrics, build_info
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
 from plimsoll.telemetry.scheduling import MetricsObserver, QueueingMetrics
 from plimsoll.telemetry.scraped_state import Sources, StateCollector
-from plimsoll.testing.metric_counterparts import counterparts_table
 
 HEAD = """# Metrics
 
@@ -46,7 +46,7 @@ _NOTHING = Sources(
 
 
 def families() -> list[tuple[Metric, tuple[str, ...]]]:
-    """Every metric of ours with its labels, by name."""
+    """Every metric of ours with its labels, sorted."""
     registry = CollectorRegistry()
     build_info(registry)
     MetricsObserver(registry)
