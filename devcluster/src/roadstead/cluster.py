@@ -76,7 +76,7 @@ def kubeconfig(url: str, token: str, *, certificate: bytes = b"", plain_url: str
         {
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": name, "cluster": told} for name, told in clusters.items()],
+            "clusters": [{"name": name, "cluster": found} for name, found in clusters.items()],
             "users": [{"name": NAME, "user": {"token": token}}],
             "contexts": [
                 {"name": name, "context": {"cluster": name, "user": NAME, "namespace": "default"}}

@@ -50,7 +50,7 @@ class Context:
         return self.api.update_status(resource, {**obj, "status": status})
 
     def enqueue_all(
-        self, resource: str, reconcile: Reconcile, after_s: float = 0.0, *, anew: bool = False
+        self, resource: str, reconcile: Reconcile, after_s: float = 0.0, *, restart: bool = False
     ) -> None:
         """Reconcile the objects of a resource: those that are there, and each some time after it changes.
 
@@ -58,7 +58,7 @@ class Context:
         """
 
         def changed(_kind: EventType, new: Obj, _old: Obj | None) -> None:
-            self.queue.add(reconcile, key_of(new), after_s, anew=anew)
+            self.queue.add(reconcile, key_of(new), after_s, restart=restart)
 
         self.api.subscribe(resource, changed)
         for obj in self.api.list(resource):

@@ -137,14 +137,14 @@ class DisruptionController:
 
     def _disrupted(self, budget: Obj, pods: list[Obj]) -> tuple[dict[str, str], float | None]:
         """The pods that were evicted and are not yet being deleted; and when to look again."""
-        told: dict[str, str] = (budget.get("status") or {}).get("disruptedPods") or {}
-        if not told:
+        recorded: dict[str, str] = (budget.get("status") or {}).get("disruptedPods") or {}
+        if not recorded:
             return {}, None
         now = self._context.now
         waiting: dict[str, str] = {}
         waits: list[float] = []
         for pod in pods:
-            moment = told.get(pod["metadata"]["name"])
+            moment = recorded.get(pod["metadata"]["name"])
             if moment is None or is_terminating(pod):
                 continue
             left = to_seconds(moment) + DELETION_TIMEOUT_S - now
@@ -152,7 +152,7 @@ class DisruptionController:
                 waiting[pod["metadata"]["name"]] = moment
                 waits.append(left)
             else:
-                self._context.events.tell(
+                self._context.events.record(
                     COMPONENT,
                     pod,
                     "NotDeleted",
@@ -205,8 +205,8 @@ class DisruptionController:
         )
         counts = {"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
         status = {**counts, **before, "disruptionsAllowed": 0, "conditions": conditions}
-        told = f"Failed to calculate the number of expected pods: {message}"
-        self._context.events.tell(COMPONENT, budget, "CalculateExpectedPodCountFailed", told, "Warning")
+        text = f"Failed to calculate the number of expected pods: {message}"
+        self._context.events.record(COMPONENT, budget, "CalculateExpectedPodCountFailed", text, "Warning")
         self._context.write_status(RESOURCE, budget, status)
 
     def _budget_changed(self, kind: EventType, budget: Obj, old: Obj | None) -> None:

@@ -37,9 +37,9 @@ class EventRecorder:
         self._clock = clock
         self._counted: dict[tuple[str, str, str, str], str] = {}
         self._tokens: dict[tuple[str, str], tuple[float, float]] = {}
-        self._told = 0
+        self._written = 0
 
-    def tell(self, component: str, obj: Obj, reason: str, message: str, kind: str = "Normal") -> None:
+    def record(self, component: str, obj: Obj, reason: str, message: str, kind: str = "Normal") -> None:
         """Tell what happened to an object; what cannot be written is lost, as upstream.
 
         Args:
@@ -59,8 +59,8 @@ class EventRecorder:
         try:
             if (name := self._counted.get(same)) and self._count_again(namespace, name, now):
                 return
-            self._told += 1
-            name = f"{metadata['name']}.{int(self._clock() * 1e6):x}{self._told & 0xFFFF:04x}"
+            self._written += 1
+            name = f"{metadata['name']}.{int(self._clock() * 1e6):x}{self._written & 0xFFFF:04x}"
             self._api.create(
                 "events",
                 {

@@ -63,7 +63,7 @@ class NamespaceController:
         if namespace is None:
             return
         if remaining:
-            self._tell(namespace, remaining, finalizers)
+            self._write_conditions(namespace, remaining, finalizers)
             self._context.queue.add(self.reconcile, key, AGAIN_S)
         else:
             self._finish(namespace)
@@ -86,9 +86,9 @@ class NamespaceController:
                     raise
         return api.list(resource.key, namespace)
 
-    def _tell(self, namespace: Obj, remaining: Counter[str], finalizers: Counter[str]) -> None:
+    def _write_conditions(self, namespace: Obj, remaining: Counter[str], finalizers: Counter[str]) -> None:
         """Say in conditions what is left, and what it waits for."""
-        told = {
+        found = {
             "NamespaceContentRemaining": (
                 "SomeResourcesRemain",
                 "Some resources are remaining: "
@@ -98,7 +98,7 @@ class NamespaceController:
             )
         }
         if finalizers:
-            told["NamespaceFinalizersRemaining"] = (
+            found["NamespaceFinalizersRemaining"] = (
                 "SomeFinalizersRemain",
                 "Some content in the namespace has finalizers remaining: "
                 + ", ".join(
@@ -107,8 +107,8 @@ class NamespaceController:
             )
         status = dict(namespace.get("status") or {})
         conditions = status.get("conditions") or []
-        for kind, (reason, message) in {**_FINE, **told}.items():
-            state = "True" if kind in told else "False"
+        for kind, (reason, message) in {**_FINE, **found}.items():
+            state = "True" if kind in found else "False"
             conditions = with_condition(conditions, kind, state, reason, message, now=self._context.now)
         status["conditions"] = conditions
         self._context.write_status(RESOURCE, namespace, status)

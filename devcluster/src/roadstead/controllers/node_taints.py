@@ -39,7 +39,7 @@ class NodeTaintController:
 
     def start(self) -> None:
         """Follow nodes."""
-        self._context.enqueue_all(RESOURCE, self.reconcile, LAG_S, anew=True)
+        self._context.enqueue_all(RESOURCE, self.reconcile, LAG_S, restart=True)
 
     def reconcile(self, key: str) -> None:
         """Bring a node's taints up to date; taints of others stay as they are."""

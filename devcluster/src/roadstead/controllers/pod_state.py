@@ -129,15 +129,17 @@ def with_condition(
     if before and (before.get("status"), before.get("reason")) == (status, reason):
         if before.get("message", "") == message:
             return conditions
-        told = {**before, "message": message}
+        updated_condition = {**before, "message": message}
     else:
         same_status = before is not None and before.get("status") == status
         moment = to_timestamp(now)
-        told = {"type": kind, "status": status, "reason": reason, "message": message}
+        updated_condition = {"type": kind, "status": status, "reason": reason, "message": message}
         if updated:
-            told["lastUpdateTime"] = moment
-        told["lastTransitionTime"] = before["lastTransitionTime"] if same_status and before else moment
-    return [*(one for one in conditions if one.get("type") != kind), told]
+            updated_condition["lastUpdateTime"] = moment
+        updated_condition["lastTransitionTime"] = (
+            before["lastTransitionTime"] if same_status and before else moment
+        )
+    return [*(one for one in conditions if one.get("type") != kind), updated_condition]
 
 
 def without_condition(conditions: Iterable[Obj], kind: str) -> list[Obj]:

@@ -31,8 +31,8 @@ class Driving:
     @property
     def since_s(self) -> float:
         """Seconds since the epoch."""
-        told = self.taint.get("timeAdded")
-        return to_seconds(told) if told else self.seen_s
+        added = self.taint.get("timeAdded")
+        return to_seconds(added) if added else self.seen_s
 
 
 class TaintEvictionController:
@@ -74,7 +74,7 @@ class TaintEvictionController:
             now=self._context.now,
         )
         self._context.write_status("pods", pod, {**(pod.get("status") or {}), "conditions": conditions})
-        self._context.events.tell(
+        self._context.events.record(
             COMPONENT, pod, "TaintManagerEviction", f"Marking for deletion Pod {key_of(pod)}"
         )
         self._context.api.delete("pods", metadata["namespace"], metadata["name"], uid=metadata["uid"])

@@ -48,10 +48,10 @@ class WorkQueue:
         self._sequence = itertools.count()
         self._wake = asyncio.Event()
 
-    def add(self, reconcile: Reconcile, key: str, after_s: float = 0.0, *, anew: bool = False) -> None:
+    def add(self, reconcile: Reconcile, key: str, after_s: float = 0.0, *, restart: bool = False) -> None:
         """Ask for ``reconcile(key)``; of several wishes the earliest counts, or this one if ``anew``."""
         task = (reconcile, key)
-        if anew:
+        if restart:
             self._due.pop(task, None)
             self._later.pop(task, None)
         if task in self._due:

@@ -147,8 +147,8 @@ def _scale_causes(scale: Obj, at: str) -> Causes:
         elif path_steps(given) is None or "[" in given:
             causes.append(invalid(f"{at}.{key}", given, "should be a json path in dot notation"))
         elif not given.startswith(starts):
-            told = " or ".join(start.rstrip(".") for start in starts)
-            causes.append(invalid(f"{at}.{key}", given, f"should be a json path under {told}"))
+            message = " or ".join(start.rstrip(".") for start in starts)
+            causes.append(invalid(f"{at}.{key}", given, f"should be a json path under {message}"))
     return causes
 
 

@@ -152,14 +152,14 @@ class Definitions:
         status = changed["status"]
         accepted, fault = self._accepted_names(definition)
         status["acceptedNames"] = accepted
-        told = fault or ("True", "NoConflicts", "no conflicts found")
-        self._set_condition(changed, "NamesAccepted", *told)
+        state = fault or ("True", "NoConflicts", "no conflicts found")
+        self._set_condition(changed, "NamesAccepted", *state)
         if not fault and not is_true(changed, "Established"):
-            told = ("True", "InitialNamesAccepted", "the initial names have been accepted")
-            self._set_condition(changed, "Established", *told)
+            state = ("True", "InitialNamesAccepted", "the initial names have been accepted")
+            self._set_condition(changed, "Established", *state)
         elif fault and condition(changed, "Established") is None:
-            told = ("False", "NotAccepted", "not all names are accepted")
-            self._set_condition(changed, "Established", *told)
+            state = ("False", "NotAccepted", "not all names are accepted")
+            self._set_condition(changed, "Established", *state)
         if status != definition["status"]:
             definition = self._api.update_status(CRDS, changed)
         if is_true(definition, "Established"):
@@ -261,8 +261,8 @@ class Definitions:
         api, key = self._api, key_of(definition)
         if not is_true(definition, "Terminating"):
             changed = copied(definition)
-            told = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
-            self._set_condition(changed, "Terminating", *told)
+            state = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+            self._set_condition(changed, "Terminating", *state)
             api.update_status(CRDS, changed)
             return  # called again with that change
         entries = list(api.store.collection(key).entries.values())

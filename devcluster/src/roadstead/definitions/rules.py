@@ -96,7 +96,7 @@ class Rule:
     message: cel.Expression | None
 
     @property
-    def told(self) -> str:
+    def described(self) -> str:
         """How messages speak of the rule."""
         return str(self.source.get("message") or self.source["rule"]).strip()
 
@@ -215,9 +215,9 @@ def _failure(error: str, rule: Rule) -> str:
     if text.startswith("no such overload"):
         return (
             f"'{text}': call arguments did not match a supported operator, function or macro signature "
-            f"for rule: {rule.told}"
+            f"for rule: {rule.described}"
         )
-    return f"{text} evaluating rule: {rule.told}"
+    return f"{text} evaluating rule: {rule.described}"
 
 
 # -- compiling -----------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ class Compiler:
             self._declare(inner)
 
     def _compile(self, schema: Obj, at: tuple[str, ...], *, blind: bool = False) -> Rules | None:
-        """The rules of a schema; ``blind``: where old values cannot be told apart."""
+        """The rules of a schema; ``blind``: where old values cannot be why apart."""
         typed, shape = self._typed.get(id(schema), (schema, None))
         found = Rules(schema, typed)
         if schema.get(RULES):
@@ -310,8 +310,8 @@ class Compiler:
                     "oldSelf cannot be used on the uncorrelatable portion of the schema",
                 )
             if optional_old and not uses_old:
-                told = "may not be set if oldSelf is not used in rule"
-                self._refuse(at, index, "optionalOldSelf", optional_old, told)
+                why = "may not be set if oldSelf is not used in rule"
+                self._refuse(at, index, "optionalOldSelf", optional_old, why)
             checking = optional if optional_old else environment
             fault = self._fault(checking, text, cel.Type.BOOL, optional_old=optional_old)
             if fault:

@@ -345,12 +345,12 @@ def _written_rule_causes(schema: Obj, path: str) -> Causes:
         elif re.search(r"[\n\r]", message.strip()):
             causes.append(invalid(f"{where}.message", message, "must not contain line breaks"))
         elif re.search(r"[\n\r]", text) and not message:
-            told = "message must be specified if rule contains line breaks"
-            causes.append(required(f"{where}.message", told))
+            why = "message must be specified if rule contains line breaks"
+            causes.append(required(f"{where}.message", why))
         expression = rule.get("messageExpression")
         if expression and not expression.strip():
-            told = "messageExpression must be non-empty if specified"
-            causes.append(required(f"{where}.messageExpression", told))
+            why = "messageExpression must be non-empty if specified"
+            causes.append(required(f"{where}.messageExpression", why))
         if rule.get("reason") is not None and rule["reason"] not in _REASONS:
             causes.append(not_supported(f"{where}.reason", rule["reason"], _REASONS))
         field_path = rule.get("fieldPath")

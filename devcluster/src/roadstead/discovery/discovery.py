@@ -156,16 +156,16 @@ def _verbs(verbs: Iterable[str]) -> list[str]:
 
 
 def _names(resource: Resource) -> Obj:
-    told: Obj = {}
+    document: Obj = {}
     if resource.short_names:
-        told["shortNames"] = list(resource.short_names)
+        document["shortNames"] = list(resource.short_names)
     if resource.categories:
-        told["categories"] = list(resource.categories)
-    return told
+        document["categories"] = list(resource.categories)
+    return document
 
 
 def _resource(resource: Resource) -> Obj:
-    told: Obj = {
+    document: Obj = {
         "name": resource.plural,
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
@@ -174,8 +174,8 @@ def _resource(resource: Resource) -> Obj:
         **_names(resource),
     }
     if not resource.ephemeral:
-        told["storageVersionHash"] = _storage_hash(resource)
-    return told
+        document["storageVersionHash"] = _storage_hash(resource)
+    return document
 
 
 def _storage_hash(resource: Resource) -> str:
@@ -185,14 +185,14 @@ def _storage_hash(resource: Resource) -> str:
 
 
 def _subresource(resource: Resource, sub: Subresource) -> Obj:
-    told: Obj = {
+    document: Obj = {
         "name": f"{resource.plural}/{sub.name}",
         "singularName": "",
         "namespaced": resource.namespaced,
     }
     if sub.group:
-        told |= {"group": sub.group, "version": sub.version}
-    return {**told, "kind": sub.kind or resource.kind, "verbs": _verbs(sub.verbs)}
+        document |= {"group": sub.group, "version": sub.version}
+    return {**document, "kind": sub.kind or resource.kind, "verbs": _verbs(sub.verbs)}
 
 
 def _response_kind(resource: Resource, kind: str, group: str = "", version: str = "") -> Obj:
@@ -203,7 +203,7 @@ def _response_kind(resource: Resource, kind: str, group: str = "", version: str 
 
 
 def _aggregated_resource(resource: Resource) -> Obj:
-    told: Obj = {
+    document: Obj = {
         "resource": resource.plural,
         "responseKind": _response_kind(resource, resource.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
@@ -212,7 +212,7 @@ def _aggregated_resource(resource: Resource) -> Obj:
         **_names(resource),
     }
     if resource.subresources:
-        told["subresources"] = [
+        document["subresources"] = [
             {
                 "subresource": sub.name,
                 "responseKind": _response_kind(resource, sub.kind or resource.kind, sub.group, sub.version),
@@ -220,4 +220,4 @@ def _aggregated_resource(resource: Resource) -> Obj:
             }
             for sub in resource.subresources
         ]
-    return told
+    return document

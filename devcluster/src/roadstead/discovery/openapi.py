@@ -101,14 +101,14 @@ class OpenApi:
 
     def _hash(self, resources: list[Resource]) -> str:
         """Changes with the document; clients keep what they have read under it."""
-        told = [VERSION["gitVersion"], *sorted(map(repr, resources))]
-        told += [
+        parts = [VERSION["gitVersion"], *sorted(map(repr, resources))]
+        parts += [
             orjson.dumps(version.given).decode()
             for resource in resources
             if isinstance(kind := self._api.kind(resource), CustomKind)
             for version in kind.versions.values()
         ]
-        return hashlib.sha256("\n".join(told).encode()).hexdigest().upper()
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest().upper()
 
     def _version_2(self) -> bytes:
         """The schemas of all group versions in one document, in JSON only, and without paths."""
@@ -172,17 +172,19 @@ def _operations(
     kind: tuple[str, str, str] = ("", "", ""),
 ) -> Obj:
     group, version, name = kind
-    told = {
+    operation = {
         "group": group or resource.group,
         "version": version or resource.version,
         "kind": name or resource.kind,
     }
-    return {method: _operation(resource, verb, told) for method, verb in methods.items() if verb in verbs}
+    return {
+        method: _operation(resource, verb, operation) for method, verb in methods.items() if verb in verbs
+    }
 
 
 def _operation(resource: Resource, verb: str, kind: Obj) -> Obj:
     content = {"application/json": {"schema": reference(schema_name(resource))}}
-    told: Obj = {
+    operation: Obj = {
         "tags": [f"{resource.group or 'core'}_{resource.version}"],
         "description": f"{verb} objects of kind {resource.kind}",
         "operationId": f"{verb}{resource.kind}",
@@ -202,7 +204,7 @@ def _operation(resource: Resource, verb: str, kind: Obj) -> Obj:
         # kubectl sends a strategic merge patch wherever one is taken.
         taken = [media for media in _PATCH_TYPES if not (resource.custom and media == _STRATEGIC)]
         body = {media: {"schema": {"type": "object"}} for media in taken}
-        told["requestBody"] = {"content": body, "required": True}
+        operation["requestBody"] = {"content": body, "required": True}
     elif verb in ("create", "update"):
-        told["requestBody"] = {"content": content, "required": True}
-    return told
+        operation["requestBody"] = {"content": content, "required": True}
+    return operation

@@ -137,10 +137,10 @@ def _collect(model: str, home: str, found: Obj) -> None:
     found[name] = schema = {**schema, "properties": {}}
     for key, (kind, description) in inner.items():
         node = struct(model).fields[key]
-        told = _typed(kind, node, home)
+        typed = _typed(kind, node, home)
         if description:
-            told = {"description": description, **told}
-        schema["properties"][key] = told
+            typed = {"description": description, **typed}
+        schema["properties"][key] = typed
         for other in re.findall(r"\w+", kind):
             if hasattr(models, other):
                 _collect(other, home, found)
@@ -173,8 +173,8 @@ def _description(text: str) -> str:
 def _typed(kind: str, node: Node, home: str) -> Obj:
     if found := re.fullmatch(r"list\[(.*)\]", kind):
         items = node.items if isinstance(node, Array) else node
-        told: Obj = {"type": "array", "items": _typed(found[1], items, home)}
-        return {**told, **(_merging(node) if isinstance(node, Array) else {})}
+        typed: Obj = {"type": "array", "items": _typed(found[1], items, home)}
+        return {**typed, **(_merging(node) if isinstance(node, Array) else {})}
     if found := re.fullmatch(r"dict\(str, (.*)\)", kind):
         values = node.values if isinstance(node, Mapping) else node
         return {"type": "object", "additionalProperties": _typed(found[1], values, home)}
@@ -187,14 +187,14 @@ def _typed(kind: str, node: Node, home: str) -> Obj:
 
 def _merging(node: Array) -> Obj:
     """How apply and strategic merge patch merge a list."""
-    told: Obj = {"x-kubernetes-list-type": "map" if node.keys else "set" if node.is_set else "atomic"}
+    extensions: Obj = {"x-kubernetes-list-type": "map" if node.keys else "set" if node.is_set else "atomic"}
     if node.keys:
-        told["x-kubernetes-list-map-keys"] = list(node.keys)
+        extensions["x-kubernetes-list-map-keys"] = list(node.keys)
     if node.merge_key:
-        told["x-kubernetes-patch-merge-key"] = node.merge_key
+        extensions["x-kubernetes-patch-merge-key"] = node.merge_key
     if node.merge_key or node.merges_values:
-        told["x-kubernetes-patch-strategy"] = "merge"
-    return told
+        extensions["x-kubernetes-patch-strategy"] = "merge"
+    return extensions
 
 
 def custom_schemas(resource: Resource, schema: Obj) -> Obj:

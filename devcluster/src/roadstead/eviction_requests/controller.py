@@ -102,12 +102,12 @@ class EvictionRequestController:
         shown = []
         for name in ("TargetEvicted", "Failed"):
             found = condition_of(relevant, name) if relevant else None
-            told = found or {
+            text = found or {
                 "status": "False",
                 "reason": _AWAITING,
                 "message": "waiting for an Eviction to report on progress",
             }
-            shown.append((name, told["status"], told["reason"], told.get("message", "")))
+            shown.append((name, text["status"], text["reason"], text.get("message", "")))
         if wants_eviction(requests) and (relevant is None or has_failed(relevant)):
             self._open(request)
         self._write(request, shown)
@@ -135,10 +135,10 @@ class EvictionRequestController:
         count = max((int(found[1]) for name in names if (found := form.match(name))), default=0)
         return f"pod-{count + 1}-{pod}"[:_NAME_LENGTH]
 
-    def _write(self, obj: Obj, told: list[tuple[str, str, str, str]], **status: object) -> None:
+    def _write(self, obj: Obj, text: list[tuple[str, str, str, str]], **status: object) -> None:
         """Write conditions, and what else is in a status."""
         conditions = (obj.get("status") or {}).get("conditions") or []
-        for name, value, reason, message in told:
+        for name, value, reason, message in text:
             conditions = with_condition(conditions, name, value, reason, message, now=self._context.now)
         resource = (EVICTION_REQUESTS if obj["kind"] == EVICTION_REQUESTS.kind else EVICTIONS).key
         generation = obj["metadata"].get("generation", 1)

@@ -138,8 +138,8 @@ class _OfPods(StatusKind):
         if not uid:
             return [*causes, required(f"{at}.uid")]
         if not _UUID.fullmatch(uid):
-            told = "must be a lowercase UUID in 8-4-4-4-12 format"
-            causes.append(invalid(f"{at}.uid", uid, told))
+            message = "must be a lowercase UUID in 8-4-4-4-12 format"
+            causes.append(invalid(f"{at}.uid", uid, message))
         return causes
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
@@ -218,8 +218,8 @@ def _pod_responder_causes(spec: Obj) -> list[Cause]:
         if priority is None:
             causes.append(required(f"{here}.priority"))
         elif not 1000 <= priority <= _MOST_PRIORITY:
-            told = "must be between 1000 and 100000, inclusive; 0-999 is reserved for *.k8s.io"
-            causes.append(invalid(f"{here}.priority", priority, told))
+            message = "must be between 1000 and 100000, inclusive; 0-999 is reserved for *.k8s.io"
+            causes.append(invalid(f"{here}.priority", priority, message))
     return causes
 
 

@@ -116,9 +116,9 @@ def next_turn(status: Obj, targets: list[Obj], situation: Situation, report_s: f
         situation: what is.
         report_s: for so long after a pod has left its responder may tell how it ended.
     """
-    told = {one["name"]: one for one in status.get("responders") or []}
+    reports = {one["name"]: one for one in status.get("responders") or []}
     active = next((at for at, one in enumerate(targets) if one["state"] == "Active"), None)
-    at_work = None if active is None else told.get(targets[active]["name"])
+    at_work = None if active is None else reports.get(targets[active]["name"])
     wait_s = _report_left(at_work, situation, report_s)
     again_s: float | None = None
     is_done = not targets or targets[-1]["state"] in _ENDED
@@ -133,8 +133,8 @@ def next_turn(status: Obj, targets: list[Obj], situation: Situation, report_s: f
         if active is not None:
             targets[active]["state"] = "Canceled"
     else:
-        again_s = _go_on(targets, told, active, situation.now)
-    responders = [_begun(told.get(one["name"]), one, situation.now) for one in targets]
+        again_s = _go_on(targets, reports, active, situation.now)
+    responders = [_begun(reports.get(one["name"]), one, situation.now) for one in targets]
     if situation.has_left:
         again_s = wait_s
     return Turn(targets, responders, again_s, is_waiting=wait_s is not None, is_done=is_done)
@@ -148,12 +148,12 @@ def _report_left(at_work: Obj | None, situation: Situation, report_s: float) -> 
     return left if left > 0 else None
 
 
-def _go_on(targets: list[Obj], told: dict[str, Obj], active: int | None, now: float) -> float:
+def _go_on(targets: list[Obj], reports: dict[str, Obj], active: int | None, now: float) -> float:
     """Keep or pass on the turn; seconds until the one who has it must have been heard of."""
     at = active
     if at is None:
         at = next(index for index, one in enumerate(targets) if one["state"] == "Inactive")
-    report = told.get(targets[at]["name"]) or {}
+    report = reports.get(targets[at]["name"]) or {}
     if "completionTime" in report:
         targets[at]["state"] = "Completed"
     else:
@@ -167,9 +167,9 @@ def _go_on(targets: list[Obj], told: dict[str, Obj], active: int | None, now: fl
     return HEARTBEAT_S
 
 
-def _begun(told: Obj | None, target: Obj, now: float) -> Obj:
+def _begun(text: Obj | None, target: Obj, now: float) -> Obj:
     """What a responder has told; one whose turn it is has begun."""
-    report = dict(told or {"name": target["name"]})
+    report = dict(text or {"name": target["name"]})
     if target["state"] == "Active":
         report.setdefault("startTime", to_timestamp(now))
     return report

@@ -64,13 +64,13 @@ def responder_causes(new: Obj, old: Obj, now: float) -> list[Cause]:
     """
     status, before = new.get("status") or {}, old.get("status") or {}
     targets, was = status.get("targetResponders") or [], before.get("targetResponders") or []
-    told, told_before = status.get("responders") or [], before.get("responders") or []
+    reports, reports_before = status.get("responders") or [], before.get("responders") or []
     names = [one.get("name") for one in targets]
     if was and names != [one.get("name") for one in was]:
         return [invalid("status.targetResponders", names, "must preserve the same keys in the same order")]
-    if names != [one.get("name") for one in told]:
+    if names != [one.get("name") for one in reports]:
         why = "must contain the same keys in the same order as status.targetResponders"
-        return [invalid("status.responders", [one.get("name") for one in told], why)]
+        return [invalid("status.responders", [one.get("name") for one in reports], why)]
     conditions = {**_conditions(old), **_conditions(new)}
     is_final = any(conditions.get(name, {}).get("status") == "True" for name in _FINAL)
     causes: list[Cause] = []
@@ -83,11 +83,11 @@ def responder_causes(new: Obj, old: Obj, now: float) -> list[Cause]:
         if one.get("state") not in allowed:
             wanted = ", ".join(sorted(allowed))
             causes.append(invalid(field, one.get("state"), f"must be one of: {wanted}, because {why}"))
-        elif "Active" not in allowed and not is_final and _is_at_work(told[at], now):
+        elif "Active" not in allowed and not is_final and _is_at_work(reports[at], now):
             why = "must stay Active because the responder is in progress and it should report"
             causes.append(forbidden(field, f"{why} status.responders.heartbeatTime or completionTime"))
-    for at, one in enumerate(told):
-        known = told_before[at] if at < len(told_before) else None
+    for at, one in enumerate(reports):
+        known = reports_before[at] if at < len(reports_before) else None
         causes += _progress_causes(one, known, f"status.responders[{at}]", targets[at].get("state"), now)
     return causes
 
@@ -109,12 +109,12 @@ def _allowed(
     return ("Inactive",), "the previously active has not finished processing"
 
 
-def _is_at_work(told: Obj, now: float) -> bool:
+def _is_at_work(report: Obj, now: float) -> bool:
     """Whether a responder has begun, has not ended, and was heard of lately."""
-    started = told.get("startTime")
-    if started is None or told.get("completionTime") is not None:
+    started = report.get("startTime")
+    if started is None or report.get("completionTime") is not None:
         return False
-    return now < to_seconds(told.get("heartbeatTime") or started) + HEARTBEAT_S - SKEW_S
+    return now < to_seconds(report.get("heartbeatTime") or started) + HEARTBEAT_S - SKEW_S
 
 
 def _progress_causes(new: Obj, old: Obj | None, at: str, state: str | None, now: float) -> list[Cause]:

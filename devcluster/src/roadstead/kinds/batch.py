@@ -92,8 +92,8 @@ def _restart_causes(spec: Obj, at: str) -> list[Cause]:
     if policy not in ("OnFailure", "Never"):
         return [not_among(at, policy, ("OnFailure", "Never"))]
     if spec.get("podFailurePolicy") is not None and policy != "Never":
-        told = 'only "Never" is supported when podFailurePolicy is specified'
-        return [invalid(at, policy, told)]
+        message = 'only "Never" is supported when podFailurePolicy is specified'
+        return [invalid(at, policy, message)]
     return []
 
 
@@ -103,8 +103,8 @@ def _indexed_causes(spec: Obj, at: str) -> list[Cause]:
     if completions is None:
         causes.append(required(f"{at}.completions", "when completion mode is Indexed"))
     if spec.get("parallelism", 0) > _MOST_AT_ONCE:
-        told = f"must be less than or equal to {_MOST_AT_ONCE} when completion mode is Indexed"
-        causes.append(invalid(f"{at}.parallelism", spec["parallelism"], told))
+        message = f"must be less than or equal to {_MOST_AT_ONCE} when completion mode is Indexed"
+        causes.append(invalid(f"{at}.parallelism", spec["parallelism"], message))
     if most is not None and completions is not None and most > completions:
         causes.append(invalid(f"{at}.maxFailedIndexes", most, "must be less than or equal to completions"))
     if most is not None and most > _MOST_AT_ONCE:
@@ -144,10 +144,10 @@ def _failure_causes(spec: Obj, policy: Obj, at: str) -> list[Cause]:
             statuses = ("False", "True", "Unknown")
             causes += one_of(f"{inner}.status", pattern.get("status") or "True", statuses)
         if (codes is None) is not bool(conditions):
-            told = "both OnExitCodes and OnPodConditions is not supported"
+            message = "both OnExitCodes and OnPodConditions is not supported"
             if codes is None:
-                told = "one of OnExitCodes and OnPodConditions is required"
-            causes.append(Cause(here, f"Invalid value: specifying {told}"))
+                message = "one of OnExitCodes and OnPodConditions is required"
+            causes.append(Cause(here, f"Invalid value: specifying {message}"))
     return causes
 
 
@@ -156,8 +156,8 @@ def _code_causes(codes: Obj, at: str, names: set[str]) -> list[Cause]:
     causes = _chosen(f"{at}.operator", operator, ("In", "NotIn"))
     container = codes.get("containerName")
     if container is not None and container not in names:
-        told = "must be one of the container or initContainer names in the pod template"
-        causes.append(invalid(f"{at}.containerName", container, told))
+        message = "must be one of the container or initContainer names in the pod template"
+        causes.append(invalid(f"{at}.containerName", container, message))
     if not values:
         causes.append(invalid(f"{at}.values", values, "at least one value is required"))
     for index, value in enumerate(values):
@@ -204,8 +204,10 @@ class Jobs(StatusKind):
         last = (spec.get("completions") or 0) - 1
         if spec["completionMode"] == "Indexed" and last >= 0:
             hostname = f"{meta.get('name', '')}-{last}"
-            told = f"will not able to create pod with invalid DNS label: {hostname}"
-            causes += [invalid("metadata.name", meta.get("name", ""), told)] if label_faults(hostname) else []
+            message = f"will not able to create pod with invalid DNS label: {hostname}"
+            causes += (
+                [invalid("metadata.name", meta.get("name", ""), message)] if label_faults(hostname) else []
+            )
         if not causes and not meta.get("labels"):
             meta["labels"] = dict(spec["template"]["metadata"].get("labels") or {})
         return causes
@@ -220,11 +222,11 @@ class Jobs(StatusKind):
         expected = dict.fromkeys(_UID_LABELS, meta["uid"]) | dict.fromkeys(_NAME_LABELS, meta.get("name", ""))
         causes = []
         for key, value in expected.items():
-            at, told = f"spec.template.metadata.labels[{key}]", f"must be '{value}'"
+            at, message = f"spec.template.metadata.labels[{key}]", f"must be '{value}'"
             if key not in labels:
-                causes.append(required(at, told))
+                causes.append(required(at, message))
             elif labels[key] != value:
-                causes.append(invalid(at, labels, told))
+                causes.append(invalid(at, labels, message))
         if not label_selector(selector, "") and not selects(selector, expected):
             causes.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
         return causes
@@ -237,8 +239,8 @@ class Jobs(StatusKind):
         causes += [required("spec.selector")] if selector is None else faults
         labels = spec["template"]["metadata"].get("labels") or {}
         if not faults and (selector is None or not selects(selector, labels)):
-            told = "`selector` does not match template `labels`"
-            causes.append(invalid("spec.template.metadata.labels", labels, told))
+            message = "`selector` does not match template `labels`"
+            causes.append(invalid("spec.template.metadata.labels", labels, message))
         return causes
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
@@ -249,8 +251,8 @@ class Jobs(StatusKind):
         if after["completionMode"] != "Indexed":
             causes += immutable("spec.completions", completions, was)
         elif completions not in (was, None, after["parallelism"]):
-            told = "can only be modified in tandem with spec.parallelism"
-            causes.append(invalid("spec.completions", completions, told))
+            message = "can only be modified in tandem with spec.parallelism"
+            causes.append(invalid("spec.completions", completions, message))
         causes += immutable("spec.selector", after.get("selector"), before.get("selector"))
         if before.get("suspend"):
             spec = _changeable(new, old)
@@ -356,7 +358,7 @@ def _schedule_causes(schedule: str, at: str) -> list[Cause]:
     if schedule in _NICKNAMES or _EVERY.fullmatch(schedule):
         return []
     if len(parts) != _FIELDS:
-        told = f"expected exactly 5 fields, found {len(parts)}: [{' '.join(parts)}]"
-        return [invalid(at, schedule, told)]
+        message = f"expected exactly 5 fields, found {len(parts)}: [{' '.join(parts)}]"
+        return [invalid(at, schedule, message)]
     wrong = [part for part in parts if not _FIELD.fullmatch(part)]
     return [invalid(at, schedule, f"failed to parse int from {wrong[0]}")] if wrong else []

@@ -49,9 +49,9 @@ class Namespaces(StatusKind):
 
     def validate_create(self, obj: Obj) -> list[Cause]:
         """Its own finalizers say whose they are, too."""
-        told = "name is neither a standard finalizer name nor is it fully qualified"
+        message = "name is neither a standard finalizer name nor is it fully qualified"
         return [
-            invalid("spec.finalizers", one, told)
+            invalid("spec.finalizers", one, message)
             for one in obj["spec"]["finalizers"]
             if "/" not in one and one not in BUILT_IN_FINALIZERS
         ]
@@ -112,11 +112,11 @@ class PriorityClasses(Kind):
         name, value = obj["metadata"].get("name", ""), obj["value"]
         if name.startswith(_SYSTEM_PREFIX):
             if _SYSTEM.get(name) != value:
-                told = "priority class names with 'system-' prefix are reserved for system use only"
-                return [forbidden("metadata.name", told)]
+                message = "priority class names with 'system-' prefix are reserved for system use only"
+                return [forbidden("metadata.name", message)]
         elif value > _HIGHEST_USER_PRIORITY:
-            told = f"maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}"
-            return [forbidden("value", told)]
+            message = f"maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}"
+            return [forbidden("value", message)]
         return one_of("preemptionPolicy", obj["preemptionPolicy"], ("Never", "PreemptLowerPriority"))
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:

@@ -29,8 +29,8 @@ class DaemonSets(Workload):
     """DaemonSets."""
 
     sized = False
-    kind_told = "daemonset"
-    template_kind_told = "DaemonSet"
+    error_kind = "daemonset"
+    error_template_kind = "DaemonSet"
     counts = (
         "currentNumberScheduled",
         "numberMisscheduled",
@@ -84,11 +84,11 @@ class DaemonSets(Workload):
             causes += percentage_or_number(f"{at}.rollingUpdate.maxUnavailable", unavailable)
             causes += percentage_or_number(f"{at}.rollingUpdate.maxSurge", surge)
             if amount_of(unavailable) and amount_of(surge):
-                told = "may not be set when maxUnavailable is non-zero"
-                causes.append(invalid(f"{at}.rollingUpdate.maxSurge", surge, told))
+                message = "may not be set when maxUnavailable is non-zero"
+                causes.append(invalid(f"{at}.rollingUpdate.maxSurge", surge, message))
             elif not amount_of(unavailable) and not amount_of(surge):
-                told = "cannot be 0 when maxSurge is 0"
-                causes.append(required(f"{at}.rollingUpdate.maxUnavailable", told))
+                message = "cannot be 0 when maxSurge is 0"
+                causes.append(required(f"{at}.rollingUpdate.maxUnavailable", message))
         elif strategy["type"] != "OnDelete":
             causes.append(not_among(at, strategy, ("RollingUpdate", "OnDelete")))
         return causes + not_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))

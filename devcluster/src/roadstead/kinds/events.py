@@ -75,8 +75,8 @@ class Events(Kind):
         """What holds in both groups; what has a time of its own says also who reports it."""
         namespace = obj["metadata"].get("namespace", "")
         about = (obj.get(self._about) or {}).get("namespace", "")
-        told = "does not match event.namespace"
-        mismatch = [invalid("involvedObject.namespace", about, told)]
+        why = "does not match event.namespace"
+        mismatch = [invalid("involvedObject.namespace", about, why)]
         if not obj.get("eventTime"):
             return mismatch if namespace != (about or "default") else []
         causes = mismatch if not about and namespace not in ("default", "kube-system") else []

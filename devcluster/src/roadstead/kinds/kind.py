@@ -119,9 +119,9 @@ class Kind:
         """Which finalizers are refused."""
         if not self.qualified_finalizers:
             return []
-        told = "name is neither a standard finalizer name nor is it fully qualified"
+        message = "name is neither a standard finalizer name nor is it fully qualified"
         return [
-            invalid_value(f"metadata.finalizers[{index}]", one, told)
+            invalid_value(f"metadata.finalizers[{index}]", one, message)
             for index, one in unqualified_finalizers(obj)
         ]
 

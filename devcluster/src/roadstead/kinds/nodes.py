@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
-from roadstead.kinds.checks.fields import duplicate, forbidden, invalid, one_of, required, told
+from roadstead.kinds.checks.fields import duplicate, forbidden, invalid, one_of, quoted, required
 from roadstead.kinds.checks.metadata import label_value_faults, qualified_name_faults
 from roadstead.kinds.kind import StatusKind
 from roadstead.kinds.podspec.placement import EFFECTS
@@ -139,6 +139,6 @@ def _taint_causes(taints: list[Obj]) -> list[Cause]:
         if (key, effect) in seen:
             shown = {"Key": key, "Value": taint.get("value", ""), "Effect": effect, "TimeAdded": None}
             unique = "taints must be unique by key and effect pair"
-            causes.append(Cause(at, f"Duplicate value: {told(shown)}: {unique}", "FieldValueDuplicate"))
+            causes.append(Cause(at, f"Duplicate value: {quoted(shown)}: {unique}", "FieldValueDuplicate"))
         seen.add((key, effect))
     return causes

@@ -36,8 +36,8 @@ def change_causes(after: Obj, before: Obj) -> list[Cause]:
     deadline, was = after.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
     at = "spec.activeDeadlineSeconds"
     if deadline is None and was is not None:
-        told = "must not update from a positive integer to nil value"
-        causes.append(invalid(at, None, told))
+        message = "must not update from a positive integer to nil value"
+        causes.append(invalid(at, None, message))
     elif deadline is not None and not 0 <= deadline <= _LAST:
         return [*causes, invalid(at, deadline, f"must be between 0 and {_LAST}, inclusive")]
     elif deadline is not None and was is not None and deadline > was:
@@ -85,8 +85,8 @@ def _gate_changes(after: Obj, before: Obj) -> list[Cause]:
         return causes
     wanted = after.get("nodeSelector") or {}
     if any(wanted.get(key) != value for key, value in (before.get("nodeSelector") or {}).items()):
-        told = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-        causes.append(invalid("spec.nodeSelector", after.get("nodeSelector"), told))
+        message = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        causes.append(invalid("spec.nodeSelector", after.get("nodeSelector"), message))
     return causes + _narrowed_affinity(after, before)
 
 
@@ -104,9 +104,9 @@ def _narrowed_affinity(after: Obj, before: Obj) -> list[Cause]:
     at = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
     if now is None or len(now) != len(was):
         return [invalid(at, now, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")]
-    told = "only additions are allowed (no mutations or deletions)"
+    message = "only additions are allowed (no mutations or deletions)"
     return [
-        invalid(f"{at}[{index}]", new, told)
+        invalid(f"{at}[{index}]", new, message)
         for index, (old, new) in enumerate(zip(was, now, strict=True))
         if not _has_only_additions(new, old)
     ]
@@ -146,12 +146,12 @@ def mirror_causes(new: Obj, old: Obj) -> list[Cause]:
     was, now = ((one["metadata"].get("annotations") or {}).get(MIRROR) for one in (old, new))
     if was == now:
         return []
-    told = (
+    message = (
         "may not add mirror pod annotation"
         if was is None
         else "may not remove or update mirror pod annotation"
     )
-    return [forbidden(f"metadata.annotations[{MIRROR}]", told)]
+    return [forbidden(f"metadata.annotations[{MIRROR}]", message)]
 
 
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
@@ -195,8 +195,8 @@ def _restarted(status: Obj, before: Obj, spec: Obj) -> list[Cause]:
             continue
         container = containers.get(was["name"])
         if container is None or not _restarts(container, spec, ended.get("exitCode", 0)):
-            told = "may not be transitioned to non-terminated state"
-            causes.append(forbidden(f"status.containerStatuses[{index}].state", told))
+            message = "may not be transitioned to non-terminated state"
+            causes.append(forbidden(f"status.containerStatuses[{index}].state", message))
     return causes
 
 

@@ -95,8 +95,8 @@ class Pods(StatusKind):
         if spec.get("ephemeralContainers"):
             causes.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
         if spec.get("nodeName") and spec.get("schedulingGates"):
-            told = "cannot be set until all schedulingGates have been cleared"
-            causes.append(forbidden("spec.nodeName", told))
+            message = "cannot be set until all schedulingGates have been cleared"
+            causes.append(forbidden("spec.nodeName", message))
         if spec.get("terminationGracePeriodSeconds", 0) < 0:
             spec["terminationGracePeriodSeconds"] = 1
         return causes
@@ -108,8 +108,8 @@ class Pods(StatusKind):
         annotations = meta.get("annotations") or {}
         causes = annotation_causes(annotations, "metadata.annotations")
         if MIRROR in annotations and not spec.get("nodeName"):
-            told = "must set spec.nodeName if mirror pod annotation is set"
-            causes.append(invalid(f"metadata.annotations[{MIRROR}]", annotations[MIRROR], told))
+            message = "must set spec.nodeName if mirror pod annotation is set"
+            causes.append(invalid(f"metadata.annotations[{MIRROR}]", annotations[MIRROR], message))
         causes += spec_causes(spec, pod_name=meta.get("name", ""), is_pod=True)
         for kind in ("containers", "initContainers"):
             for index, container in enumerate(spec.get(kind) or ()):

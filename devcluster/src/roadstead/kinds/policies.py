@@ -44,8 +44,8 @@ class PodDisruptionBudgets(StatusKind):
         spec = obj.setdefault("spec", {})
         causes: list[Cause] = []
         if "minAvailable" in spec and "maxUnavailable" in spec:
-            told = "minAvailable and maxUnavailable cannot be both set"
-            causes.append(invalid("spec", spec, told))
+            message = "minAvailable and maxUnavailable cannot be both set"
+            causes.append(invalid("spec", spec, message))
         for field in ("minAvailable", "maxUnavailable"):
             if field in spec:
                 causes += percentage_or_number(f"spec.{field}", spec[field])

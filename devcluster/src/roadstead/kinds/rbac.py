@@ -55,8 +55,8 @@ class Roles(_Granting):
             return causes
         selectors = aggregated.get("clusterRoleSelectors") or []
         if not selectors:
-            told = "at least one clusterRoleSelector required if aggregationRule is non-nil"
-            causes.append(required(at, told))
+            message = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+            causes.append(required(at, message))
         for index, selector in enumerate(selectors):
             faults = label_selector(selector, f"{at}[{index}]")
             causes += [*faults, invalid(f"{at}[{index}]", None, "invalid label selector.")] if faults else []
@@ -77,8 +77,8 @@ class Roles(_Granting):
             if self._namespaced:
                 causes.append(invalid(here, urls, "namespaced rules cannot apply to non-resource URLs"))
             if any(rule.get(field) for field in ("apiGroups", "resources", "resourceNames")):
-                told = "rules cannot apply to both regular resources and non-resource URLs"
-                causes.append(invalid(here, urls, told))
+                message = "rules cannot apply to both regular resources and non-resource URLs"
+                causes.append(invalid(here, urls, message))
             return causes
         for field, word in (("apiGroups", "api group"), ("resources", "resource")):
             if not rule.get(field):

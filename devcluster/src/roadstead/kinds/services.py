@@ -51,8 +51,8 @@ def spec_causes(spec: Obj) -> list[Cause]:
     if not ports and not headless and spec["type"] != "ExternalName":
         causes.append(required("spec.ports"))
     if headless and spec["type"] in ("LoadBalancer", "NodePort"):
-        told = f"may not be set to 'None' for {spec['type']} services"
-        causes.append(invalid("spec.clusterIPs[0]", "None", told))
+        message = f"may not be set to 'None' for {spec['type']} services"
+        causes.append(invalid("spec.clusterIPs[0]", "None", message))
     if spec["type"] == "ExternalName":
         causes += _external_causes(spec)
     causes += _port_causes(ports, plain=spec["type"] == "ClusterIP")
@@ -61,8 +61,8 @@ def spec_causes(spec: Obj) -> list[Cause]:
     if spec["sessionAffinity"] == "ClientIP":
         seconds = spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]
         if not 0 < seconds <= _LONGEST_AFFINITY:
-            told = f"must be greater than 0 and less than {_LONGEST_AFFINITY}"
-            causes.append(invalid("spec.sessionAffinityConfig.clientIP.timeoutSeconds", seconds, told))
+            message = f"must be greater than 0 and less than {_LONGEST_AFFINITY}"
+            causes.append(invalid("spec.sessionAffinityConfig.clientIP.timeoutSeconds", seconds, message))
     if spec["type"] != "LoadBalancer":
         causes += [
             forbidden(f"spec.{shown}", _ONLY_BALANCED)
@@ -124,8 +124,8 @@ def _traffic_causes(spec: Obj) -> list[Cause]:
     elif outside:
         causes += one_of(at, outside, policies)
     if spec.get("healthCheckNodePort") and (spec["type"] != "LoadBalancer" or outside != "Local"):
-        told = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-        causes.append(invalid("spec.healthCheckNodePort", spec["healthCheckNodePort"], told))
+        message = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        causes.append(invalid("spec.healthCheckNodePort", spec["healthCheckNodePort"], message))
     if "internalTrafficPolicy" in spec:
         causes += one_of("spec.internalTrafficPolicy", spec["internalTrafficPolicy"], policies)
     if "trafficDistribution" in spec:
@@ -236,8 +236,8 @@ class Leases(Kind):
         if duration is not None and duration <= 0:
             causes.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
         if transitions is not None and transitions < 0:
-            told = "must be greater than or equal to 0"
-            causes.append(invalid("spec.leaseTransitions", transitions, told))
+            message = "must be greater than or equal to 0"
+            causes.append(invalid("spec.leaseTransitions", transitions, message))
         return causes
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 class StatefulSets(Workload):
     """StatefulSets."""
 
-    kind_told = "statefulset"
-    template_kind_told = "StatefulSet"
+    error_kind = "statefulset"
+    error_template_kind = "StatefulSet"
     bad_selector = ""
     counts = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
     parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-    ready_told = "status.readyReplicas"
+    ready_count_path = "status.readyReplicas"
     always = ("replicas", "availableReplicas")
 
     _CHANGEABLE = (
@@ -88,12 +88,12 @@ class StatefulSets(Workload):
             return {key: value for key, value in spec.items() if key not in self._CHANGEABLE}
 
         if fixed(new["spec"]) != fixed(old["spec"]):
-            told = (
+            message = (
                 "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
                 "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' "
                 "and 'minReadySeconds' are forbidden"
             )
-            causes.append(forbidden("spec", told))
+            causes.append(forbidden("spec", message))
         return causes
 
     def spec_causes(self, spec: Obj) -> list[Cause]:
@@ -109,8 +109,8 @@ class StatefulSets(Workload):
         elif strategy["type"] != "OnDelete":
             causes.append(invalid(at, strategy, "must be 'RollingUpdate' or 'OnDelete'"))
         elif rolling is not None:
-            told = "only allowed for updateStrategy 'RollingUpdate'"
-            causes.append(invalid(f"{at}.rollingUpdate", rolling, told))
+            message = "only allowed for updateStrategy 'RollingUpdate'"
+            causes.append(invalid(f"{at}.rollingUpdate", rolling, message))
         for field, value in spec["persistentVolumeClaimRetentionPolicy"].items():
             here = f"spec.persistentVolumeClaimRetentionPolicy.{field}"
             causes += one_of(here, value, ("Retain", "Delete"))

@@ -172,15 +172,15 @@ class PersistentVolumeClaims(StatusKind):
             return left
 
         if fixed(new["spec"]) != fixed(old["spec"]):
-            told = (
+            message = (
                 "spec is immutable after creation except resources.requests and volumeAttributesClassName "
                 "for bound claims"
             )
-            return [*self.validate_create(new), forbidden("spec", told), *_shrunk(new, old)]
+            return [*self.validate_create(new), forbidden("spec", message), *_shrunk(new, old)]
         bound = (old.get("status") or {}).get("phase") == "Bound"
         if new["spec"].get("resources") != old["spec"].get("resources") and not bound:
-            told = "spec is immutable after creation except resources.requests for bound claims"
-            return [*self.validate_create(new), forbidden("spec", told), *_shrunk(new, old)]
+            message = "spec is immutable after creation except resources.requests for bound claims"
+            return [*self.validate_create(new), forbidden("spec", message), *_shrunk(new, old)]
         return self.validate_create(new) + _shrunk(new, old)
 
 
@@ -215,8 +215,8 @@ def _source_causes(spec: Obj) -> list[Cause]:
     given = [one for one in _SOURCES if spec.get(one) is not None]
     if not given:
         return [required("spec", "must specify a volume type")]
-    first, told = given[0], "may not specify more than 1 volume type"
-    causes = [forbidden(f"spec.{'cephFS' if one == 'cephfs' else one}", told) for one in given[1:]]
+    first, message = given[0], "may not specify more than 1 volume type"
+    causes = [forbidden(f"spec.{'cephFS' if one == 'cephfs' else one}", message) for one in given[1:]]
     needed = {
         "hostPath": ("path",),
         "nfs": ("server", "path"),
@@ -277,8 +277,8 @@ class PersistentVolumes(StatusKind):
         causes += one_of(at, spec["persistentVolumeReclaimPolicy"], policies)
         affinity = spec.get("nodeAffinity")
         if affinity is not None and affinity.get("required") is None:
-            told = "must specify required node constraints"
-            causes.append(required("spec.nodeAffinity.required", told))
+            message = "must specify required node constraints"
+            causes.append(required("spec.nodeAffinity.required", message))
         elif affinity is not None:
             causes += node_selector_causes(affinity["required"], "spec.nodeAffinity.required")
         causes += _source_causes(spec)
@@ -291,8 +291,8 @@ class PersistentVolumes(StatusKind):
         causes = self.validate_create(new)
         causes += immutable("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
         if "nodeAffinity" in old["spec"] and new["spec"].get("nodeAffinity") != old["spec"]["nodeAffinity"]:
-            told = f"{IMMUTABLE}, except for updating from beta label to GA"
-            causes.append(invalid("nodeAffinity", new["spec"].get("nodeAffinity"), told))
+            message = f"{IMMUTABLE}, except for updating from beta label to GA"
+            causes.append(invalid("nodeAffinity", new["spec"].get("nodeAffinity"), message))
         if any(new["spec"].get(name) != old["spec"].get(name) for name in _SOURCES):
             causes.append(
                 forbidden(

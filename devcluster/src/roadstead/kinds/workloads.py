@@ -37,20 +37,20 @@ class Workload(StatusKind):
 
     Attributes:
         sized: whether it has a number of replicas.
-        kind_told: how messages name the kind; upstream's of a Deployment name its ReplicaSet and the reverse.
-        template_kind_told: the same, where the template is concerned.
+        error_kind: how messages name the kind; upstream's of a Deployment name its ReplicaSet and the reverse.
+        error_template_kind: the same, where the template is concerned.
         counts: what of the status are counts, which are not below zero.
         parts: counts that are at most ``replicas``.
         always: counts that are shown when they are 0.
     """
 
     sized = True
-    kind_told = "deployment"
-    template_kind_told = "ReplicaSet"
+    error_kind = "deployment"
+    error_template_kind = "ReplicaSet"
     bad_selector = "invalid label selector"
     counts: tuple[str, ...] = ("replicas", "readyReplicas", "availableReplicas")
     parts: tuple[str, ...] = ("readyReplicas", "availableReplicas")
-    ready_told = "readyReplicas"
+    ready_count_path = "readyReplicas"
     always: tuple[str, ...] = ()
 
     def default(self, obj: Obj) -> None:
@@ -92,7 +92,7 @@ class Workload(StatusKind):
             return [*causes, invalid("spec.selector", selector, self.bad_selector)]
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
             causes.append(
-                invalid("spec.selector", selector, f"empty selector is invalid for {self.kind_told}")
+                invalid("spec.selector", selector, f"empty selector is invalid for {self.error_kind}")
             )
             return causes + self.template_causes(spec, matches=True)
         labels = spec["template"]["metadata"].get("labels") or {}
@@ -109,13 +109,13 @@ class Workload(StatusKind):
         causes: list[Cause] = []
         if not matches:
             labels = spec["template"]["metadata"].get("labels")
-            told = "`selector` does not match template `labels`"
-            causes.append(invalid(f"{_TEMPLATE}.metadata.labels", labels, told))
+            message = "`selector` does not match template `labels`"
+            causes.append(invalid(f"{_TEMPLATE}.metadata.labels", labels, message))
         causes += template_causes(self.checked_template(spec), _TEMPLATE)
         causes += one_of(f"{_TEMPLATE}.spec.restartPolicy", pod.get("restartPolicy"), ("Always",))
         if pod.get("activeDeadlineSeconds") is not None:
-            told = f"activeDeadlineSeconds in {self.template_kind_told} is not Supported"
-            causes.append(forbidden(f"{_TEMPLATE}.spec.activeDeadlineSeconds", told))
+            message = f"activeDeadlineSeconds in {self.error_template_kind} is not Supported"
+            causes.append(forbidden(f"{_TEMPLATE}.spec.activeDeadlineSeconds", message))
         return causes
 
     def checked_template(self, spec: Obj) -> Obj:
@@ -131,11 +131,11 @@ class Workload(StatusKind):
             causes += not_negative(f"status.{field}", status.get(field))
         for field in self.parts:
             if status.get(field, 0) > status.get("replicas", 0):
-                told = "cannot be greater than status.replicas"
-                causes.append(invalid(f"status.{field}", status.get(field, 0), told))
+                message = "cannot be greater than status.replicas"
+                causes.append(invalid(f"status.{field}", status.get(field, 0), message))
         if self.parts and status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
-            told = f"cannot be greater than {self.ready_told}"
-            causes.append(invalid("status.availableReplicas", status.get("availableReplicas", 0), told))
+            message = f"cannot be greater than {self.ready_count_path}"
+            causes.append(invalid("status.availableReplicas", status.get("availableReplicas", 0), message))
         before, after = (old.get("status") or {}).get("collisionCount"), status.get("collisionCount")
         if before is not None and (after or 0) < before:
             causes.append(invalid("status.collisionCount", after or 0, "cannot be decremented"))
@@ -185,16 +185,16 @@ class Deployments(Workload):
         deadline, ready = spec["progressDeadlineSeconds"], spec.get("minReadySeconds", 0)
         causes += not_negative("spec.progressDeadlineSeconds", deadline)
         if deadline <= ready:
-            told = "must be greater than minReadySeconds"
-            causes.append(invalid("spec.progressDeadlineSeconds", deadline, told))
+            message = "must be greater than minReadySeconds"
+            causes.append(invalid("spec.progressDeadlineSeconds", deadline, message))
         return causes
 
 
 def _strategy_causes(strategy: Obj) -> list[Cause]:
     rolling, at = strategy.get("rollingUpdate"), "spec.strategy.rollingUpdate"
     if strategy["type"] == "Recreate":
-        told = "may not be specified when strategy `type` is 'Recreate'"
-        return [] if rolling is None else [forbidden(at, told)]
+        message = "may not be specified when strategy `type` is 'Recreate'"
+        return [] if rolling is None else [forbidden(at, message)]
     if strategy["type"] != "RollingUpdate":
         # Upstream names the whole strategy, not its type.
         return [not_among("spec.strategy", strategy, ("Recreate", "RollingUpdate"))]

@@ -189,8 +189,8 @@ class Kubelets:
 
     def _node_changed(self, kind: EventType, node: Obj, old: Obj | None) -> None:
         """Begin, change or end a kubelet."""
-        name, told = node["metadata"]["name"], kubelet_of(node)
-        if kind == "DELETED" or not told:
+        name, text = node["metadata"]["name"], kubelet_of(node)
+        if kind == "DELETED" or not text:
             self._kubelets.pop(name, None)
             return
         kubelet = self._kubelets.get(name)
@@ -199,8 +199,8 @@ class Kubelets:
             self._numbers += 1
             woken = True
         else:
-            woken = kubelet.silent and told == SIMULATED
-        kubelet.silent = told == STOPPED
+            woken = kubelet.silent and text == SIMULATED
+        kubelet.silent = text == STOPPED
         status = node.get("status") or {}
         if (
             old is None
@@ -258,17 +258,17 @@ class Kubelets:
         now = self._context.now
         self._plans[pod["metadata"]["uid"]] = _Plan(now)
         self._context.write_status("pods", pod, pods.refused(pod, reason, message, now))
-        self._context.events.tell(COMPONENT, pod, reason, message, "Warning")
+        self._context.events.record(COMPONENT, pod, reason, message, "Warning")
         return False
 
     def _plan(self, pod: Obj) -> _Plan:
         """When a pod that was admitted just now starts."""
-        told = _seconds(pod, "start-after")
-        if told is None:
+        delay_s = _seconds(pod, "start-after")
+        if delay_s is None:
             first, last = self._settings.start_s
             share = zlib.crc32(pod["metadata"]["uid"].encode()) / 2**32
-            told = first + (last - first) * share
-        return _Plan(self._context.now + told)
+            delay_s = first + (last - first) * share
+        return _Plan(self._context.now + delay_s)
 
     def _live(self, pod: Obj, kubelet: _Kubelet, plan: _Plan, now: float) -> None:
         """Start a pod, make it ready, let it end."""

@@ -80,8 +80,8 @@ def make_node(
 
 def kubelet_of(node: Obj) -> str:
     """What the annotation says of a node's kubelet: simulated, stopped, or "" for none of ours."""
-    told: str = (node["metadata"].get("annotations") or {}).get(KUBELET, "")
-    return told if told in (SIMULATED, STOPPED) else ""
+    value: str = (node["metadata"].get("annotations") or {}).get(KUBELET, "")
+    return value if value in (SIMULATED, STOPPED) else ""
 
 
 def address_of(number: int) -> str:
@@ -116,14 +116,14 @@ def registered(node: Obj, number: int, now: float) -> Obj:
 def lost(node: Obj, now: float) -> Obj:
     """The status of a node whose kubelet does not answer any more."""
     status = dict(node.get("status") or {})
-    told = {
+    conditions = {
         "status": "Unknown",
         "reason": "NodeStatusUnknown",
         "message": "Kubelet stopped posting node status.",
         "lastTransitionTime": to_timestamp(now),
     }
     status["conditions"] = [
-        {**one, **told} if one["status"] != "Unknown" else one for one in status.get("conditions") or ()
+        {**one, **conditions} if one["status"] != "Unknown" else one for one in status.get("conditions") or ()
     ]
     return status
 

@@ -18,13 +18,13 @@ NOWHERE = "<nil>"
 
 
 class Omitted:
-    """A value that is not told, because it would be too long to help."""
+    """A value that is not quoted, because it would be too long to help."""
 
 
 OMITTED = Omitted()
 
 
-def told(value: Any) -> str:
+def quoted(value: Any) -> str:
     """A value as the API server writes it into a message."""
     if isinstance(value, float):
         return go_number(value)
@@ -46,13 +46,13 @@ def _sentence(*parts: str) -> str:
 
 def invalid(field: str, value: Any, detail: str) -> Cause:
     """The value is not one that the field can have."""
-    shown = "" if isinstance(value, Omitted) else told(value)
+    shown = "" if isinstance(value, Omitted) else quoted(value)
     return Cause(field, _sentence("Invalid value", shown, detail), "FieldValueInvalid")
 
 
 def type_invalid(field: str, value: Any, detail: str) -> Cause:
     """The value is of another type than the field."""
-    return Cause(field, _sentence("Invalid value", told(value), detail), "FieldValueTypeInvalid")
+    return Cause(field, _sentence("Invalid value", quoted(value), detail), "FieldValueTypeInvalid")
 
 
 def required(field: str, detail: str = "") -> Cause:
@@ -67,17 +67,17 @@ def forbidden(field: str, detail: str) -> Cause:
 
 def not_supported(field: str, value: Any, supported: Iterable[Any]) -> Cause:
     """The value is none of those that are listed."""
-    listed = ", ".join(told(one if isinstance(one, str) else told(one)) for one in supported)
+    listed = ", ".join(quoted(one if isinstance(one, str) else quoted(one)) for one in supported)
     return Cause(
         field,
-        _sentence("Unsupported value", told(value), f"supported values: {listed}"),
+        _sentence("Unsupported value", quoted(value), f"supported values: {listed}"),
         "FieldValueNotSupported",
     )
 
 
 def duplicate(field: str, value: Any) -> Cause:
     """The value is there already."""
-    return Cause(field, _sentence("Duplicate value", told(value)), "FieldValueDuplicate")
+    return Cause(field, _sentence("Duplicate value", quoted(value)), "FieldValueDuplicate")
 
 
 def too_long(field: str, most: int) -> Cause:

@@ -54,14 +54,14 @@ def pod_requests(pod: Obj) -> Amounts:
     Requests at pod level, where they are set, replace the sum.
     """
     spec: Obj = pod["spec"]
-    running = at_once(spec, _container_requests)
+    running = concurrent_requests(spec, _container_requests)
     running.update(amounts((spec.get("resources") or {}).get("requests")))
     _add(running, amounts(spec.get("overhead")))
     running["pods"] = 1000
     return running
 
 
-def at_once(spec: Obj, amounts_of: Callable[[Obj], dict[str, Number]]) -> dict[str, Number]:
+def concurrent_requests(spec: Obj, amounts_of: Callable[[Obj], dict[str, Number]]) -> dict[str, Number]:
     """What a pod's containers need together, with its init containers in their turn.
 
     Args:

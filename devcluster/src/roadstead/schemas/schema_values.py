@@ -16,8 +16,8 @@ from roadstead.schemas.field_errors import (
     go_number,
     invalid,
     not_supported,
+    quoted,
     required,
-    told,
     too_long,
     too_many,
     type_invalid,
@@ -109,7 +109,7 @@ def _string_causes(value: str, schema: Obj, path: str) -> Causes:
         causes.append(invalid(path, value, f"{path} in body should match '{pattern}'"))
     form = schema.get("format")
     if form and schema.get("type") == "string" and not fits(form, value):
-        causes.append(type_invalid(path, value, f"{path} in body must be of type {form}: {told(value)}"))
+        causes.append(type_invalid(path, value, f"{path} in body must be of type {form}: {quoted(value)}"))
     return causes
 
 
@@ -253,7 +253,7 @@ def _repetitions(values: list[Any], path: str) -> Causes:
     seen: dict[str, int] = {}
     causes = []
     for index, value in enumerate(values):
-        text = f"{type_name(value)} {told(value)}"
+        text = f"{type_name(value)} {quoted(value)}"
         seen[text] = seen.get(text, 0) + 1
         if seen[text] == 2:
             causes.append(duplicate(f"{path}[{index}]", value))

@@ -46,8 +46,8 @@ def review(resource: Resource, obj: Obj, token: str) -> Obj:
                 one for one in ("resourceAttributes", "nonResourceAttributes") if spec.get(one) is not None
             ]
             if len(asked) != 1:
-                told = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-                cause = Cause("spec.resourceAttributes", f"Invalid value: null: {told}")
+                message = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+                cause = Cause("spec.resourceAttributes", f"Invalid value: null: {message}")
                 raise invalid(dataclasses.replace(resource, kind=""), "", [cause])
             answered["status"] = {"allowed": True, "reason": "its one user may do everything"}
     return answered

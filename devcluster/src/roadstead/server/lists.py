@@ -87,8 +87,8 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     )
     causes = list(_option_causes(options, watch=watch))
     if causes:
-        told = [f"{cause.field}: {cause.message}" for cause in causes]
-        text = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+        faults = [f"{cause.field}: {cause.message}" for cause in causes]
+        text = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
         details = {
             "group": "meta.k8s.io",
             "kind": "ListOptions",
@@ -110,11 +110,11 @@ def _option_causes(options: ListOptions, *, watch: bool) -> list[Cause]:
     if watch:
         if initial is not None:
             if match != "NotOlderThan":
-                told = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-                causes.append(Cause("resourceVersionMatch", f"Forbidden: {told}", forbidden))
+                message = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+                causes.append(Cause("resourceVersionMatch", f"Forbidden: {message}", forbidden))
                 if match:
-                    told = f'Unsupported value: "{match}": supported values: "NotOlderThan"'
-                    causes.append(Cause("resourceVersionMatch", told, "FieldValueNotSupported"))
+                    message = f'Unsupported value: "{match}": supported values: "NotOlderThan"'
+                    causes.append(Cause("resourceVersionMatch", message, "FieldValueNotSupported"))
         elif match:
             causes.append(
                 Cause(

@@ -116,11 +116,11 @@ class PodUsage:
         used = pod_usage(pod)
         containers = pod["spec"]["containers"]
         shares = [{name: amount // len(containers) for name, amount in used.items()} for _ in containers]
-        told = [
+        text = [
             {"name": one["name"], "usage": _written(share)}
             for one, share in zip(containers, shares, strict=True)
         ]
-        return {**_head(POD_METRICS, pod, self._context.now), "containers": told}
+        return {**_head(POD_METRICS, pod, self._context.now), "containers": text}
 
 
 def _head(resource: Resource, obj: Obj, now: float) -> Obj:
@@ -140,8 +140,8 @@ def pod_usage(pod: Obj) -> Amounts:
     """What a pod uses, in thousandths of a core and of a byte; an unreadable annotation counts as absent."""
     requested = pod_requests(pod)
     used = {name: requested.get(name) or idle for name, idle in IDLE.items()}
-    told = (pod["metadata"].get("annotations") or {}).get(USAGE, "")
-    pairs = (part.partition("=") for part in told.split(",") if part)
+    usage = (pod["metadata"].get("annotations") or {}).get(USAGE, "")
+    pairs = (part.partition("=") for part in usage.split(",") if part)
     try:
         used |= amounts({name.strip(): quantity.strip() for name, _, quantity in pairs})
     except ValueError:

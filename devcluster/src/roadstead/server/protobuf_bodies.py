@@ -128,12 +128,12 @@ def _object(data: bytes, schema: Struct) -> Obj:
             pair = dict(_numbered(value))
             entry = pair.get(2, b"")
             binary = (schema.name, name) in _BINARY
-            told = base64.b64encode(entry).decode() if binary else _value(entry, node.values)
-            result.setdefault(name, {})[pair.get(1, b"").decode()] = told
+            decoded = base64.b64encode(entry).decode() if binary else _value(entry, node.values)
+            result.setdefault(name, {})[pair.get(1, b"").decode()] = decoded
         else:
-            told = orjson.loads(dict(_numbered(value))[1]) if name == "fieldsV1" else _value(value, node)
-            if told is not None and (told != 0 or (schema.name, name) not in _ZERO_IS_UNSET):
-                result[name] = told
+            decoded = orjson.loads(dict(_numbered(value))[1]) if name == "fieldsV1" else _value(value, node)
+            if decoded is not None and (decoded != 0 or (schema.name, name) not in _ZERO_IS_UNSET):
+                result[name] = decoded
     return result
 
 

@@ -339,11 +339,11 @@ class Server:
         }
         if form.media == "yaml":
             return _render({**head, "items": [entry.obj for entry in part.entries]}, form)
-        told = [entry.raw for entry in part.entries]
+        lines = [entry.raw for entry in part.entries]
         if not resource.custom:  # what is in a list of a built-in kind does not say its kind again
             begin = len(orjson.dumps({"kind": resource.kind, "apiVersion": resource.api_version}))
-            told = [b"{" + raw[begin:] for raw in told]
-        body = b'%s,"items":[%s]}' % (orjson.dumps(head)[:-1], b",".join(told))
+            lines = [b"{" + raw[begin:] for raw in lines]
+        body = b'%s,"items":[%s]}' % (orjson.dumps(head)[:-1], b",".join(lines))
         return web.Response(body=body, content_type=JSON)
 
     async def _watch(
@@ -373,10 +373,10 @@ class Server:
         tables = self.tables
         assert tables is not None
         include = query.get("includeObject", "") or "Metadata"
-        told = False
+        sent_columns = False
 
         def rows(obj: Obj) -> Obj:
-            nonlocal told
+            nonlocal sent_columns
             if "uid" not in obj["metadata"]:  # a bookmark
                 return {
                     "kind": "Table",
@@ -385,8 +385,10 @@ class Server:
                     "rows": [],
                     "columnDefinitions": [],
                 }
-            table = tables(resource, [obj], include_object=include, columns=not told, version=form.version)
-            told = True
+            table = tables(
+                resource, [obj], include_object=include, columns=not sent_columns, version=form.version
+            )
+            sent_columns = True
             table["metadata"] = {"resourceVersion": obj["metadata"]["resourceVersion"]}
             return table
 

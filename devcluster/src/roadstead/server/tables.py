@@ -11,7 +11,7 @@ from roadstead.definitions.custom_kind import CustomKind
 from roadstead.printing import others, pods, workloads
 from roadstead.printing.columns import AGE, NAME, Cell, Column, since
 from roadstead.schemas import json_paths
-from roadstead.schemas.field_errors import told
+from roadstead.schemas.field_errors import quoted
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -131,7 +131,7 @@ def custom_value(value: Any, kind: str, now: dt.datetime) -> Any:
         case "string":
             if value is None:
                 return None
-            return value if isinstance(value, str) else told(value)
+            return value if isinstance(value, str) else quoted(value)
         case "integer":
             return int(value) if number else None
         case "number":

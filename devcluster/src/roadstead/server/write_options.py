@@ -32,13 +32,13 @@ _LONGEST_MANAGER = 128
 
 def _bad_option(kind: str, causes: list[Cause]) -> StatusError:
     """422: parameters that are not as they must be."""
-    told = ", ".join(f"{cause.field}: {cause.message}" for cause in causes)
+    message = ", ".join(f"{cause.field}: {cause.message}" for cause in causes)
     details = {
         "group": "meta.k8s.io",
         "kind": kind,
         "causes": [{"reason": one.reason, "message": one.message, "field": one.field} for one in causes],
     }
-    return StatusError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {told}', details)
+    return StatusError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {message}', details)
 
 
 def _manager_causes(name: str) -> list[Cause]:
@@ -47,8 +47,8 @@ def _manager_causes(name: str) -> list[Cause]:
     for position, sign in enumerate(name):
         if not sign.isprintable():
             shown = f"\\x{ord(sign):02x}" if ord(sign) < 0x80 else sign
-            told = f"invalid character U+{ord(sign):04X} (at position {position})"
-            causes.append(Cause("fieldManager", f'Invalid value: "{shown}": {told}'))
+            message = f"invalid character U+{ord(sign):04X} (at position {position})"
+            causes.append(Cause("fieldManager", f'Invalid value: "{shown}": {message}'))
     return causes
 
 
@@ -68,12 +68,12 @@ def write_options(verb: str, query: Mapping[str, str], media: str, subresource: 
     causes = []
     dry = query.get("dryRun", "")
     if dry and dry != "All":
-        told = f'Unsupported value: ["{dry}"]: supported values: "All"'
-        causes.append(Cause("dryRun", told, "FieldValueNotSupported"))
+        message = f'Unsupported value: ["{dry}"]: supported values: "All"'
+        causes.append(Cause("dryRun", message, "FieldValueNotSupported"))
     validation = query.get("fieldValidation", "")
     if validation not in ("", "Ignore", "Warn", "Strict"):
-        told = f'Unsupported value: "{validation}": supported values: "Ignore", "Warn", "Strict"'
-        causes.append(Cause("fieldValidation", told, "FieldValueNotSupported"))
+        message = f'Unsupported value: "{validation}": supported values: "Ignore", "Warn", "Strict"'
+        causes.append(Cause("fieldValidation", message, "FieldValueNotSupported"))
     if verb == "patch":
         if media == APPLY and not query.get("fieldManager"):
             causes.append(
@@ -132,11 +132,13 @@ def delete_options(query: Mapping[str, str], given: Any) -> DeleteOptions:
     causes = []
     if propagation not in ("", "Background", "Foreground", "Orphan"):
         words = '"Background", "Foreground", "Orphan", "nil"'
-        told = f'Unsupported value: "{propagation}": supported values: {words}'
-        causes.append(Cause("propagationPolicy", told, "FieldValueNotSupported"))
+        message = f'Unsupported value: "{propagation}": supported values: {words}'
+        causes.append(Cause("propagationPolicy", message, "FieldValueNotSupported"))
     if orphan is not None and propagation:
-        told = f'Invalid value: "{propagation}": orphanDependents and deletionPropagation cannot be both set'
-        causes.append(Cause("propagationPolicy", told))
+        message = (
+            f'Invalid value: "{propagation}": orphanDependents and deletionPropagation cannot be both set'
+        )
+        causes.append(Cause("propagationPolicy", message))
     if any(one != "All" for one in dry):
         causes.append(Cause("dryRun", 'Unsupported value: supported values: "All"', "FieldValueNotSupported"))
     if causes:

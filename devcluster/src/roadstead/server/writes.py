@@ -165,8 +165,8 @@ def _patch(api: Api, target: Target, sent: SentRequest, how: Write) -> WriteResu
     check_name(obj, target)
     meta, uid = obj["metadata"], stored.obj["metadata"]["uid"]
     if meta.get("uid", uid) != uid:
-        told = f'Invalid value: "{meta["uid"]}": field is immutable'
-        raise invalid(resource, target.name, [Cause("metadata.uid", told)])
+        message = f'Invalid value: "{meta["uid"]}": field is immutable'
+        raise invalid(resource, target.name, [Cause("metadata.uid", message)])
     how = _with_managers(api, resource, obj, meta.pop("managedFields", None), how)
     return WriteResult(api.update_owned(resource, obj, how), 200, resource, warnings + kind.warnings(obj))
 
@@ -188,9 +188,9 @@ def _patched(obj: Obj, patch: Any, media: str, schema: Any) -> Any:
 
 
 def _bad_patch(why: str) -> StatusError:
-    told = f"Invalid value: {why}"
-    causes = [{"reason": "FieldValueInvalid", "message": told, "field": "patch"}]
-    return StatusError(422, "Invalid", f' "" is invalid: patch: {told}', {"causes": causes})
+    message = f"Invalid value: {why}"
+    causes = [{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]
+    return StatusError(422, "Invalid", f' "" is invalid: patch: {message}', {"causes": causes})
 
 
 def _decoded_patch(api: Api, target: Target, new: Any) -> tuple[Obj, list[str]]:
@@ -206,9 +206,9 @@ def _decoded_patch(api: Api, target: Target, new: Any) -> tuple[Obj, list[str]]:
     if given != (resource.api_version, resource.kind):
         wrong = "kind" if given[1] != resource.kind else "apiVersion"
         right = resource.kind if wrong == "kind" else resource.api_version
-        told = f'Invalid value: "{new.get(wrong, "")}": must be {right}'
+        message = f'Invalid value: "{new.get(wrong, "")}": must be {right}'
         named = dataclasses.replace(resource, kind=str(given[1] or ""))
-        raise invalid(named, target.name, [Cause(wrong, told)])
+        raise invalid(named, target.name, [Cause(wrong, message)])
     try:
         return api.kind(resource).decode(new, resource)
     except StatusError as error:

@@ -121,8 +121,8 @@ class Api:
         #: Resources that are computed when they are asked for, by key (metrics.k8s.io).
         self.virtual: dict[str, Virtual] = {}
         self._plain_kind = Kind()
-        self._told_moment: dt.datetime | None = None
-        self._told = ""
+        self._rendered_moment: dt.datetime | None = None
+        self._rendered_now = ""
         self.store.collection("pods").add_index("spec.nodeName", _node_of)
 
     # -- what there is ---------------------------------------------------------------------------------------
@@ -147,9 +147,9 @@ class Api:
     def now(self) -> str:
         """The time as metadata has it."""
         moment = self.clock().replace(microsecond=0)
-        if moment != self._told_moment:
-            self._told_moment, self._told = moment, timestamp_of(moment)
-        return self._told
+        if moment != self._rendered_moment:
+            self._rendered_moment, self._rendered_now = moment, timestamp_of(moment)
+        return self._rendered_now
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -277,11 +277,11 @@ class Api:
         handler that has much to do notes it down and does it later.
         """
 
-        def told(change: Change) -> None:
+        def notify(change: Change) -> None:
             previous = change.previous
             handler(change.type, change.entry.obj, None if previous is None else previous.obj)
 
-        self.store.collection(self.resource(resource).collection).subscribers.append(told)
+        self.store.collection(self.resource(resource).collection).subscribers.append(notify)
 
     # -- creating --------------------------------------------------------------------------------------------
 
@@ -427,10 +427,10 @@ class Api:
         if version and version != old["metadata"]["resourceVersion"]:
             raise conflict(resource, name, MODIFIED)
         if not version and not kind.unconditional_update:
-            told = "Invalid value: 0: must be specified for an update"
+            message = "Invalid value: 0: must be specified for an update"
             # Upstream names the resource here, not the kind.
             named = dataclasses.replace(resource, kind=resource.plural)
-            raise invalid(named, name, [Cause("metadata.resourceVersion", told)])
+            raise invalid(named, name, [Cause("metadata.resourceVersion", message)])
 
     def replace(self, resource: Resource, key: Key, obj: Obj, entry: Entry, how: Write) -> Entry:
         """Commit an update that was let through; an update that changes nothing is no write.

@@ -190,7 +190,7 @@ def intersection(left: Fields, right: Fields) -> list[tuple[str, ...]]:
     return found
 
 
-def told(path: tuple[str, ...]) -> str:
+def path_text(path: tuple[str, ...]) -> str:
     """A path as messages have it, such as ``.spec.containers[name="main"].image``."""
     text = ""
     for step in path:

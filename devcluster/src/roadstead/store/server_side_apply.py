@@ -20,7 +20,7 @@ from roadstead.store.field_sets import (
     element,
     granular,
     intersection,
-    told,
+    path_text,
     union,
 )
 from roadstead.store.managed_fields import Manager, Managers, owned
@@ -204,7 +204,7 @@ def _name(manager: Manager) -> str:
 
 
 def _conflict(conflicts: list[tuple[Manager, tuple[str, ...]]]) -> StatusError:
-    pairs = sorted({(_name(manager), told(path)) for manager, path in conflicts})
+    pairs = sorted({(_name(manager), path_text(path)) for manager, path in conflicts})
     if len(pairs) == 1:
         message = f"Apply failed with 1 conflict: conflict with {pairs[0][0]}: {pairs[0][1]}"
     else:

@@ -181,10 +181,10 @@ class Collection:
         return recent
 
 
-def _call(subscriber: Callable[..., None], *told: Any) -> None:
+def _call(subscriber: Callable[..., None], *arguments: Any) -> None:
     """Tell a subscriber; its failure is its own, the write is done."""
     try:
-        subscriber(*told)
+        subscriber(*arguments)
     except Exception:  # noqa: BLE001 - whatever it is, the others are still to be told
         _LOG.exception("a subscriber failed")
 
@@ -196,7 +196,7 @@ class Store:
         self.revision = 1
         self._collections: dict[str, Collection] = {}
         self._pending: deque[tuple[str, Collection, Change]] = deque()
-        self._telling = False
+        self._notifying = False
         self._followers: list[Callable[[str, Change], None]] = []
 
     def follow(self, follower: Callable[[str, Change], None]) -> None:
@@ -252,22 +252,22 @@ class Store:
         previous = collection.drop(key) if kind == "DELETED" else collection.put(key, entry)
         change = Change(kind, entry, previous)
         collection.note(change)
-        self._tell(name, collection, change)
+        self._notify(name, collection, change)
         return entry
 
-    def _tell(self, name: str, collection: Collection, change: Change) -> None:
+    def _notify(self, name: str, collection: Collection, change: Change) -> None:
         """Call the subscribers, in the order of the commits even where one of them writes."""
         self._pending.append((name, collection, change))
-        if self._telling:
+        if self._notifying:
             return
-        self._telling = True
+        self._notifying = True
         try:
             while self._pending:
-                of, collected, told = self._pending.popleft()
+                of, collected, change = self._pending.popleft()
                 for subscriber in tuple(collected.subscribers):
-                    _call(subscriber, told)
+                    _call(subscriber, change)
                 for follower in self._followers:
-                    _call(follower, of, told)
-                told.forget()
+                    _call(follower, of, change)
+                change.forget()
         finally:
-            self._telling = False
+            self._notifying = False

@@ -85,8 +85,8 @@ def bind(api: Api, key: Key, binding: Obj, how: Write, *, labelled: bool) -> Non
     target = binding.get("target") or {}
     causes = []
     if target.get("kind") not in (None, "", "Node"):
-        told = f'Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"'
-        causes.append(Cause("target.kind", told, "FieldValueNotSupported"))
+        message = f'Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"'
+        causes.append(Cause("target.kind", message, "FieldValueNotSupported"))
     if not target.get("name"):
         causes.append(Cause("target.name", "Required value", "FieldValueRequired"))
     pods = api.resource("pods")
@@ -236,8 +236,8 @@ def _take_from_budget(api: Api, pod: Obj, how: Write) -> None:
             return
     name = budget["metadata"]["name"]
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
-        told = f"The disruption budget {name} is still being processed by the server."
-        raise _refused(told, retry_after=_RETRY_SECONDS)
+        text = f"The disruption budget {name} is still being processed by the server."
+        raise _refused(text, retry_after=_RETRY_SECONDS)
     if status.get("disruptionsAllowed", 0) < 0:
         raise StatusError(403, "Forbidden", "pdb disruptions allowed is negative")
     if len(status.get("disruptedPods") or {}) > 2000:
@@ -255,8 +255,8 @@ def _take_from_budget(api: Api, pod: Obj, how: Write) -> None:
     _keep_books(api, found[0], pod, how)
 
 
-def _refused(told: str, retry_after: int | None = None) -> StatusError:
-    error = too_many_requests(_VIOLATES, causes=[{"reason": "DisruptionBudget", "message": told}])
+def _refused(message: str, retry_after: int | None = None) -> StatusError:
+    error = too_many_requests(_VIOLATES, causes=[{"reason": "DisruptionBudget", "message": message}])
     if retry_after is not None:
         error.details["retryAfterSeconds"] = retry_after
     return error

@@ -87,12 +87,12 @@ class Resource:
         return f"{self.group}/{version}" if self.group else version
 
     @property
-    def told_group(self) -> str:
+    def error_group(self) -> str:
         """The group that errors name: that of the stored kind."""
         return "" if self.storage_key else self.group
 
     @property
-    def told_key(self) -> str:
+    def error_key(self) -> str:
         """The key that errors name."""
         return self.plural if self.storage_key else self.key
 

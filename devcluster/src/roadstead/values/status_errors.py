@@ -66,26 +66,26 @@ class StatusError(Exception):
 
 def _details(resource: Resource, name: str, **more: Any) -> dict[str, Any]:
     details: dict[str, Any] = {"name": name} if name else {}
-    if resource.told_group:
-        details["group"] = resource.told_group
+    if resource.error_group:
+        details["group"] = resource.error_group
     return {**details, "kind": resource.plural, **more}
 
 
 def not_found(resource: Resource, name: str) -> StatusError:
     """404: there is no such object."""
-    return StatusError(404, "NotFound", f'{resource.told_key} "{name}" not found', _details(resource, name))
+    return StatusError(404, "NotFound", f'{resource.error_key} "{name}" not found', _details(resource, name))
 
 
 def already_exists(resource: Resource, name: str, *, ending: bool = False) -> StatusError:
     """409: an object of this name exists, though it may be about to end."""
-    message = f'{resource.told_key} "{name}" already exists'
-    told = f"object is being deleted: {message}" if ending else message
-    return StatusError(409, "AlreadyExists", told, _details(resource, name))
+    message = f'{resource.error_key} "{name}" already exists'
+    text = f"object is being deleted: {message}" if ending else message
+    return StatusError(409, "AlreadyExists", text, _details(resource, name))
 
 
 def conflict(resource: Resource, name: str, why: str) -> StatusError:
     """409: the object is not as the request assumes."""
-    message = f'Operation cannot be fulfilled on {resource.told_key} "{name}": {why}'
+    message = f'Operation cannot be fulfilled on {resource.error_key} "{name}": {why}'
     return StatusError(409, "Conflict", message, _details(resource, name))
 
 
@@ -94,17 +94,17 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 def forbidden(resource: Resource, name: str, why: str, **more: Any) -> StatusError:
     """403: admission or policy refuses it."""
-    message = f'{resource.told_key} "{name}" is forbidden: {why}'
+    message = f'{resource.error_key} "{name}" is forbidden: {why}'
     return StatusError(403, "Forbidden", message, _details(resource, name, **more))
 
 
 def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> StatusError:
     """422: fields are not as they must be."""
-    told = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
-    text = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    faults = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
+    text = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
     details: dict[str, Any] = {"name": name} if name else {}
-    if resource.told_group:
-        details["group"] = resource.told_group
+    if resource.error_group:
+        details["group"] = resource.error_group
     if resource.kind:
         details["kind"] = resource.kind
     details["causes"] = [
@@ -123,7 +123,7 @@ def method_not_allowed(resource: Resource, verb: str) -> StatusError:
     return StatusError(
         405,
         "MethodNotAllowed",
-        f'{verb} is not supported on resources of kind "{resource.told_key}"',
+        f'{verb} is not supported on resources of kind "{resource.error_key}"',
         _details(resource, ""),
     )
 

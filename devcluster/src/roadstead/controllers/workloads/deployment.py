@@ -74,8 +74,8 @@ class DeploymentController:
         if deployment["spec"].get("paused"):
             return True
         desired = str(deployment["spec"]["replicas"])
-        told = [_annotations(one).get(DESIRED_REPLICAS) for one in sets if rolling_update.size(one)]
-        return any(one is not None and one != desired for one in told)
+        text = [_annotations(one).get(DESIRED_REPLICAS) for one in sets if rolling_update.size(one)]
+        return any(one is not None and one != desired for one in text)
 
     def _scale(self, deployment: Obj, sets: list[Obj]) -> None:
         """Bring the sets to a changed size, without going on with a rollout."""
@@ -189,7 +189,7 @@ class DeploymentController:
             status["collisionCount"] = status.get("collisionCount", 0) + 1
         else:
             message = f'Failed to create new replica set "{name}": {error.message}'
-            self._context.events.tell(COMPONENT, deployment, "ReplicaSetCreateError", message, "Warning")
+            self._context.events.record(COMPONENT, deployment, "ReplicaSetCreateError", message, "Warning")
             status["conditions"] = deployment_status.with_progress(
                 deployment, "False", "ReplicaSetCreateError", message, now
             )
@@ -271,7 +271,7 @@ class DeploymentController:
     def _tell_scaled(self, deployment: Obj, name: str, before: int, now: int) -> None:
         way = "up" if now > before else "down"
         message = f"Scaled {way} replica set {name} from {before} to {now}"
-        self._context.events.tell(COMPONENT, deployment, "ScalingReplicaSet", message)
+        self._context.events.record(COMPONENT, deployment, "ScalingReplicaSet", message)
 
     def _clean_up(self, deployment: Obj, old: list[Obj]) -> None:
         """Delete the oldest empty sets beyond the history that is kept."""

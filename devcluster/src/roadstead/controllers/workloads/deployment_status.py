@@ -39,11 +39,11 @@ def with_pause(deployment: Obj, now: float) -> list[Obj] | None:
     condition = condition_of(deployment, "Progressing")
     if condition and condition.get("reason") == _LATE:
         return None
-    told = bool(condition and condition.get("reason") == _PAUSED)
+    was_paused = bool(condition and condition.get("reason") == _PAUSED)
     paused = bool(deployment["spec"].get("paused"))
-    if paused and not told:
+    if paused and not was_paused:
         return with_progress(deployment, "Unknown", _PAUSED, "Deployment is paused", now)
-    if told and not paused:
+    if was_paused and not paused:
         return with_progress(deployment, "Unknown", "DeploymentResumed", "Deployment is resumed", now)
     return None
 
@@ -101,18 +101,18 @@ def progressed(deployment: Obj, status: Obj, new: Obj | None, sets: list[Obj], n
         name = f'ReplicaSet "{new["metadata"]["name"]}"' if new else "Deployment"
         if not new:
             name = f'Deployment "{deployment["metadata"]["name"]}"'
-        told: tuple[str, str, str] | None = None
+        progress: tuple[str, str, str] | None = None
         if is_complete(deployment, status):
-            told = ("True", _DONE, f"{name} has successfully progressed.")
+            progress = ("True", _DONE, f"{name} has successfully progressed.")
         elif _has_moved(before, status):
-            told = ("True", "ReplicaSetUpdated", f"{name} is progressing.")
+            progress = ("True", "ReplicaSetUpdated", f"{name} is progressing.")
         elif _is_late(deployment, condition, now):
-            told = ("False", _LATE, f"{name} has timed out progressing.")
-        if told:
+            progress = ("False", _LATE, f"{name} has timed out progressing.")
+        if progress:
             status["conditions"] = with_condition(
-                status["conditions"], "Progressing", *told, now=now, updated=True
+                status["conditions"], "Progressing", *progress, now=now, updated=True
             )
-            if told[1] == "ReplicaSetUpdated":
+            if progress[1] == "ReplicaSetUpdated":
                 _touch(status, now)
     _copy_failure(status, new, sets)
 
@@ -168,6 +168,6 @@ def _touch(status: Obj, now: float) -> None:
 def _copy_failure(status: Obj, new: Obj | None, sets: list[Obj]) -> None:
     """Tell what keeps a ReplicaSet from creating pods, the newest set's reason first."""
     status["conditions"] = without_condition(status["conditions"], "ReplicaFailure")
-    told = (condition_of(one, "ReplicaFailure") for one in ([new] if new else []) + sets)
-    if failure := next((one for one in told if one), None):
+    failures = (condition_of(one, "ReplicaFailure") for one in ([new] if new else []) + sets)
+    if failure := next((one for one in failures if one), None):
         status["conditions"].append(dict(failure))

@@ -161,7 +161,7 @@ class JobController:
                 if kind == "Complete"
                 else ("Warning", reason, message)
             )
-            self._context.events.tell(COMPONENT, job, event[1], event[2], event[0])
+            self._context.events.record(COMPONENT, job, event[1], event[2], event[0])
         return True
 
     def _verdict(self, job: Obj, status: Obj, pods: list[Obj]) -> tuple[str, str, str] | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from roadstead.values.resources import Obj
 
 
-def told(value: Any) -> str:
+def quoted(value: Any) -> str:
     """A value as messages have it."""
     return json.dumps(value, separators=(",", ":"))
 
@@ -34,7 +34,7 @@ def required(field: str, detail: str = "") -> Cause:
 
 def invalid(field: str, value: Any, detail: str) -> Cause:
     """The value is not as it must be."""
-    return Cause(field, f"Invalid value: {told(value)}: {detail}")
+    return Cause(field, f"Invalid value: {quoted(value)}: {detail}")
 
 
 def forbidden(field: str, detail: str) -> Cause:
@@ -44,12 +44,12 @@ def forbidden(field: str, detail: str) -> Cause:
 
 def duplicate(field: str, value: Any) -> Cause:
     """The value occurs twice."""
-    return Cause(field, f"Duplicate value: {told(value)}", "FieldValueDuplicate")
+    return Cause(field, f"Duplicate value: {quoted(value)}", "FieldValueDuplicate")
 
 
 def missing(field: str, value: Any, detail: str = "") -> Cause:
     """What the value names is not there."""
-    message = f"Not found: {told(value)}"
+    message = f"Not found: {quoted(value)}"
     return Cause(field, f"{message}: {detail}" if detail else message, "FieldValueNotFound")
 
 
@@ -66,12 +66,12 @@ def too_long(field: str, most: int) -> Cause:
 def not_among(field: str, value: Any, supported: Iterable[str]) -> Cause:
     """The value is none of some words."""
     listed = ", ".join(f'"{word}"' for word in supported)
-    message = f"Unsupported value: {told(value)}: supported values: {listed}"
+    message = f"Unsupported value: {quoted(value)}: supported values: {listed}"
     return Cause(field, message, "FieldValueNotSupported")
 
 
 def one_of(field: str, value: Any, supported: Iterable[str]) -> list[Cause]:
-    """The value must be one of some words, which are told in the order in which they are given."""
+    """The value must be one of some words, which are quoted in the order in which they are given."""
     words = tuple(supported)
     return [] if value in words else [not_among(field, value, words)]
 

@@ -162,8 +162,8 @@ def metadata_causes(obj: Obj, *, namespaced: bool, name_faults: object = subdoma
         )
     generation = meta.get("generation", 0)
     if generation < 0:
-        told = f"Invalid value: {generation}: must be greater than or equal to 0"
-        causes.append(Cause("metadata.generation", told))
+        message = f"Invalid value: {generation}: must be greater than or equal to 0"
+        causes.append(Cause("metadata.generation", message))
     return [*causes, *_shared_causes(meta)]
 
 
@@ -173,8 +173,8 @@ def annotation_key_causes(annotations: dict[str, str], at: str) -> list[Cause]:
     for key in annotations:
         causes += [invalid_value(at, key, fault) for fault in qualified_name_faults(key.lower())]
     if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATIONS_BYTES:
-        told = f"Too long: may not be more than {_ANNOTATIONS_BYTES} bytes"
-        causes.append(Cause(at, told, "FieldValueTooLong"))
+        message = f"Too long: may not be more than {_ANNOTATIONS_BYTES} bytes"
+        causes.append(Cause(at, message, "FieldValueTooLong"))
     return causes
 
 
@@ -247,8 +247,8 @@ def metadata_update_causes(new: Obj, old: Obj) -> list[Cause]:
     for key in _IMMUTABLE:
         left, right = new["metadata"].get(key), old["metadata"].get(key)
         if left != right:
-            told = "null" if left is None else f"{left}" if isinstance(left, int) else f'"{left}"'
-            causes.append(Cause(f"metadata.{key}", f"Invalid value: {told}: field is immutable"))
+            message = "null" if left is None else f"{left}" if isinstance(left, int) else f'"{left}"'
+            causes.append(Cause(f"metadata.{key}", f"Invalid value: {message}: field is immutable"))
     if old["metadata"].get("deletionTimestamp"):
         added = [
             one

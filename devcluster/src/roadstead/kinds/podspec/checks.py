@@ -96,8 +96,8 @@ def spec_causes(spec: Obj, at: str = "spec", *, pod_name: str = "", is_pod: bool
     causes += _alias_causes(spec.get("hostAliases") or [], f"{at}.hostAliases")
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= _LAST:
-        told = f"must be between 1 and {_LAST}, inclusive"
-        causes.append(invalid(f"{at}.activeDeadlineSeconds", deadline, told))
+        message = f"must be between 1 and {_LAST}, inclusive"
+        causes.append(invalid(f"{at}.activeDeadlineSeconds", deadline, message))
     policy = spec.get("preemptionPolicy")
     if policy is not None:
         policies = ("PreemptLowerPriority", "Never")
@@ -128,11 +128,11 @@ def _claim_causes(claims: list[Obj], at: str) -> list[Cause]:
         shown = {"Name": name, "ResourceClaimName": claim.get(fields[0])}
         shown["ResourceClaimTemplateName"] = claim.get(fields[1])
         if len(given) > 1:
-            told = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            causes.append(invalid(here, shown, told))
+            message = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            causes.append(invalid(here, shown, message))
         if not given:
-            told = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            causes.append(invalid(here, shown, told))
+            message = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            causes.append(invalid(here, shown, message))
         for field in given:
             causes += subdomain_name(f"{here}.{field}", claim[field])
     return causes
@@ -154,13 +154,13 @@ def _pod_level_causes(spec: Obj, at: str) -> list[Cause]:
         for name, text in together(spec, kind).items():
             counts = kind == "requests" or name.startswith("hugepages-")
             if counts and name in whole and quantity_forms.value(text) > quantity_forms.value(whole[name]):
-                told = f"must be greater than or equal to aggregate container {kind} of {text}"
-                causes.append(invalid(f"{at}.{kind}[{name}]", whole[name], told))
+                message = f"must be greater than or equal to aggregate container {kind} of {text}"
+                causes.append(invalid(f"{at}.{kind}[{name}]", whole[name], message))
     for index, container in enumerate(spec.get("containers") or ()):
         for name, text in ((container.get("resources") or {}).get("limits") or {}).items():
             if name in limits and quantity_forms.value(text) > quantity_forms.value(limits[name]):
-                told = f"must be less than or equal to pod limits of {limits[name]}"
-                causes.append(invalid(f"{at}.containers[{index}][{name}].limits", text, told))
+                message = f"must be less than or equal to pod limits of {limits[name]}"
+                causes.append(invalid(f"{at}.containers[{index}][{name}].limits", text, message))
     return causes
 
 
@@ -172,17 +172,17 @@ def _host_causes(spec: Obj, at: str, *, is_pod: bool) -> list[Cause]:
             for number, port in enumerate(container.get("ports") or ()):
                 on_host, inside = port.get("hostPort", 0), port.get("containerPort", 0)
                 if (is_pod or on_host) and on_host != inside:
-                    told = "must match `containerPort` when `hostNetwork` is true"
+                    message = "must match `containerPort` when `hostNetwork` is true"
                     here = f"{at}.containers[{index}].ports[{number}].hostPort"
-                    causes.append(invalid(here, on_host, told))
+                    causes.append(invalid(here, on_host, message))
     if spec.get("hostUsers") is False:
-        told = "when `hostUsers` is false"
+        message = "when `hostUsers` is false"
         for field, name in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
             if spec.get(field):
-                causes.append(forbidden(f"{at}.{name}", told))
+                causes.append(forbidden(f"{at}.{name}", message))
         for kind in ("initContainers", "containers"):
             causes += [
-                forbidden(f"{at}.{kind}[{index}].volumeDevices", told)
+                forbidden(f"{at}.{kind}[{index}].volumeDevices", message)
                 for index, container in enumerate(spec.get(kind) or ())
                 if container.get("volumeDevices")
             ]
@@ -205,8 +205,8 @@ def _dns_causes(config: Obj | None, policy: str, at: str) -> list[Cause]:
         if config is None:
             return [required(at, "must provide `dnsConfig` when `dnsPolicy` is None")]
         if not config.get("nameservers"):
-            told = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-            return [required(f"{at}.nameservers", told)]
+            message = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            return [required(f"{at}.nameservers", message)]
     config = config or {}
     servers, searches = config.get("nameservers") or [], config.get("searches") or []
     causes: list[Cause] = []
@@ -220,8 +220,8 @@ def _dns_causes(config: Obj | None, policy: str, at: str) -> list[Cause]:
         if not _is_address(one)
     ]
     if len(searches) > _MOST_SEARCHES:
-        told = f"must not have more than {_MOST_SEARCHES} search paths"
-        causes.append(invalid(f"{at}.searches", searches, told))
+        message = f"must not have more than {_MOST_SEARCHES} search paths"
+        causes.append(invalid(f"{at}.searches", searches, message))
     for index, one in enumerate(searches):
         if one != ".":
             causes += subdomain_name(f"{at}.searches[{index}]", one.removesuffix("."), underscores=True)
@@ -291,6 +291,6 @@ def template_causes(template: Obj, at: str) -> list[Cause]:
     causes += annotation_causes(annotations, f"{at}.annotations")
     causes += spec_causes(template["spec"], f"{at}.spec")
     if template["spec"].get("ephemeralContainers"):
-        told = "ephemeral containers not allowed in pod template"
-        causes.append(forbidden(f"{at}.spec.ephemeralContainers", told))
+        message = "ephemeral containers not allowed in pod template"
+        causes.append(forbidden(f"{at}.spec.ephemeralContainers", message))
     return causes

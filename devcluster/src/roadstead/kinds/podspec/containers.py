@@ -99,9 +99,9 @@ def _init_causes(container: Obj, at: str, pod: Surroundings) -> list[Cause]:
         for field in ("lifecycle", *_PROBES)
         if container.get(field) is not None
     ]
-    told = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+    message = "must not be set to 'RestartContainer' for non-sidecar initContainers"
     return causes + [
-        invalid(f"{at}.resizePolicy[{index}].restartPolicy", "RestartContainer", told)
+        invalid(f"{at}.resizePolicy[{index}].restartPolicy", "RestartContainer", message)
         for index, one in enumerate(container.get("resizePolicy") or ())
         if one.get("restartPolicy") == "RestartContainer"
     ]
@@ -109,7 +109,7 @@ def _init_causes(container: Obj, at: str, pod: Surroundings) -> list[Cause]:
 
 def _ephemeral_causes(spec: Obj, at: str, pod: Surroundings, names: set[str]) -> list[Cause]:
     causes: list[Cause] = []
-    others, told = set(names), "cannot be set for an Ephemeral Container"
+    others, message = set(names), "cannot be set for an Ephemeral Container"
     for index, container in enumerate(spec.get("ephemeralContainers") or ()):
         here, name, target = f"{at}[{index}]", container.get("name", ""), container.get("targetContainerName")
         causes += _common_causes(container, here, pod) + padded_image_causes(container, here)
@@ -118,10 +118,10 @@ def _ephemeral_causes(spec: Obj, at: str, pod: Surroundings, names: set[str]) ->
         names.add(name)
         if target and target not in others:
             causes.append(missing(f"{here}.targetContainerName", target))
-        causes += [forbidden(f"{here}.{field}", told) for field in _NOT_EPHEMERAL if container.get(field)]
+        causes += [forbidden(f"{here}.{field}", message) for field in _NOT_EPHEMERAL if container.get(field)]
         for number, mount in enumerate(container.get("volumeMounts") or ()):
             causes += [
-                forbidden(f"{here}.volumeMounts[{number}].{field}", told)
+                forbidden(f"{here}.volumeMounts[{number}].{field}", message)
                 for field in ("subPath", "subPathExpr")
                 if mount.get(field)
             ]
@@ -200,8 +200,8 @@ def _resize_causes(policies: list[Obj], at: str, restart_policy: str) -> list[Ca
         causes += one_of(at, name, ("cpu", "memory")) if name else [required(at)]
         causes += one_of(at, policy, ("NotRequired", "RestartContainer")) if policy else [required(at)]
         if restart_policy == "Never" and policy != "NotRequired":
-            told = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
-            causes.append(invalid(at, policy, told))
+            message = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
+            causes.append(invalid(at, policy, message))
     return causes
 
 
@@ -212,8 +212,8 @@ def _restart_causes(container: Obj, at: str) -> list[Cause]:
     if policy is not None:
         causes += one_of(f"{at}.restartPolicy", policy, ("Always", "Never", "OnFailure"))
     elif rules:
-        told = "must specify restartPolicy when restart rules are used"
-        causes.append(required(f"{at}.restartPolicy", told))
+        message = "must specify restartPolicy when restart rules are used"
+        causes.append(required(f"{at}.restartPolicy", message))
     if len(rules) > _MOST_RULES:
         causes.append(too_many(f"{at}.restartPolicyRules", len(rules), _MOST_RULES))
     for index, rule in enumerate(rules):

@@ -178,5 +178,5 @@ def together(spec: Obj, kind: str) -> dict[str, str]:
         texts.update({name: text for name, text in given.items() if name not in texts})
         return {name: quantity_forms.value(text) for name, text in given.items()}
 
-    running = quantities.at_once(spec, amounts)
+    running = quantities.concurrent_requests(spec, amounts)
     return {name: quantity_forms.written(amount, texts[name]) for name, amount in running.items()}

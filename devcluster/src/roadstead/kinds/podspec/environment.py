@@ -68,10 +68,10 @@ def variable_name_faults(name: str) -> list[str]:
     """What keeps a string from being the name of a variable."""
     faults = [] if name else ["environment variable name must not be empty"]
     if any(not " " <= sign <= "~" or sign == "=" for sign in name):
-        told = (
+        message = (
             "a valid environment variable name must consist only of printable ASCII characters other than '='"
         )
-        faults.append(told)
+        faults.append(message)
     return faults
 
 
@@ -99,8 +99,8 @@ def environment_causes(container: Obj, at: str) -> list[Cause]:
         if not given:
             causes.append(invalid(f"{at}.envFrom", "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(given) > 1:
-            told = "may not have more than one field specified at a time"
-            causes.append(invalid(f"{at}.envFrom", "", told))
+            message = "may not have more than one field specified at a time"
+            causes.append(invalid(f"{at}.envFrom", "", message))
     return causes
 
 
@@ -120,8 +120,8 @@ def _source_causes(source: Obj, value: str, at: str) -> list[Cause]:
     kinds = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
     given = sum(source.get(kind) is not None for kind in kinds)
     if not given:
-        told = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
-        causes.append(invalid(at, "", f"must specify one of: {told}"))
+        message = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        causes.append(invalid(at, "", f"must specify one of: {message}"))
     elif value:
         causes.append(invalid(at, "", "may not be specified when `value` is not empty"))
     elif given > 1:
@@ -179,12 +179,12 @@ def resource_field_causes(reference: Obj, at: str, *, in_file: bool = False) -> 
         return causes
     resource = name.partition(".")[2] if name in _RESOURCES else ""
     if resource == "cpu" and divisor not in ("1m", "1"):
-        told = "only divisor's values 1m and 1 are supported with the cpu resource"
-        causes.append(invalid(f"{at}.divisor", name, told))
+        message = "only divisor's values 1m and 1 are supported with the cpu resource"
+        causes.append(invalid(f"{at}.divisor", name, message))
     sized = "hugepages" if name.startswith(_HUGE) else _SIZED.get(resource)
     if sized and divisor not in _SIZES:
-        told = f"only divisor's values {', '.join(_SIZES)} are supported with the {sized} resource"
-        causes.append(invalid(f"{at}.divisor", name, told))
+        message = f"only divisor's values {', '.join(_SIZES)} are supported with the {sized} resource"
+        causes.append(invalid(f"{at}.divisor", name, message))
     return causes
 
 

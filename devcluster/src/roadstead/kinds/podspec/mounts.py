@@ -73,14 +73,14 @@ def _mounts(
         if any(device.get("name", "") == name for device in devices):
             causes.append(invalid(f"{here}.name", name, "must not already exist in volumeDevices"))
         if any(device.get("devicePath", "") == path for device in devices):
-            told = "must not already exist as a path in volumeDevices"
-            causes.append(invalid(f"{here}.mountPath", path, told))
+            message = "must not already exist as a path in volumeDevices"
+            causes.append(invalid(f"{here}.mountPath", path, message))
         if mount.get("subPath"):
             causes += descending_causes(mount["subPath"], f"{at}.subPath")
         if expression := mount.get("subPathExpr"):
             if mount.get("subPath"):
-                told = "subPathExpr and subPath are mutually exclusive"
-                causes.append(invalid(f"{here}.subPathExpr", expression, told))
+                message = "subPathExpr and subPath are mutually exclusive"
+                causes.append(invalid(f"{here}.subPathExpr", expression, message))
             causes += descending_causes(expression, f"{at}.subPathExpr")
         causes += _propagation_causes(mount, container, f"{at}.mountPropagation")
         causes += _read_only_causes(mount, f"{at}.recursiveReadOnly")
@@ -93,8 +93,8 @@ def _propagation_causes(mount: Obj, container: Obj, at: str) -> list[Cause]:
         return []
     causes = one_of(at, propagation, ("Bidirectional", "HostToContainer", "None"))
     if propagation == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
-        told = "Bidirectional mount propagation is available only to privileged containers"
-        causes.append(forbidden(at, told))
+        message = "Bidirectional mount propagation is available only to privileged containers"
+        causes.append(forbidden(at, message))
     return causes
 
 
@@ -108,8 +108,8 @@ def _read_only_causes(mount: Obj, at: str) -> list[Cause]:
     if not mount.get("readOnly"):
         causes.append(forbidden(at, "may only be specified when readOnly is true"))
     if mount.get("mountPropagation") not in (None, "None"):
-        told = "may only be specified when mountPropagation is None or not specified"
-        causes.append(forbidden(at, told))
+        message = "may only be specified when mountPropagation is None or not specified"
+        causes.append(forbidden(at, message))
     return causes
 
 
@@ -126,8 +126,8 @@ def _devices(devices: list[Obj], at: str, volumes: dict[str, Obj], mounts: list[
         if name not in volumes:
             causes.append(missing(f"{here}.name", name))
         elif not {"persistentVolumeClaim", "ephemeral"} & volumes[name].keys():
-            told = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
-            causes.append(invalid(f"{here}.name", name, told))
+            message = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+            causes.append(invalid(f"{here}.name", name, message))
         if not path:
             causes.append(required(f"{here}.devicePath"))
         if path in paths:
@@ -139,8 +139,8 @@ def _devices(devices: list[Obj], at: str, volumes: dict[str, Obj], mounts: list[
         if any(mount.get("name", "") == name for mount in mounts):
             causes.append(invalid(f"{here}.name", name, "must not already exist in volumeMounts"))
         if any(mount.get("mountPath", "") == path for mount in mounts):
-            told = "must not already exist as a path in volumeMounts"
-            causes.append(invalid(f"{here}.devicePath", path, told))
+            message = "must not already exist as a path in volumeMounts"
+            causes.append(invalid(f"{here}.devicePath", path, message))
         if name:
             names.add(name)
     return causes

@@ -70,8 +70,8 @@ def probe_causes(container: Obj, at: str, grace: int | None) -> list[Cause]:
         if own is not None and own <= 0:
             causes.append(invalid(f"{here}.terminationGracePeriodSeconds", own, "must be greater than 0"))
         if name == "readinessProbe" and own is not None:
-            told = "must not be set for readinessProbes"
-            causes.append(invalid(f"{here}.terminationGracePeriodSeconds", own, told))
+            message = "must not be set for readinessProbes"
+            causes.append(invalid(f"{here}.terminationGracePeriodSeconds", own, message))
         if name != "readinessProbe" and probe.get("successThreshold") != 1:
             causes.append(invalid(f"{here}.successThreshold", probe.get("successThreshold", 0), "must be 1"))
     return causes
@@ -92,12 +92,12 @@ def _handler_causes(handler: Obj, at: str, grace: int | None, *, hook: bool = Fa
         case "sleep":
             seconds = action.get("seconds", 0)
             if grace is not None and not 0 <= seconds <= grace:
-                told = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
-                causes.append(invalid(here, seconds, told))
+                message = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+                causes.append(invalid(here, seconds, message))
         case _:
             causes += port_causes(action.get("port", 0), f"{here}.port")
-    told = "may not specify more than 1 handler type"
-    return causes + [forbidden(f"{at}.{kind}", told) for kind in given[1:]]
+    message = "may not specify more than 1 handler type"
+    return causes + [forbidden(f"{at}.{kind}", message) for kind in given[1:]]
 
 
 def _http_causes(action: Obj, at: str) -> list[Cause]:

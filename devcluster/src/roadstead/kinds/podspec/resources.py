@@ -161,8 +161,8 @@ def _against_limit(name: str, text: str, limits: Obj, at: str) -> list[Cause]:
     if amount != limit and not may_be_overcommitted(name):
         return [invalid(f"{at}.requests", text, f"must be equal to {name} limit of {limits[name]}")]
     if amount > limit:
-        told = f"must be less than or equal to {name} limit of {limits[name]}"
-        return [invalid(f"{at}.requests", text, told)]
+        message = f"must be less than or equal to {name} limit of {limits[name]}"
+        return [invalid(f"{at}.requests", text, message)]
     return []
 
 

@@ -45,8 +45,8 @@ def pod_security_causes(spec: Obj, at: str) -> list[Cause]:
         if not 0 <= group <= _LAST_ID
     ]
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        told = "ShareProcessNamespace and HostPID cannot both be enabled"
-        causes.append(invalid(f"{here}.shareProcessNamespace", value=True, detail=told))
+        message = "ShareProcessNamespace and HostPID cannot both be enabled"
+        causes.append(invalid(f"{here}.shareProcessNamespace", value=True, detail=message))
     causes += _sysctl_causes(spec, context, f"{here}.sysctls")
     for field, words in (
         ("fsGroupChangePolicy", ("Always", "OnRootMismatch")),
@@ -66,8 +66,8 @@ def _sysctl_causes(spec: Obj, context: Obj, at: str) -> list[Cause]:
         if not name:
             causes.append(required(here))
         elif len(name) > _SYSCTL_LONGEST or not _SYSCTL.fullmatch(name):
-            told = f"must have at most {_SYSCTL_LONGEST} characters and match regex {_SYSCTL_FORM}"
-            causes.append(invalid(here, name, told))
+            message = f"must have at most {_SYSCTL_LONGEST} characters and match regex {_SYSCTL_FORM}"
+            causes.append(invalid(here, name, message))
         elif name in seen:
             causes.append(duplicate(here, name))
         seen.add(name)
