@@ -1,7 +1,7 @@
-"""``/openapi/v3``: an index, and a document for each group version; ``/openapi/v2``: one for all.
+"""Answers ``/openapi/v3`` (an index and a document for each group version) and ``/openapi/v2``.
 
-kubectl looks in them for the parameters that a PATCH takes, for how lists merge, and for what to explain. The
-documents of built-in groups are made once; those of definitions follow the definitions.
+kubectl reads them for the parameters of PATCH, the merging of lists and the descriptions of fields. The
+documents of built-in groups are made once; those of custom resources change with their definitions.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class OpenApi:
         self._made: dict[str, bytes] = {}
 
     def __call__(self, path: str, _accept: str) -> Document | None:
-        """The document at a path, None where there is none."""
+        """The document at a path, None for an unknown path."""
         if path == "/openapi/v2":
             return Document(self._version_2())
         if path.rstrip("/") == _ROOT:
@@ -100,7 +100,7 @@ class OpenApi:
         return index
 
     def _hash(self, resources: list[Resource]) -> str:
-        """Changes with the document; clients keep what they have read under it."""
+        """A hash that changes with the document; clients cache documents by it."""
         parts = [VERSION["gitVersion"], *sorted(map(repr, resources))]
         parts += [
             orjson.dumps(version.given).decode()
@@ -201,7 +201,7 @@ def _operation(resource: Resource, verb: str, kind: Obj) -> Obj:
         GVK: kind,
     }
     if verb == "patch":
-        # kubectl sends a strategic merge patch wherever one is taken.
+        # kubectl sends a strategic merge patch to every resource that accepts one.
         taken = [media for media in _PATCH_TYPES if not (resource.custom and media == _STRATEGIC)]
         body = {media: {"schema": {"type": "object"}} for media in taken}
         operation["requestBody"] = {"content": body, "required": True}

@@ -1,7 +1,7 @@
-"""Schemas in OpenAPI documents.
+"""Renders schemas for OpenAPI documents.
 
 Those of built-in kinds come from the generated client's models, those of custom resources from definitions.
-``kubectl explain`` prints them, and ``kubectl apply`` learns from them how lists are merged.
+``kubectl explain`` prints them, and ``kubectl apply`` merges lists by them.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ _SCALARS: dict[str, Obj] = {
     "datetime": {"type": "string", "format": "date-time"},
     "object": {"type": "object"},
 }
-#: Types that have a name of their own, although they are strings or numbers in JSON.
+#: Named types that are strings or numbers in JSON.
 _NAMED: dict[Node, tuple[str, Obj]] = {
     INT_OR_STRING: (
         "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
-        # Without a type: kubectl explain then tells the name.
+        # Without a type: kubectl explain then shows the name.
         {"description": "A number, or a string such as a share in percent.", "format": "int-or-string"}
         | {"oneOf": [{"type": "integer"}, {"type": "string"}]},
     ),
@@ -165,7 +165,7 @@ def _model_schema(model: str) -> tuple[Obj, dict[str, tuple[str, str]]]:
 
 
 def _description(text: str) -> str:
-    """What the generated client's docstring says of a field."""
+    """The description of a field in the generated client's docstring."""
     lines = text.replace("# noqa: E501", "").split("\n\n")
     return " ".join(lines[1].split()) if len(lines) > 2 else ""
 
@@ -186,7 +186,7 @@ def _typed(kind: str, node: Node, home: str) -> Obj:
 
 
 def _merging(node: Array) -> Obj:
-    """How apply and strategic merge patch merge a list."""
+    """The extensions by which apply and strategic merge patch merge a list."""
     extensions: Obj = {"x-kubernetes-list-type": "map" if node.keys else "set" if node.is_set else "atomic"}
     if node.keys:
         extensions["x-kubernetes-list-map-keys"] = list(node.keys)

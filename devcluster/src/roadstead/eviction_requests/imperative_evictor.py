@@ -1,4 +1,4 @@
-"""The last responder of every Eviction: it evicts the pod through the Eviction API, budgets included.
+"""Evicts pods through the Eviction API, as the last responder of every Eviction.
 
 Source: Kubernetes pull request 137396 ``pkg/controller/imperativeevictionresponder``, as of July 2026.
 """
@@ -28,14 +28,14 @@ _ATTEMPTS = re.compile(r"\(attempts=(\d+)\)")
 
 
 class ImperativeEvictor:
-    """Evicts pods whose other responders have had their turns."""
+    """Evicts pods whose other responders have finished."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._tried: dict[str, float] = {}
 
     def start(self) -> None:
-        """Follow evictions and pods."""
+        """Subscribe to evictions and pods."""
         self._context.api.subscribe(EVICTIONS, self._eviction_changed)
         self._context.api.subscribe("pods", self._pod_changed)
 
@@ -53,7 +53,7 @@ class ImperativeEvictor:
                 self._context.queue.add(self.reconcile, key_of(eviction))
 
     def reconcile(self, key: str) -> None:
-        """Do what is next where it is this responder's turn, and tell."""
+        """Act if this responder is active, and report."""
         eviction = self._context.find(EVICTIONS.key, key)
         if eviction is None:
             return
@@ -79,7 +79,7 @@ class ImperativeEvictor:
             self._context.queue.add(self.reconcile, key, min(again_s, HEARTBEAT_S))
 
     def _act(self, pod: Obj | None, name: str, report: Obj) -> tuple[Obj, float | None]:
-        """Evict the pod unless it is on its way; what is to be told, and when to look again."""
+        """Evict the pod unless it is being deleted; the report, and when to reconcile again."""
         now = to_timestamp(self._context.now)
         quoted = f'"{name}" pod'
         if pod is None:

@@ -1,4 +1,4 @@
-"""What of a pod may change, and what its status may become.
+"""Checks changes of a pod's spec and status.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``ValidatePodUpdate``,
 ``ValidatePodStatusUpdate``.
@@ -28,7 +28,7 @@ _LAST = 2**31 - 1
 
 
 def change_causes(after: Obj, before: Obj) -> list[Cause]:
-    """What keeps a pod's spec from becoming another."""
+    """Faults of a change of a pod's spec."""
     causes: list[Cause] = []
     for kind in ("containers", "initContainers"):
         if len(before.get(kind) or ()) != len(after.get(kind) or ()):
@@ -121,7 +121,7 @@ def _has_only_additions(new: Obj, old: Obj) -> bool:
 
 
 def _what_is_fixed(spec: Obj, before: Obj, *, gated: bool) -> Obj:
-    """A pod's spec without what may change."""
+    """A pod's spec without the fields that may change."""
     left = {
         key: copied(value)
         for key, value in spec.items()
@@ -142,7 +142,7 @@ def _what_is_fixed(spec: Obj, before: Obj, *, gated: bool) -> Obj:
 
 
 def mirror_causes(new: Obj, old: Obj) -> list[Cause]:
-    """Whether a pod mirrors one of a kubelet's own is said once."""
+    """The annotation of a mirror pod cannot change."""
     was, now = ((one["metadata"].get("annotations") or {}).get(MIRROR) for one in (old, new))
     if was == now:
         return []
@@ -159,7 +159,7 @@ _NOT_NEGATIVE = "must be a non-negative integer"
 
 
 def status_causes(new: Obj, old: Obj) -> list[Cause]:
-    """What keeps a pod's status from becoming another."""
+    """Faults of a change of a pod's status."""
     status, before = new.get("status") or {}, old.get("status") or {}
     causes: list[Cause] = []
     for index, one in enumerate(status.get("conditions") or ()):
@@ -184,7 +184,7 @@ def status_causes(new: Obj, old: Obj) -> list[Cause]:
 
 
 def _restarted(status: Obj, before: Obj, spec: Obj) -> list[Cause]:
-    """A container that has ended and is not to be restarted stays ended."""
+    """A terminated container that the policy does not restart stays terminated."""
     now = {one.get("name"): one for one in status.get("containerStatuses") or ()}
     containers = {one["name"]: one for one in spec["containers"]}
     causes: list[Cause] = []
@@ -220,7 +220,7 @@ def _family(text: str) -> int:
 
 
 def _address_causes(status: Obj, before: Obj, field: str, single: str) -> list[Cause]:
-    """Addresses: one of each family, the first of which stands by itself, too."""
+    """Faults of addresses: one of each family, the first equal to ``podIP``."""
     given = [one.get("ip", "") for one in status.get(field) or ()]
     kept = [one.get("ip", "") for one in before.get(field) or ()]
     at = f"status.{field}"

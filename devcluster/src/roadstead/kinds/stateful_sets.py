@@ -44,7 +44,7 @@ class StatefulSets(Workload):
     )
 
     def default(self, obj: Obj) -> None:
-        """Fill in what was left out."""
+        """Set defaults."""
         super().default(obj)
         spec = obj["spec"]
         spec.setdefault("serviceName", "")
@@ -55,7 +55,7 @@ class StatefulSets(Workload):
             strategy.setdefault("rollingUpdate", {})
         if strategy["type"] == "RollingUpdate" and "rollingUpdate" in strategy:
             strategy["rollingUpdate"].setdefault("partition", 0)
-            strategy["rollingUpdate"].pop("maxUnavailable", None)  # behind a gate that is closed
+            strategy["rollingUpdate"].pop("maxUnavailable", None)  # the feature gate is disabled
         retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
         retention.setdefault("whenDeleted", "Retain")
         retention.setdefault("whenScaled", "Retain")
@@ -72,7 +72,7 @@ class StatefulSets(Workload):
         obj["status"] = dict.fromkeys(self.always, 0)
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """What is wrong with a new object; what cannot change is looked at only here."""
+        """Faults of a new object; fields that cannot change are checked only here."""
         spec, causes = obj["spec"], super().validate_create(obj)
         for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
             causes += claim_causes(claim["spec"], f"spec.volumeClaimTemplates[{index}].spec")
@@ -81,7 +81,7 @@ class StatefulSets(Workload):
         return causes
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """Little of the spec may change."""
+        """Few fields of the spec may change."""
         causes = self.spec_causes(new["spec"])
 
         def fixed(spec: Obj) -> Obj:
@@ -97,7 +97,7 @@ class StatefulSets(Workload):
         return causes
 
     def spec_causes(self, spec: Obj) -> list[Cause]:
-        """What is wrong with a spec."""
+        """Faults of a spec."""
         causes: list[Cause] = []
         policy = spec["podManagementPolicy"]
         if policy not in ("OrderedReady", "Parallel"):
@@ -118,7 +118,7 @@ class StatefulSets(Workload):
         return causes + super().spec_causes(spec)
 
     def checked_template(self, spec: Obj) -> Obj:
-        """With the volumes that the controller adds, and without names that it gives."""
+        """The template with the volumes that the controller adds, and without the names that it sets."""
         template = spec["template"]
         claims = {one.get("metadata", {}).get("name", "") for one in spec.get("volumeClaimTemplates") or ()}
         pod = {key: value for key, value in template["spec"].items() if key not in ("subdomain", "hostname")}

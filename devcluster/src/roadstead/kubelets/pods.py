@@ -1,4 +1,4 @@
-"""The status of a pod as its kubelet writes it: starting, running, ready, ended, refused.
+"""Computes the status of pods as a kubelet writes it: waiting, running, ready, ended, rejected.
 
 Pure functions from a pod to its next status.
 
@@ -83,7 +83,7 @@ def with_readiness(pod: Obj, now: float, *, ready: bool) -> Obj:
 
 
 def has_stale_readiness(pod: Obj) -> bool:
-    """Whether a running pod's Ready condition does not say what its readiness gates say by now."""
+    """Whether a running pod's Ready condition disagrees with its readiness gates."""
     statuses = {one["type"]: one["status"] for one in (pod.get("status") or {}).get("conditions") or ()}
     if not pod["spec"].get("readinessGates") or statuses.get("ContainersReady") != "True":
         return False
@@ -91,7 +91,7 @@ def has_stale_readiness(pod: Obj) -> bool:
 
 
 def _closed_gates(pod: Obj, conditions: Iterable[Obj]) -> list[str]:
-    """What readiness gates wait for, a sentence each."""
+    """A message for each readiness gate that is not True."""
     statuses = {one["type"]: one["status"] for one in conditions}
     gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or ()]
     return [
@@ -104,7 +104,7 @@ def _closed_gates(pod: Obj, conditions: Iterable[Obj]) -> list[str]:
 
 
 def ended(pod: Obj, code: int, now: float) -> Obj:
-    """The status of a pod whose containers have ended for good."""
+    """The status of a pod whose containers have ended and do not start again."""
     status = _started(pod, now)
     status["phase"] = "Succeeded" if code == 0 else "Failed"
     status["containerStatuses"] = [
@@ -116,7 +116,7 @@ def ended(pod: Obj, code: int, now: float) -> Obj:
 
 
 def restarting(pod: Obj, code: int, now: float) -> Obj:
-    """The status of a pod whose containers have ended and wait to be started again."""
+    """The status of a pod whose containers have ended and wait for a restart."""
     status = _status_of(pod)
 
     def again(container: Obj) -> Obj:
@@ -142,7 +142,7 @@ def _before(pod: Obj, container: Obj) -> Obj | None:
 
 
 def _began(pod: Obj, container: Obj, now: float) -> str:
-    """When a container began to run."""
+    """The start time of a container."""
     state = (_before(pod, container) or {}).get("state") or {}
     moment: str = (state.get("running") or {}).get("startedAt") or to_timestamp(now)
     return moment
@@ -189,7 +189,7 @@ def _digest(text: str) -> str:
 def _with_conditions(
     status: Obj, now: float, *, ready: bool, pod: Obj, reason: str = "ContainersNotReady"
 ) -> Obj:
-    """A status with the kubelet's conditions; those of others stay."""
+    """A status with the kubelet's conditions; other conditions stay."""
     moment, generation = to_timestamp(now), pod["metadata"].get("generation")
     before = {one["type"]: one for one in status.get("conditions") or ()}
     over = status.get("phase") in ("Succeeded", "Failed")

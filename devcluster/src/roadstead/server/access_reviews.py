@@ -1,4 +1,4 @@
-"""Access reviews: whoever shows the token may do everything.
+"""Answers access reviews: a client with the token may do everything.
 
 Source: the shapes are those of ``authentication.k8s.io/v1`` and ``authorization.k8s.io/v1``.
 """
@@ -22,10 +22,10 @@ def review(resource: Resource, obj: Obj, token: str) -> Obj:
     Args:
         resource: which kind of review.
         obj: the review as it was sent.
-        token: the one that is right.
+        token: the valid one.
 
     Raises:
-        StatusError: 422, where the review asks nothing.
+        StatusError: 422, if the review names no attributes.
     """
     spec = obj.get("spec") or {}
     answered = {**obj, "apiVersion": resource.api_version, "kind": resource.kind}

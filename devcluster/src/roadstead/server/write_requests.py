@@ -83,7 +83,7 @@ def stray_field_warnings(sent: SentRequest, strays: list[str], resource: Resourc
     """Warnings of unknown and repeated fields.
 
     Raises:
-        StatusError: 400, where they are refused.
+        StatusError: 400, if they are rejected.
     """
     asked = sent.query.get("fieldValidation", "")
     if asked == "Ignore":
@@ -129,7 +129,7 @@ def settle_namespace(obj: Obj, target: Target) -> None:
     """Write the namespace of the path into the object.
 
     Raises:
-        StatusError: 400, where the object names another one.
+        StatusError: 400, if the object names another one.
     """
     meta = obj["metadata"]
     if not target.resource.namespaced:
@@ -146,7 +146,7 @@ def check_name(obj: Obj, target: Target) -> None:
     """Compare the object's name with that of the path.
 
     Raises:
-        StatusError: 400, where they differ.
+        StatusError: 400, if they differ.
     """
     name = obj["metadata"].get("name")
     if name != target.name:

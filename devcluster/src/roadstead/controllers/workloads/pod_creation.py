@@ -1,7 +1,7 @@
-"""Pods from the templates of workloads.
+"""Creates and deletes the pods of workloads, with events.
 
 Source: kubernetes v1.36 ``pkg/controller/controller_utils.go`` (GetPodFromTemplate, and the events that
-``RealPodControl`` tells).
+``RealPodControl`` emits).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pod_from_template(template: Obj, owner: Obj, reference: Obj) -> Obj:
-    """A pod as its workload's template has it, named after the workload; the API server adds the rest."""
+    """A pod of a workload's template, named after the workload; the API server adds the rest."""
     template_metadata = template.get("metadata") or {}
     metadata: Obj = {
         "generateName": f"{owner['metadata']['name']}-",
@@ -33,10 +33,10 @@ def pod_from_template(template: Obj, owner: Obj, reference: Obj) -> Obj:
 
 
 def create_pod(context: Context, component: str, owner: Obj, pod: Obj) -> Obj:
-    """Create a workload's pod and tell it in an event.
+    """Create a workload's pod and record an event.
 
     Raises:
-        StatusError: the API refused it, which was told in an event, too.
+        StatusError: the API rejected it; an event is recorded as well.
     """
     try:
         created = context.api.create("pods", pod)
@@ -53,7 +53,7 @@ def create_pod(context: Context, component: str, owner: Obj, pod: Obj) -> Obj:
 
 
 def delete_pod(context: Context, component: str, owner: Obj, pod: Obj) -> None:
-    """Delete a workload's pod and tell it in an event; a pod that is gone is no error."""
+    """Delete a workload's pod and record an event; a missing pod is not an error."""
     metadata = pod["metadata"]
     try:
         context.api.delete("pods", metadata["namespace"], metadata["name"], uid=metadata["uid"])

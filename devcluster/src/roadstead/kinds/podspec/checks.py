@@ -1,4 +1,4 @@
-"""What is wrong with a pod's spec: its parts in turn, and what holds for the whole.
+"""Checks pod specs and pod templates.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``ValidatePodSpec``,
 ``ValidatePodTemplateSpec``. Causes in a template leave out ``metadata`` before labels and annotations, as
@@ -49,7 +49,7 @@ _COST = re.compile(r"0|[1-9]\d*|-[1-9]\d*")
 
 
 def annotation_causes(annotations: dict[str, str], at: str) -> list[Cause]:
-    """What is wrong with the annotations of a pod or a template that the API server reads."""
+    """Faults of the annotations of a pod or a template that the API server reads."""
     cost = annotations.get(_DELETION_COST)
     if cost is None or (_COST.fullmatch(cost) and -_LAST - 1 <= int(cost) <= _LAST):
         return []
@@ -57,13 +57,13 @@ def annotation_causes(annotations: dict[str, str], at: str) -> list[Cause]:
 
 
 def spec_causes(spec: Obj, at: str = "spec", *, pod_name: str = "", is_pod: bool = False) -> list[Cause]:
-    """What is wrong with a pod's spec.
+    """Faults of a pod's spec.
 
     Args:
         spec: with its defaults.
-        at: where it stands.
-        pod_name: the pod's name, where it is known.
-        is_pod: whether it is a pod's and not a template's.
+        at: its path.
+        pod_name: the pod's name, if known.
+        is_pod: whether it belongs to a pod and not to a template.
     """
     volumes, causes = volume_causes(spec.get("volumes") or [], f"{at}.volumes", pod_name)
     claims = spec.get("resourceClaims") or []
@@ -111,7 +111,7 @@ def spec_causes(spec: Obj, at: str = "spec", *, pod_name: str = "", is_pod: bool
 
 
 def _claim_causes(claims: list[Obj], at: str) -> list[Cause]:
-    """The pod's claims to devices."""
+    """Faults of the pod's resource claims."""
     causes: list[Cause] = []
     names: set[str] = set()
     fields = ("resourceClaimName", "resourceClaimTemplateName")
@@ -139,7 +139,7 @@ def _claim_causes(claims: list[Obj], at: str) -> list[Cause]:
 
 
 def _pod_level_causes(spec: Obj, at: str) -> list[Cause]:
-    """Requests and limits of the pod as a whole: they hold those of its containers."""
+    """Faults of pod-level requests and limits: they must include those of the containers."""
     resources = spec["resources"]
     if (spec.get("os") or {}).get("name") == "windows":
         return [forbidden(at, "may not be set for a windows pod")]
@@ -165,7 +165,7 @@ def _pod_level_causes(spec: Obj, at: str) -> list[Cause]:
 
 
 def _host_causes(spec: Obj, at: str, *, is_pod: bool) -> list[Cause]:
-    """What goes together with the host's network, processes and users."""
+    """Faults of fields that depend on the host's network, processes and users."""
     causes: list[Cause] = []
     if spec.get("hostNetwork"):
         for index, container in enumerate(spec.get("containers") or ()):
@@ -244,7 +244,7 @@ def _alias_causes(aliases: list[Obj], at: str) -> list[Cause]:
 
 
 def _name_causes(spec: Obj, at: str) -> list[Cause]:
-    """Fields that are names of other things."""
+    """Faults of fields that name other objects."""
     causes: list[Cause] = []
     override = spec.get("hostnameOverride")
     if override is not None:
@@ -268,7 +268,7 @@ def _name_causes(spec: Obj, at: str) -> list[Cause]:
 
 
 def _system_causes(spec: Obj, at: str) -> list[Cause]:
-    """The operating system that a pod is for."""
+    """Faults of the operating system."""
     system = spec.get("os")
     if system is None:
         return []
@@ -278,13 +278,13 @@ def _system_causes(spec: Obj, at: str) -> list[Cause]:
 
 
 def default_template(template: Obj) -> None:
-    """Fill in what was left out."""
+    """Set defaults."""
     template.setdefault("metadata", {})
     default_spec(template.setdefault("spec", {}))
 
 
 def template_causes(template: Obj, at: str) -> list[Cause]:
-    """What is wrong with a template."""
+    """Faults of a template."""
     annotations = template["metadata"].get("annotations") or {}
     causes = label_causes(template["metadata"].get("labels"), f"{at}.labels")
     causes += annotation_key_causes(annotations, f"{at}.annotations")

@@ -1,4 +1,4 @@
-"""Containers of a pod: what all have in common, and what init and ephemeral containers may not have.
+"""Checks containers, init containers and ephemeral containers.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``validateContainerCommon``,
 ``validateInitContainers``, ``validateEphemeralContainers``.
@@ -47,12 +47,12 @@ _MOST_RULES, _MOST_CODES = 20, 255
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the checks of a container need to know of its pod.
+    """The properties of a pod that the checks of its containers need.
 
     Attributes:
-        volumes: those that are sound, by name.
+        volumes: the valid ones, keyed by name.
         claims: the names of its resource claims.
-        grace: the seconds it is given to end.
+        grace: its grace period in seconds.
         restart_policy: of the pod.
         host_users: whether its users are those of the host.
     """
@@ -65,7 +65,7 @@ class Surroundings:
 
 
 def container_causes(spec: Obj, at: str, pod: Surroundings) -> list[Cause]:
-    """What is wrong with all containers of a pod's spec."""
+    """Faults of all containers of a pod's spec."""
     containers = spec.get("containers") or []
     causes = [] if containers else [required(f"{at}.containers")]
     names: set[str] = set()
@@ -129,7 +129,7 @@ def _ephemeral_causes(spec: Obj, at: str, pod: Surroundings, names: set[str]) ->
 
 
 def padded_image_causes(container: Obj, at: str) -> list[Cause]:
-    """A pod's image has no space around it; a template's may."""
+    """Faults of images with surrounding spaces, which templates may have."""
     image = container.get("image", "")
     if image == image.strip():
         return []
@@ -175,7 +175,7 @@ def _port_causes(ports: list[Obj], at: str) -> list[Cause]:
 
 
 def _host_port_causes(containers: list[Obj], at: str) -> list[Cause]:
-    """A port of the host is taken once."""
+    """A host port may occur once."""
     causes: list[Cause] = []
     taken: set[str] = set()
     for index, container in enumerate(containers):
@@ -206,7 +206,7 @@ def _resize_causes(policies: list[Obj], at: str, restart_policy: str) -> list[Ca
 
 
 def _restart_causes(container: Obj, at: str) -> list[Cause]:
-    """A container's own policy of restarting, and its rules by exit code."""
+    """Faults of a container's own restart policy and of its rules by exit code."""
     causes: list[Cause] = []
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
     if policy is not None:

@@ -1,4 +1,4 @@
-"""Environment variables of a container, and what they and files may take from the pod itself.
+"""Checks environment variables, and references to fields of the pod.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``ValidateEnv``, ``ValidateEnvFrom``;
 ``pkg/apis/core/pods/helpers.go`` (``ConvertDownwardAPIFieldLabel``).
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from roadstead.values.status_errors import Cause
 
 _SUBSCRIPTED = re.compile(r"(.+)\['(.*)'\]")
-#: What a field selector of a pod may be at all, and what of it a variable or a file may show.
+#: Fields of a pod that selectors know, and those that a variable or a file may show.
 _FIELDS = {
     "metadata.annotations",
     "metadata.labels",
@@ -65,7 +65,7 @@ _SIZED = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}
 
 
 def variable_name_faults(name: str) -> list[str]:
-    """What keeps a string from being the name of a variable."""
+    """Faults of a string as the name of a variable."""
     faults = [] if name else ["environment variable name must not be empty"]
     if any(not " " <= sign <= "~" or sign == "=" for sign in name):
         message = (
@@ -76,7 +76,7 @@ def variable_name_faults(name: str) -> list[str]:
 
 
 def environment_causes(container: Obj, at: str) -> list[Cause]:
-    """What is wrong with a container's variables."""
+    """Faults of a container's variables."""
     causes: list[Cause] = []
     for index, variable in enumerate(container.get("env") or ()):
         here, name = f"{at}.env[{index}]", variable.get("name", "")
@@ -141,7 +141,7 @@ def _file_key_causes(reference: Obj, at: str) -> list[Cause]:
 
 
 def field_causes(reference: Obj, at: str, allowed: tuple[str, ...]) -> list[Cause]:
-    """What is wrong with a reference to one of the pod's own fields."""
+    """Faults of a reference to one of the pod's own fields."""
     version, path = reference.get("apiVersion", ""), reference.get("fieldPath", "")
     if not version:
         return [required(f"{at}.apiVersion")]
@@ -165,7 +165,7 @@ def field_causes(reference: Obj, at: str, allowed: tuple[str, ...]) -> list[Caus
 
 
 def resource_field_causes(reference: Obj, at: str, *, in_file: bool = False) -> list[Cause]:
-    """What is wrong with a reference to a container's requests or limits."""
+    """Faults of a reference to a container's requests or limits."""
     causes: list[Cause] = []
     name = reference.get("resource", "")
     if in_file and not reference.get("containerName"):
@@ -189,7 +189,7 @@ def resource_field_causes(reference: Obj, at: str, *, in_file: bool = False) -> 
 
 
 def file_reference_causes(container: Obj, at: str, volumes: list[Obj]) -> list[Cause]:
-    """Variables out of files: their volume must be there and be an emptyDir."""
+    """Faults of variables from files: their volume must exist and be an emptyDir."""
     sources = {volume.get("name"): volume for volume in volumes}
     causes: list[Cause] = []
     for index, variable in enumerate(container.get("env") or ()):

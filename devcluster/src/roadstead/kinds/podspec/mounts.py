@@ -1,7 +1,7 @@
-"""Mounts and block devices of a container, and the paths that files may have.
+"""Checks mounts and block devices of a container, and paths of files.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``ValidateVolumeMounts``,
-``ValidateVolumeDevices``. That some causes name the list and not its item is upstream's.
+``ValidateVolumeDevices``. As upstream, some causes name the list in place of its item.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def descending_causes(path: str, at: str) -> list[Cause]:
 
 
 def file_path_causes(path: str, at: str) -> list[Cause]:
-    """The path of a file in a volume that the kubelet writes; names that begin with two dots are its own."""
+    """Faults of the path of a file that the kubelet writes; names that begin with two dots are reserved."""
     causes = descending_causes(path, at)
     if path.startswith("..") and not path.startswith("../"):
         causes.append(invalid(at, path, "must not start with '..'"))
@@ -37,17 +37,17 @@ def file_path_causes(path: str, at: str) -> list[Cause]:
 
 
 def mode_causes(mode: int | None, at: str) -> list[Cause]:
-    """The mode of a file."""
+    """Faults of the mode of a file."""
     return [] if mode is None or 0 <= mode <= 0o777 else [invalid(at, mode, _FILE_MODES)]
 
 
 def mount_causes(container: Obj, at: str, volumes: dict[str, Obj]) -> list[Cause]:
-    """What is wrong with a container's mounts and devices.
+    """Faults of a container's mounts and devices.
 
     Args:
-        container: whose they are.
-        at: where it stands.
-        volumes: those of the pod that are sound, by name.
+        container: the container.
+        at: its path.
+        volumes: the valid volumes of the pod, keyed by name.
     """
     mounts, devices = container.get("volumeMounts") or [], container.get("volumeDevices") or []
     causes = _mounts(container, mounts, f"{at}.volumeMounts", volumes, devices)

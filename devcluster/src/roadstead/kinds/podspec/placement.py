@@ -1,4 +1,4 @@
-"""Where a pod may go: node selectors, affinity, tolerations, spread, gates.
+"""Checks node selectors, affinity, tolerations, topology spread constraints and scheduling gates.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``ValidateNodeSelector``,
 ``validateAffinity``, ``ValidateTolerations``, ``validateTopologySpreadConstraints``,
@@ -38,7 +38,7 @@ _UNKNOWN_OPERATOR = "not a valid selector operator"
 
 
 def toleration_causes(tolerations: list[Obj], at: str) -> list[Cause]:
-    """What is wrong with tolerations."""
+    """Faults of tolerations."""
     causes: list[Cause] = []
     for index, one in enumerate(tolerations):
         here = f"{at}[{index}]"
@@ -69,7 +69,7 @@ def toleration_causes(tolerations: list[Obj], at: str) -> list[Cause]:
 
 
 def spread_causes(constraints: list[Obj], at: str) -> list[Cause]:
-    """What is wrong with topology spread constraints."""
+    """Faults of topology spread constraints."""
     causes: list[Cause] = []
     for index, one in enumerate(constraints):
         here = f"{at}[{index}]"
@@ -104,7 +104,7 @@ def spread_causes(constraints: list[Obj], at: str) -> list[Cause]:
 
 
 def node_selector_causes(selector: Obj, at: str) -> list[Cause]:
-    """What is wrong with a required node selector."""
+    """Faults of a required node selector."""
     terms = selector.get("nodeSelectorTerms") or []
     if not terms:
         return [required(f"{at}.nodeSelectorTerms", "must have at least one node selector term")]
@@ -168,7 +168,7 @@ def _field_causes(one: Obj, at: str) -> list[Cause]:
 
 
 def affinity_causes(affinity: Obj, at: str) -> list[Cause]:
-    """What is wrong with affinity to nodes and pods."""
+    """Faults of affinity to nodes and pods."""
     causes: list[Cause] = []
     node, here = affinity.get("nodeAffinity") or {}, f"{at}.nodeAffinity"
     if node.get(_REQUIRED) is not None:
@@ -206,7 +206,7 @@ def _pod_term_causes(term: Obj, at: str) -> list[Cause]:
 
 
 def _label_key_causes(term: Obj, at: str) -> list[Cause]:
-    """``matchLabelKeys`` and ``mismatchLabelKeys`` beside a label selector."""
+    """Faults of ``matchLabelKeys`` and ``mismatchLabelKeys`` next to a label selector."""
     causes: list[Cause] = []
     selector = term.get("labelSelector")
     matched, mismatched = term.get("matchLabelKeys") or [], term.get("mismatchLabelKeys") or []
@@ -238,7 +238,7 @@ def _last(keys: list[str], key: str) -> int:
 
 
 def gate_causes(gates: list[Obj], at: str) -> list[Cause]:
-    """What is wrong with scheduling gates."""
+    """Faults of scheduling gates."""
     causes: list[Cause] = []
     seen: set[str] = set()
     for index, gate in enumerate(gates):

@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks of a container.
+"""Checks probes and lifecycle hooks of containers.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``validateProbe``, ``validateHandler``,
 ``validateLifecycle``.
@@ -25,7 +25,7 @@ _PORT_SIGNS = re.compile(r"[-a-z0-9]+")
 
 
 def port_name_faults(name: str) -> list[str]:
-    """What keeps a string from being the name of a port."""
+    """Faults of a string as the name of a port."""
     faults = ["must be no more than 15 characters"] if len(name) > 15 else []
     if not _PORT_SIGNS.fullmatch(name):
         faults.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -39,19 +39,19 @@ def port_name_faults(name: str) -> list[str]:
 
 
 def port_causes(port: Any, at: str) -> list[Cause]:
-    """A port by its number or its name."""
+    """Faults of a port's number or name."""
     if isinstance(port, str):
         return [invalid(at, port, fault) for fault in port_name_faults(port)]
     return port_number(at, port or 0)
 
 
 def probe_causes(container: Obj, at: str, grace: int | None) -> list[Cause]:
-    """What is wrong with a container's hooks and probes.
+    """Faults of a container's hooks and probes.
 
     Args:
-        container: whose they are.
-        at: where it stands.
-        grace: the seconds that the pod is given to end.
+        container: the container.
+        at: its path.
+        grace: the pod's grace period in seconds.
     """
     causes: list[Cause] = []
     for name in ("postStart", "preStop"):

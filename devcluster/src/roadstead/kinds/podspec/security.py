@@ -1,6 +1,6 @@
-"""Security contexts of pods and containers.
+"""Checks security contexts of pods and containers.
 
-What only concerns containers of Windows is taken as it comes.
+Fields for Windows only are not checked.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``validatePodSpecSecurityContext``,
 ``ValidateSecurityContext``.
@@ -36,7 +36,7 @@ def _id_causes(context: Obj, at: str, *fields: str) -> list[Cause]:
 
 
 def pod_security_causes(spec: Obj, at: str) -> list[Cause]:
-    """What is wrong with the security context of a pod."""
+    """Faults of the security context of a pod."""
     context, here = spec.get("securityContext") or {}, f"{at}.securityContext"
     causes = _id_causes(context, here, "fsGroup", "runAsUser", "runAsGroup")
     causes += [
@@ -82,7 +82,7 @@ def _sysctl_causes(spec: Obj, context: Obj, at: str) -> list[Cause]:
 
 
 def container_security_causes(context: Obj, at: str, *, host_users: bool) -> list[Cause]:
-    """What is wrong with the security context of a container."""
+    """Faults of the security context of a container."""
     causes = _id_causes(context, at, "runAsUser", "runAsGroup")
     mount = context.get("procMount")
     if mount is not None:
@@ -99,7 +99,7 @@ def container_security_causes(context: Obj, at: str, *, host_users: bool) -> lis
 
 
 def _profile_causes(context: Obj, at: str) -> list[Cause]:
-    """The profiles of seccomp and AppArmor."""
+    """Faults of the seccomp and AppArmor profiles."""
     causes: list[Cause] = []
     for field, name in (("seccompProfile", "seccomp"), ("appArmorProfile", "AppArmor")):
         profile = context.get(field)

@@ -1,7 +1,7 @@
-"""Volumes of a pod.
+"""Checks volumes of pods.
 
-Those that need no storage provider of their own, claims and CSI are looked at closely; of the older
-providers' only that a volume is of one kind.
+Claims, CSI and volumes without a storage provider are checked in detail; of older providers' volumes only
+that each has one source.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``ValidateVolumes`` and what it calls.
 """
@@ -31,7 +31,7 @@ HOST_TYPES = (
     "FileOrCreate",
     "Socket",
 )
-#: The order in which upstream looks at them: the first counts, the others are one too many.
+#: The order of upstream's checks: the first source counts, further ones are faults.
 _KINDS = (
     "emptyDir",
     "hostPath",
@@ -64,20 +64,20 @@ _KINDS = (
     "ephemeral",
     "image",
 )
-_MISSPELT = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}  # as upstream refuses a second one
+_MISSPELT = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}  # upstream's message for a second one
 _TOKEN_SECONDS = (600, 2**32)
 
 
 def volume_causes(volumes: list[Obj], at: str, pod_name: str = "") -> tuple[dict[str, Obj], list[Cause]]:
-    """What is wrong with a pod's volumes.
+    """Faults of a pod's volumes.
 
     Args:
         volumes: of the pod.
-        at: where they stand.
-        pod_name: the pod's name, where it has one; claims of ephemeral volumes are named after it.
+        at: their path.
+        pod_name: the pod's name, if known; claims of ephemeral volumes are named after it.
 
     Returns:
-        the volumes that are sound, by name, and the causes.
+        the valid volumes, keyed by name, and the causes.
     """
     sound: dict[str, Obj] = {}
     causes: list[Cause] = []
@@ -136,7 +136,7 @@ def _nfs(source: Obj, at: str) -> list[Cause]:
 
 
 def _keys(source: Obj, at: str, name: str) -> list[Cause]:
-    """A config map or a secret, of which some keys become files."""
+    """Faults of a config map or secret whose keys become files."""
     causes = [] if source.get(name) else [required(f"{at}.{name}")]
     causes += mode_causes(source.get("defaultMode"), f"{at}.defaultMode")
     for index, item in enumerate(source.get("items") or ()):

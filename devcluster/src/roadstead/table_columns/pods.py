@@ -1,4 +1,4 @@
-"""Pods and nodes.
+"""Defines columns of pods and nodes.
 
 Source: kubernetes v1.36 ``printPod`` and ``printNode``.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from roadstead.printing.columns import AGE, NAME, NONE, UNKNOWN, Column, at, since, wide
+from roadstead.table_columns.columns import AGE, NAME, NONE, UNKNOWN, Column, at, since, wide
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -20,7 +20,7 @@ _ROLE = "node-role.kubernetes.io/"
 
 @dataclass(slots=True)
 class _PodSummary:
-    """What is told of a pod while its containers are looked at."""
+    """The printed state of a pod, collected container by container."""
 
     reason: str
     ready: int = 0

@@ -1,4 +1,4 @@
-"""All other kinds that people list.
+"""Defines columns of the kinds that are neither pods, nodes nor workloads.
 
 Source: kubernetes v1.36 ``pkg/printers/internalversion/printers.go``.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from roadstead.printing.columns import (
+from roadstead.table_columns.columns import (
     AGE,
     CREATED,
     NAME,
@@ -69,7 +69,7 @@ def _claim_status(claim: Obj, _now: dt.datetime) -> str:
 
 
 def _claim_part(*steps: str, modes: bool = False) -> Any:
-    """Capacity and modes are told of a claim that has a volume."""
+    """Capacity and modes are shown for a claim that has a volume."""
 
     def cell(claim: Obj, _now: dt.datetime) -> str:
         if not at(claim, "spec", "volumeName"):
