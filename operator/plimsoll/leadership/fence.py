@@ -54,6 +54,11 @@ class Fence:
         if not answered:
             self._unheard_at = self._clock.monotonic()
 
+    @property
+    def under_way(self) -> int:
+        """Writes that wait for their answer."""
+        return self._under_way
+
     async def until_answered(self) -> None:
         """Wait until no write waits for its answer; in the thread that sends them."""
         await self._ended.until(lambda: not self._under_way)
