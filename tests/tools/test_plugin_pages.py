@@ -1,4 +1,4 @@
-"""The pages of the plugins say what the code says, and a plugin that does not say enough is told so."""
+"""Plugin pages are written from docstrings; a docstring that lacks a section is refused."""
 
 import itertools
 import sys
@@ -10,9 +10,9 @@ import pytest
 from pydantic import Field
 
 from engine.toys import Room
+from pages.plugins import PageError, file_name, main, page, pages
 from plimsoll.framework import NoArgs, PluginArgs
 from plimsoll.plugins import IN_TREE
-from plimsoll.testing.plugin_pages import PageError, file_name, main, page, pages
 from plimsoll_power_saving import PowerSaving
 
 NUMBERS = itertools.count()

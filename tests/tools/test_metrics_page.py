@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
+from pages.metric_counterparts import COUNTERPARTS
+from pages.metrics import families, page
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.planning.limits import LimitLevel
-from plimsoll.testing.metric_counterparts import COUNTERPARTS
-from plimsoll.testing.metric_pages import families, page
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
@@ -39,7 +39,7 @@ def test_every_metric_of_kube_scheduler_that_we_have_bears_its_labels():
 
 
 def test_the_table_of_counterparts_names_metrics_labels_and_values_that_exist():
-    """All of descheduler v0.36, and beside each a metric of ours that a scrape shows."""
+    """All of descheduler v0.36, and next to each a metric of ours that a scrape shows."""
     known = {
         family.name + ("_total" if family.type == "counter" else ""): labels for family, labels in families()
     }

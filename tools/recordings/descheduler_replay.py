@@ -1,4 +1,4 @@
-"""Decide descheduler's recorded cases again and compare: the evictions, their order, classes and errors.
+"""Decides descheduler's recorded cases again and compares: the evictions, their order, classes and errors.
 
 What the recording marks as one of several possible outcomes is compared by what all of them have in
 common: totals within ranges, pods that always go, pods that never do.
@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from plimsoll.planning.upstream.cycle import UpstreamEviction
-from plimsoll.testing.descheduler_recordings import Decided, decide
+from recordings.descheduler import Decided, decide
 
 Key = tuple[str, str, str, str, str]
 """Profile, strategy, node, namespace and name: one eviction."""

@@ -3,7 +3,7 @@
 A recording is a folder of ``<family>.jsonl.gz``, one case a line: ``{"input": CASE, "expected": ANSWER}``.
 CASE holds Kubernetes objects as an API server stores them and, optionally, a KubeSchedulerConfiguration with
 one profile; ANSWER holds what kube-scheduler decided, node by node and plugin by plugin. The comparison is
-:mod:`plimsoll.testing.replay`.
+:mod:`recordings.replay`.
 """
 
 import gzip

@@ -4,18 +4,18 @@ import copy
 import gzip
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import orjson
 import pytest
 from typer.testing import CliRunner
 
+from not_compared import RECORDINGS, needs_recordings
 from plimsoll.planning.upstream.cycle import UpstreamOutcome
-from plimsoll.testing import descheduler_replay
-from plimsoll.testing import replay as replaying
-from plimsoll.testing.descheduler_recordings import decide
+from recordings import descheduler_replay
+from recordings import replay as replaying
+from recordings.descheduler import decide
 
-RECORDINGS = Path(__file__).parents[3] / "shared" / "vectors" / "descheduler"
+FOLDER = RECORDINGS / "descheduler"
 
 
 def a_node(name, taints=()):
@@ -243,11 +243,11 @@ def test_the_command_counts(tmp_path):
     assert result.output.endswith("1 passed, 1 failed\n")
 
 
-@pytest.mark.skipif(not RECORDINGS.is_dir(), reason="recordings not beside the checkout")
+@needs_recordings("descheduler")
 @pytest.mark.parametrize("family", ["mixed", "limits", "invalidpolicies"])
 def test_the_recordings_agree(family):
     """Decisions of a real descheduler, exactly; ``make vectors`` runs all families."""
-    passed, mismatches, _ = descheduler_replay.replay(RECORDINGS, family)
+    passed, mismatches, _ = descheduler_replay.replay(FOLDER, family)
 
     assert mismatches == []
     assert passed > 0
@@ -255,7 +255,7 @@ def test_the_recordings_agree(family):
 
 def _live_cases():
     """Recordings of runs that evict: pods that stay terminating, evictions that are refused."""
-    for file in sorted(RECORDINGS.glob("*.jsonl.gz")):
+    for file in sorted(FOLDER.glob("*.jsonl.gz")):
         for line in gzip.decompress(file.read_bytes()).splitlines():
             case = orjson.loads(line)
             if case.get("evictionMode") == "terminate" or case.get("evictionErrors"):
@@ -263,7 +263,7 @@ def _live_cases():
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.skipif(not RECORDINGS.is_dir(), reason="recordings not beside the checkout")
+@needs_recordings("descheduler")
 def test_runs_that_evict_decide_as_recorded():
     """By a policy of ours through the whole operator where one can say the same; a dry run would differ."""
     counted = Counter()

@@ -1,12 +1,12 @@
 """Recorded decisions of descheduler: cases read from files, and decided again by the Upstream planner.
 
-Each case is carried out by the operator's own parts (:mod:`plimsoll.testing.recorded_server`), and where a
+Each case is carried out by the operator's own parts (:mod:`recordings.server`), and where a
 SchedulingPolicy can say the same, by a run of that policy as well. Recordings of a dry run are also planned,
 as a policy in mode ``DryRun`` plans.
 
 A recording is a folder of ``<family>.jsonl.gz``, one case a line: Kubernetes objects, a DeschedulerPolicy
 (``descheduler/v1alpha2``), a clock, and ``expected``, what one cycle of descheduler did. The comparison is
-:mod:`plimsoll.testing.descheduler_replay`.
+:mod:`recordings.descheduler_replay`.
 """
 
 import copy
@@ -41,8 +41,8 @@ from plimsoll.planning.upstream.cycle import StrategyProfile, UpstreamOutcome, U
 from plimsoll.planning.upstream.planner import Forecast, UpstreamRun
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.strategies.default_evictor import SYSTEM_CRITICAL_PRIORITY, DefaultEvictor
-from plimsoll.testing.recorded_policies import policy_of
-from plimsoll.testing.recorded_server import Evicted, RecordedServer
+from recordings.policies import policy_of
+from recordings.server import Evicted, RecordedServer
 
 STRATEGIES = StrategyRegistry(IN_TREE)
 EVICTOR_CLASSES = EvictorRegistry(EVICTORS)
@@ -117,7 +117,7 @@ def decide(case: Mapping[str, Any]) -> Decided:
 
 
 def _run(policy: UpstreamPolicy, cluster: Cluster, circumstances: Circumstances) -> UpstreamRun:
-    """A run in which nobody's scheduler forecasts the targets."""
+    """A run without forecasts of the targets."""
     return UpstreamRun(policy, Forecast(Rebalancing((), (), {}), cluster), cluster, circumstances)
 
 

@@ -2,12 +2,12 @@
 
 import copy
 import gzip
-from pathlib import Path
 
 import orjson
 import pytest
 from typer.testing import CliRunner
 
+from not_compared import RECORDINGS, needs_recordings
 from plimsoll.framework import FilterPlugin, Reads, Registry, ScorePlugin, unschedulable
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.plugins.default_binder import DefaultBinder
@@ -15,8 +15,8 @@ from plimsoll.plugins.node_name import NodeName
 from plimsoll.plugins.node_resources_fit import NodeResourcesFit
 from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.plugins.scheduling_gates import SchedulingGates
-from plimsoll.testing import replay
-from plimsoll.testing.recordings import Case, read_cases, situation
+from recordings import replay
+from recordings.scheduler import Case, read_cases, situation
 
 REGISTRY = Registry([DefaultBinder, NodeName, NodeResourcesFit, PrioritySort, SchedulingGates])
 
@@ -78,7 +78,7 @@ def test_an_equal_decision_has_no_mismatch():
 
 
 def test_without_nodes_nothing_is_evaluated():
-    """A pod that some PreFilter would reject is told that there are no nodes, and nothing else."""
+    """The message of a pod that some PreFilter would reject only says that there are no nodes."""
     given = copy.deepcopy(dict(a_case().given)) | {"nodes": []}
     given["pod"]["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}]
     expected = {
@@ -210,7 +210,7 @@ class Picky(FilterPlugin, ScorePlugin):
 
 
 def test_the_profile_of_the_case_is_used():
-    """Plugins enabled, disabled and weighted as its configuration says; what is missing here is told."""
+    """Plugins enabled, disabled and weighted as its configuration says; missing plugins are listed."""
     case = a_case()
     given = {
         **case.given,
@@ -250,7 +250,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_families_are_read_by_name(folder):
+def test_one_family_or_all_are_read(folder):
     """All of them, or one."""
     assert [case.id for case in read_cases(folder)] == ["agreeing", "differing"]
     assert [case.family for case in read_cases(folder, "differing")] == ["differing"]
@@ -336,15 +336,15 @@ def test_preemption_is_compared_node_by_node(changes, different):
     assert [each.what for each in a_preemption(**changes)] == different
 
 
-RECORDINGS = Path(__file__).parents[3] / "shared" / "vectors" / "scheduler"
-FAMILIES = sorted(file.name.removesuffix(".jsonl.gz") for file in RECORDINGS.glob("*.jsonl.gz")) or ["none"]
+FOLDER = RECORDINGS / "scheduler"
+FAMILIES = sorted(file.name.removesuffix(".jsonl.gz") for file in FOLDER.glob("*.jsonl.gz")) or ["none"]
 
 
-@pytest.mark.skipif(not RECORDINGS.is_dir(), reason="recordings not beside the checkout")
+@needs_recordings("scheduler")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_recorded_decisions_are_reproduced(family):
     """Feasible nodes, first refusals, scores, messages and victims of kube-scheduler 1.36."""
-    passed, mismatches, _ = replay.replay(RECORDINGS, family)
+    passed, mismatches, _ = replay.replay(FOLDER, family)
 
     assert [str(mismatch) for mismatch in mismatches] == []
     assert passed > 0

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from pages.queueing_hints import page, rows
 from plimsoll.framework import NoArgs
 from plimsoll.plugins import IN_TREE
 from plimsoll.scheduling.queue.queueing_hints import can_reject
-from plimsoll.testing.queueing_page import page, rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "queueing.md"
 

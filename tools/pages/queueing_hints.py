@@ -1,6 +1,6 @@
-"""docs/queueing.md from the plugins' own declarations.
+"""Writes docs/queueing.md from the events and hints that plugins declare.
 
-``make docs`` runs ``python -m plimsoll.testing.queueing_page docs/queueing.md``; a test fails when the page
+``make docs`` runs ``python -m pages.queueing_hints docs/queueing.md``; a test fails when the page
 lags behind.
 """
 
@@ -29,8 +29,8 @@ label on some node does not wake ten thousand pods that lack cpu.
 | was woken, or failed | its back-off is over: {INITIAL_BACKOFF_S:.0f}, 2, 4, 8, then {MAX_BACKOFF_S:.0f} s |
 | is active | pods of higher priority, and those that have waited longer, were tried |
 
-The back-off counts from the last attempt. While nobody is active, rejected pods do not sit it out; pods that
-failed by an error do. Every {FLUSH_EVERY_S:.0f} s sleepers are looked through for those whose time is over.
+The back-off counts from the last attempt. While the active queue is empty, rejected pods skip back-off; pods
+that hit an error do not. Every {FLUSH_EVERY_S:.0f} s, unschedulable pods whose time is over are flushed.
 
 What happens while a pod is being tried counts as well: it is remembered, and weighed when the attempt fails.
 A rejection with the status *Pending* (at Reserve or Permit) means that somebody outside has to act; what the
@@ -64,9 +64,9 @@ anti-affinity conflict wakes its victim after five minutes. Deletions are offere
 everything to pods of other plugins.
 
 Differs from kube-scheduler: a pod that is woken because another attempt of ours failed (its room is free
-again) sits out its back-off even while nobody is active, or two pods that are refused again and again would
-wake each other without a pause; and an update of a waiting pod that no decision reads, such as the condition
-that tells of its refusal, is no event.
+again) sits out its back-off even while the active queue is empty, or two pods that are refused again and
+again would wake each other without a pause; and an update of a waiting pod that no decision reads, such as
+the condition with its rejection, is no event.
 """
 
 

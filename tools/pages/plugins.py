@@ -1,4 +1,4 @@
-"""A page for each plugin from its docstring and arguments: ``python -m plimsoll.testing.plugin_pages``.
+"""A page for each plugin from its docstring and arguments: ``python -m pages.plugins``.
 
 What a page says is what the code says; ``make docs`` writes the pages, and a test fails when they lag behind.
 Authors of plugins can make theirs with :func:`page`.
@@ -102,7 +102,7 @@ def sections_of(plugin: type[Any]) -> tuple[str, dict[str, list[str]]]:
     """The summary, and the lines of each section in Markdown.
 
     Raises:
-        PageError: There is none, or a section is missing.
+        PageError: The summary or a section is missing.
     """
     text = inspect.getdoc(sys.modules[plugin.__module__]) or ""
     head, _, body = text.partition("\n\n")

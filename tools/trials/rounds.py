@@ -1,7 +1,7 @@
-"""Cycle after cycle of a planner without a server: evictions, placements with ties broken by dice, outcomes.
+"""Plays a planner cycle by cycle without a server: evictions, placements with random ties, outcomes.
 
 The server is played as strictly as the real one: an eviction that a PodDisruptionBudget does not allow is
-refused. Between two cycles everybody becomes ready, and pods that found no node are tried again.
+refused. Between two cycles every pod becomes ready, and pods that found no node are tried again.
 """
 
 import random
@@ -24,7 +24,7 @@ from plimsoll.planning.moves import Circumstances, Move, Optimisation, Rebalanci
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.planning.upstream.cycle import StrategyProfile, UpstreamPolicy, dry_run
 
-#: The strategies that most policies run, with what each is told.
+#: The strategies that most policies run, with their arguments.
 USUAL: tuple[tuple[str, dict[str, Any]], ...] = (
     ("RemovePodsViolatingNodeTaints", {}),
     (
@@ -105,8 +105,8 @@ def rounds(
     seed: int,
 ) -> Story:
     """Plan, evict and place until a cycle plans nothing, or ``cycles`` are over; the cluster is changed."""
-    dice = random.Random(seed)  # noqa: S311 - the same story for the same seed
-    scheduler = ProfileScheduler(policy.profiles[scheduler_name], cluster, choose=dice.randrange)
+    chance = random.Random(seed)
+    scheduler = ProfileScheduler(policy.profiles[scheduler_name], cluster, choose=chance.randrange)
     story = Story()
     heirs: set[str] = set()
     for _ in range(cycles):

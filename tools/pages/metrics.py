@@ -1,4 +1,4 @@
-"""docs/metrics.md from the registry: ``python -m plimsoll.testing.metric_pages docs/metrics.md``.
+"""Writes docs/metrics.md from the registry: ``python -m pages.metrics docs/metrics.md``.
 
 ``make docs`` writes the page, and a test fails when it lags behind.
 """
@@ -10,6 +10,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Metric
 
+from pages.metric_counterparts import counterparts_table
 from plimsoll.telemetry.build import build_info
 from plimsoll.telemetry.connection import ConnectionMetrics
 from plimsoll.telemetry.event_loops import LoopMetrics
@@ -18,7 +19,6 @@ from plimsoll.telemetry.queueing import QueueingMetrics
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
 from plimsoll.telemetry.scheduling import MetricsObserver
 from plimsoll.telemetry.scraped_state import Sources, StateCollector
-from plimsoll.testing.metric_counterparts import counterparts_table
 
 HEAD = """# Metrics
 
@@ -50,7 +50,7 @@ _NOTHING = Sources(
 
 
 def families() -> list[tuple[Metric, tuple[str, ...]]]:
-    """Every metric of ours with its labels, by name."""
+    """Every metric of ours with its labels, sorted."""
     registry = CollectorRegistry()
     build_info(registry)
     MetricsObserver(registry)

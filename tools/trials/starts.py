@@ -1,4 +1,4 @@
-"""Clusters that nobody planned: where rebalancing begins, in tests and benchmarks."""
+"""Makes random clusters from which rebalancing begins, in tests and benchmarks."""
 
 import random
 from typing import Any
@@ -11,28 +11,28 @@ READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]
 
 
 def some_start(seed: int) -> Cluster:
-    """A cluster that nobody planned: pods of seven applications thrown on nodes of many kinds."""
-    dice = random.Random(seed)  # noqa: S311 - the same cluster for the same seed
+    """A random cluster: pods of seven applications thrown on nodes of many kinds."""
+    chance = random.Random(seed)
     nodes = [
         a_node(
             f"n{number}",
-            cpu=dice.choice(["2", "4", "8"]),
-            memory=dice.choice(["8Gi", "16Gi"]),
-            pods=dice.choice([10, 30]),
-            labels={"zone": dice.choice("abc"), "disk": dice.choice(["ssd", "hdd"])},
-            taints=["x:NoSchedule"] if dice.random() < 0.15 else (),
-            unschedulable=dice.random() < 0.1,
+            cpu=chance.choice(["2", "4", "8"]),
+            memory=chance.choice(["8Gi", "16Gi"]),
+            pods=chance.choice([10, 30]),
+            labels={"zone": chance.choice("abc"), "disk": chance.choice(["ssd", "hdd"])},
+            taints=["x:NoSchedule"] if chance.random() < 0.15 else (),
+            unschedulable=chance.random() < 0.1,
         )
-        for number in range(dice.randint(2, 9))
+        for number in range(chance.randint(2, 9))
     ]
-    kinds = {app: _kind(app, dice) for app in "abcdefg"}
+    kinds = {app: _kind(app, chance) for app in "abcdefg"}
     pods = []
-    for number in range(dice.randint(3, 8 * len(nodes))):
-        app = dice.choice(sorted(kinds))
+    for number in range(chance.randint(3, 8 * len(nodes))):
+        app = chance.choice(sorted(kinds))
         pods.append(
             a_pod(
                 f"p{number}",
-                node=dice.choice(nodes).name,
+                node=chance.choice(nodes).name,
                 owner=f"ReplicaSet/{app}",
                 labels={"app": app},
                 status=READY,
@@ -42,13 +42,13 @@ def some_start(seed: int) -> Cluster:
     return a_cluster(nodes, pods)
 
 
-def _kind(app: str, dice: random.Random) -> dict[str, Any]:
+def _kind(app: str, chance: random.Random) -> dict[str, Any]:
     """What the pods of an application ask for."""
     term = {
-        "topologyKey": dice.choice(["kubernetes.io/hostname", "zone"]),
+        "topologyKey": chance.choice(["kubernetes.io/hostname", "zone"]),
         "labelSelector": {"matchLabels": {"app": app}},
     }
-    spread = {"maxSkew": 1, "whenUnsatisfiable": dice.choice(["DoNotSchedule", "ScheduleAnyway"]), **term}
+    spread = {"maxSkew": 1, "whenUnsatisfiable": chance.choice(["DoNotSchedule", "ScheduleAnyway"]), **term}
     prefers = {
         "weight": 5,
         "preference": {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]},
@@ -57,7 +57,7 @@ def _kind(app: str, dice: random.Random) -> dict[str, Any]:
         "requiredDuringSchedulingIgnoredDuringExecution",
         "preferredDuringSchedulingIgnoredDuringExecution",
     )
-    extra: dict[str, Any] = dice.choice(
+    extra: dict[str, Any] = chance.choice(
         [
             {},
             {"affinity": {"podAntiAffinity": {required: [term]}}},
@@ -68,7 +68,7 @@ def _kind(app: str, dice: random.Random) -> dict[str, Any]:
         ]
     )
     return {
-        "cpu": dice.choice([None, "100m", "500m", "1"]),
-        "memory": dice.choice([None, "256Mi", "2Gi"]),
+        "cpu": chance.choice([None, "100m", "500m", "1"]),
+        "memory": chance.choice([None, "256Mi", "2Gi"]),
         **extra,
     }

@@ -67,7 +67,7 @@ PROFILE = build_profile(
 
 
 class ImpatientClock(FakeClock):
-    """Time in which nobody waits: it passes at once."""
+    """Time that passes immediately."""
 
     async def sleep(self, seconds: float) -> None:
         """Move the time."""
@@ -87,7 +87,7 @@ class RecordedEvictors(EvictorRegistry):
 
 
 class RecordedServer:
-    """Takes evictions as a recording says, and shows at once what became of the pods.
+    """Takes evictions as a recording says, and shows immediately what became of the pods.
 
     Args:
         cluster: The placed pods; it is only read.

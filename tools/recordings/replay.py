@@ -1,6 +1,6 @@
-"""Decide recorded cases again and compare everything: ``python -m plimsoll.testing.replay FOLDER``.
+"""Decides recorded cases again and compares everything: ``python -m recordings.replay FOLDER``.
 
-Cases of kube-scheduler are compared here, those of descheduler in :mod:`plimsoll.testing.descheduler_replay`.
+Cases of kube-scheduler are compared here, those of descheduler in :mod:`recordings.descheduler_replay`.
 
 For each mismatch one line names the case, the node, the plugin, what was expected and what came out; the last
 line counts. What the recording marks as one of several acceptable answers is compared as a set.
@@ -18,8 +18,8 @@ from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision, Evaluation
 from plimsoll.framework import CycleState, Nomination, PluginError, Registry, Snapshot, Status, VictimSearch
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
-from plimsoll.testing import descheduler_replay
-from plimsoll.testing.recordings import Case, Situation, read_cases, situation
+from recordings import descheduler_replay
+from recordings.scheduler import Case, Situation, read_cases, situation
 
 PREEMPTION = "DefaultPreemption"
 

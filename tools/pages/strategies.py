@@ -1,6 +1,6 @@
 """A page for each strategy and evictor from its docstring and arguments, as plugins have theirs.
 
-``python -m plimsoll.testing.strategy_pages``; ``make docs`` writes them, and a test fails when they lag.
+``python -m pages.strategies``; ``make docs`` writes them, and a test fails when they lag.
 """
 
 import sys
@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from pages.plugins import SECTIONS, arguments_of, file_name, sections_of
 from plimsoll.strategies import EVICTORS, IN_TREE
-from plimsoll.testing.plugin_pages import SECTIONS, arguments_of, file_name, sections_of
 
 
 def page(source: type[Any]) -> str:

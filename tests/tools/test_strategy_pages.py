@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from pages.plugins import file_name
+from pages.strategies import main, page, pages
 from plimsoll.strategies import EVICTORS, IN_TREE
-from plimsoll.testing.plugin_pages import file_name
-from plimsoll.testing.strategy_pages import main, page, pages
 
 PAGES = Path(__file__).parents[2] / "docs" / "strategies"
 
