@@ -45,8 +45,8 @@ from plimsoll.model.kinds.workload import (
     Service,
     StatefulSet,
 )
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.scheduling.queue.queue import SchedulingQueue, room_freed
 from plimsoll.timing.signal import Signal
 

@@ -13,22 +13,15 @@ import msgspec
 import numpy as np
 
 from plimsoll.cluster.cache import Cache
-from plimsoll.framework import (
-    SELECTED_NODE,
-    SUCCESS,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Snapshot,
-    Status,
-    VolumeChoices,
-    compile_node_terms,
-    error,
-    is_bound,
-    term_nodes,
-)
-from plimsoll.model.kinds.storage import ObjectReference
-from plimsoll.ports.ports import Clock, VolumeWriter
+from plimsoll.framework import SUCCESS, Snapshot, Status, error
+from plimsoll.framework.binding_ports import VolumeChoices
+from plimsoll.model.kinds.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
+from plimsoll.model.kinds.volume_claims import SELECTED_NODE, is_bound
+from plimsoll.model.selectors import compile_node_terms
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.volumes import VolumeWriter
 from plimsoll.timing.task_sets import first_of
+from plimsoll.toolkit.scheduling.node_matching import term_nodes
 
 
 class ClaimBinder:
