@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from plimsoll.planning.moves import Objective
 from plimsoll.planning.optimal.milp import solve
-from plimsoll.planning.optimal.problem import NOWHERE, VIOLATION, Problem, Solution, Spread, Stock, value_of
+from plimsoll.planning.optimal.problem import (
+    NOWHERE,
+    VIOLATION,
+    PlacementProblem,
+    Solution,
+    SpreadProblem,
+    Stock,
+    value_of,
+)
 
 
 @st.composite
@@ -31,13 +39,13 @@ def small_problems(draw):
     sizes = np.asarray(
         [sum(s.count for s in stocks if s.node == node and s.template == 0) for node in range(nodes)]
     )
-    return Problem(
+    return PlacementProblem(
         requests=requests,
         used=used,
         allocatable=np.maximum(allocatable, 1.0),
         most=most,
         stocks=tuple(stocks),
-        spreads=(Spread(1, sizes, np.arange(nodes), (0,)),) if draw(st.booleans()) else (),
+        spreads=(SpreadProblem(1, sizes, np.arange(nodes), (0,)),) if draw(st.booleans()) else (),
         objective=draw(st.sampled_from(Objective)),
         move_price=draw(st.sampled_from([0.5, 1.0, 7.0])),
         staying=np.asarray([draw(st.booleans()) for _ in range(nodes)]),
@@ -96,7 +104,7 @@ def test_no_solution_is_better_than_the_one_found(problem):
 
 def test_a_search_without_time_gives_back_what_it_was_given():
     """Never worse than the solution that it begins with."""
-    problem = Problem(
+    problem = PlacementProblem(
         requests=np.asarray([[1.0]]),
         used=np.asarray([[2.0], [0.0]]),
         allocatable=np.asarray([[2.0], [2.0]]),
@@ -111,7 +119,7 @@ def test_a_search_without_time_gives_back_what_it_was_given():
 
 def waiting_for_room(phases=0):
     """A pod of ten waits for node 0; six leave it for node 1, if five leave that for node 2."""
-    return Problem(
+    return PlacementProblem(
         requests=np.asarray([[10.0], [6.0], [5.0]]),
         used=np.asarray([[6.0], [5.0], [5.0]]),
         allocatable=np.asarray([[10.0], [9.0], [10.0]]),
@@ -141,7 +149,7 @@ def test_three_that_wait_for_each_other_take_three_steps(phases, value):
 @pytest.mark.parametrize(("phases", "moves"), [(0, 2), (3, 0)])
 def test_a_swap_takes_no_number_of_steps(phases, moves):
     """Two pods that fill their nodes are unwanted there: each would have to go first."""
-    problem = Problem(
+    problem = PlacementProblem(
         requests=np.asarray([[3.0], [2.0]]),
         used=np.asarray([[3.0], [2.0]]),
         allocatable=np.asarray([[3.0], [3.0]]),
