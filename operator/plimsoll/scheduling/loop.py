@@ -208,8 +208,8 @@ class SchedulingLoop:
     async def run(self) -> None:
         """Serve until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._explanations.run())
-            group.create_task(self._serve())
+            group.create_task(self._explanations.run(), name="conditions")
+            group.create_task(self._serve(), name="scheduling loop")
 
     async def _serve(self) -> None:
         turn = self._clock.monotonic()
