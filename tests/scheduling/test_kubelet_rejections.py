@@ -3,16 +3,19 @@
 import pytest
 
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated
+from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.observer import Observer
-from plimsoll.scheduling.kubelet_rejections import KubeletRefusals
+from plimsoll.scheduling.kubelet_rejections import KubeletRejections
 from plimsoll.testing.builders import a_pod, the_info
 from plimsoll.testing.fakes import FakeClock, FakeRecorder
 
 
 class Stage(Observer):
     def __init__(self):
+        served = ServedProfiles()
+        served.replace({"s": None})
         self.clock, self.recorder, self.seen = FakeClock(), FakeRecorder(), []
-        self.refusals = KubeletRefusals(lambda name: name == "s", self.recorder, self.clock, self)
+        self.refusals = KubeletRejections(served, self.recorder, self.clock, self)
 
     def pod_refused(self, profile, reason, *, pod, node, decision, after_s):
         self.seen.append((profile, reason, pod, node, decision, after_s))
@@ -31,7 +34,7 @@ def pod(phase, reason="", scheduler="s"):
 async def test_a_refusal_is_counted_by_reason_and_told_on_the_pod(reason):
     """With the decision it undid, and how long ago that was."""
     stage = Stage()
-    stage.refusals.placed(the_info(pod("")), "n1")
+    stage.refusals.bound(the_info(pod("")))
     await stage.clock.advance(2)
 
     stage.becomes("Failed", reason)
@@ -81,9 +84,9 @@ def test_what_is_no_refusal_of_ours_is_not_counted(phase, reason, scheduler):
 def test_nothing_is_kept_of_pods_that_started_or_are_gone():
     """One entry a pod, from its binding to its start."""
     stage = Stage()
-    stage.refusals.placed(the_info(pod("")), "n1")
+    stage.refusals.bound(the_info(pod("")))
     stage.becomes("Running")
     assert stage.refusals._bound == {}
-    stage.refusals.placed(the_info(pod("")), "n1")
+    stage.refusals.bound(the_info(pod("")))
     stage.refusals.observe(PodDeleted(pod("Pending")))
     assert stage.refusals._bound == {}

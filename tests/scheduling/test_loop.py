@@ -6,6 +6,7 @@ import contextlib
 import pytest
 
 from plimsoll.app.clock import SeededRandomness
+from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -14,10 +15,6 @@ from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, P
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.ports import Answer, Verdict
-from plimsoll.scheduling.ingesting import Ingestion
-from plimsoll.scheduling.loop import SchedulingLoop
-from plimsoll.scheduling.plugin_timing import Meter
-from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeBinder,
@@ -47,38 +44,30 @@ class Counted(Observer):
 class Stage:
     """A loop that runs, between fakes; pods of scheduler ``s``, placed by the default plugins and more."""
 
-    def __init__(self, *more, args=None, loop=SchedulingLoop):
+    def __init__(self, *more, args=None, access=None):
         self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
         self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), Counted()
         self.volumes = FakeVolumes()
         self.cache = Cache()
         self.book = a_book(self.cache)
-        self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
-        self.loop = loop(
-            self.cache,
-            self.queue,
-            book=self.book,
-            binder=self.binder,
-            volumes=self.volumes,
-            preemptor=self.preemptor,
-            statuses=self.statuses,
-            recorder=self.recorder,
-            clock=self.clock,
-            meter=Meter(self.clock, SeededRandomness(0), self.observer),
-            observer=self.observer,
+        self.wing = SchedulingWing(
+            self.book,
+            PodPorts(self.binder, self.volumes, self.preemptor, self.statuses, self.recorder),
+            self.clock,
+            SeededRandomness(0),
+            self.observer,
+            WingParts(access=access),
         )
+        self.queue, self.loop = self.wing.queue, self.wing.loop
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]
         names += [Enabled(plugin.name) for plugin in more] + [Enabled("DefaultBinder")]
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
-        self.loop.schedulers = {
-            "s": ProfileScheduler(self.profile, self.cache.cluster, nominations=self.book.nominator)
-        }
-        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.book)
-        self.ingestion.on_work(self.loop.wake)
-        self.ingestion.on_event(self.loop.observe)
+        scheduler = ProfileScheduler(self.profile, self.cache.cluster, nominations=self.book.nominator)
+        self.wing.serve({"s": scheduler})
+        self.ingestion = self.wing.ingestion((), self.observer)
 
     async def see(self, *events):
-        self.ingestion.apply(list(events), self.clock.monotonic())
+        self.ingestion.apply(list(events))
         await settled()
 
     async def pods(self, *pods):
@@ -98,7 +87,7 @@ async def stage():
 
     async def start(*more, args=None, nodes=2):
         one = Stage(*more, args=args)
-        tasks.append(asyncio.ensure_future(one.loop.run()))
+        tasks.append(asyncio.ensure_future(one.wing.run()))
         await one.see(*(NodeAdded(a_node(f"n{number}")) for number in range(nodes)))
         return one
 
@@ -290,7 +279,7 @@ async def test_a_loop_that_ends_gives_everything_back(stage):
     await one.pods(our_pod("p"))
     assert one.cache.assumed
 
-    for task in tuple(one.loop._carrier.tasks):
+    for task in tuple(one.wing.pipeline.tasks):
         task.cancel()
     await settled()
 
@@ -354,11 +343,11 @@ async def test_a_volume_that_cannot_be_written_is_free_again(stage):
 async def test_a_pod_deleted_while_the_loop_waits_for_a_slot_is_not_tried(stage):
     """All bindings are in flight: what is decided next is decided of the pods that are there then."""
     one = await stage(Probe, args=answering(permit=Status(Code.WAIT)), nodes=1)
-    one.loop._carrier.slots = asyncio.Semaphore(0)
+    one.wing.pipeline.slots = asyncio.Semaphore(0)
 
     await one.pods(our_pod("p"))
     await one.see(PodDeleted(our_pod("p")))
-    one.loop._carrier.slots.release()
+    one.wing.pipeline.slots.release()
     await settled()
 
     assert one.cache.assumed == {}
@@ -403,7 +392,7 @@ async def test_nothing_is_kept_of_pods_that_are_gone(stage):
         await one.pods(pod)
         await one.see(PodDeleted(pod))
 
-    assert len(one.loop._explanations) == 0
+    assert len(one.wing.explanations) == 0
 
 
 async def test_a_binding_that_breaks_is_tried_again_without_news(stage):
@@ -428,17 +417,17 @@ async def test_a_preemptor_deleted_before_its_victims_leaves_no_nomination(stage
     placed = our_pod("low", cpu="4", node="n0")
     await one.see(PodUpdated(our_pod("low", cpu="4"), placed))
     high = our_pod("high", cpu="4", priority=10)
-    one.ingestion.apply([PodAdded(high)], one.clock.monotonic())
-    preempt = one.loop._preempt
+    one.ingestion.apply([PodAdded(high)])
+    preempt = one.wing.attempts._preempt
 
     async def late(*arguments):
-        one.ingestion.apply([PodDeleted(high)], one.clock.monotonic())
+        one.ingestion.apply([PodDeleted(high)])
         await preempt(*arguments)
 
-    one.loop._preempt = late
+    one.wing.attempts._preempt = late
     await settled()
 
-    assert one.loop.schedulers["s"].nominations.by_node == {}
+    assert one.wing.served.schedulers["s"].nominations.by_node == {}
     assert one.preemptor.victims == []
 
 
@@ -457,8 +446,8 @@ async def test_a_nomination_counts_before_the_next_decision(stage):
     await low_and_two_high(one)
 
     assert one.preemptor.victims == ["low"]
-    assert one.loop.schedulers["s"].nominations.node_of("uid-default-first") == "n0"
-    assert one.loop.schedulers["s"].nominations.node_of("uid-default-second") == ""
+    assert one.wing.served.schedulers["s"].nominations.node_of("uid-default-first") == "n0"
+    assert one.wing.served.schedulers["s"].nominations.node_of("uid-default-second") == ""
     assert one.statuses.nominated == {"first": "n0"}
 
 
@@ -497,7 +486,7 @@ async def test_a_nomination_that_leads_nowhere_ends_here_and_there(stage):
     await one.clock.advance(10)
 
     assert one.binder.bound["default/top"] == "n0"
-    assert one.loop.schedulers["s"].nominations.by_node == {}
+    assert one.wing.served.schedulers["s"].nominations.by_node == {}
     assert one.statuses.nominated["first"] == ""
 
 

@@ -20,11 +20,13 @@ class Cache:
     Attributes:
         cluster: The columns; everybody else reads.
         assumed: Uid to node name of the pods whose binding is not confirmed.
+        waiting: Pods without a node by uid, as the watch shows them; written by the mirror.
     """
 
     def __init__(self, cluster: Cluster | None = None) -> None:
         self.cluster = cluster or Cluster()
         self.assumed: dict[str, str] = {}
+        self.waiting: dict[str, Pod] = {}
         self._node_of: dict[str, str] = {}
 
     def info(self, pod: Pod) -> PodInfo:

@@ -18,7 +18,7 @@ from plimsoll.ports.ports import Clock, Randomness
 SAMPLED_ONE_IN = 10
 
 
-class Meter:
+class PluginTimer:
     """Meters the attempts of all profiles.
 
     Args:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from plimsoll.ports.ports import Answer, Verdict
-from plimsoll.scheduling.binding.binder import BINDING_RETRIES, CertainBinder
+from plimsoll.scheduling.binding.binder import BINDING_RETRIES, ConfirmedBinder
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeBinder, FakeClock, settled
 
@@ -21,7 +21,7 @@ class Stage:
         self.task = None
 
     async def begin(self):
-        self.task = asyncio.ensure_future(CertainBinder(self.binder, self.clock).bind(self.pod, "n1"))
+        self.task = asyncio.ensure_future(ConfirmedBinder(self.binder, self.clock).bind(self.pod, "n1"))
         await settled()
         return self
 

@@ -5,17 +5,20 @@ from types import SimpleNamespace
 
 import pytest
 
+from plimsoll.cluster.cache import Cache
 from plimsoll.framework import SUCCESS, Code, CycleState, PluginError, error, unschedulable
-from plimsoll.scheduling.binding.prebinding import PreBinding
+from plimsoll.ports.observer import Observer
+from plimsoll.scheduling.binding.cycle import BindingCycle
+from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 from plimsoll.testing.builders import a_pod, the_info
-from plimsoll.testing.fakes import settled
+from plimsoll.testing.fakes import FakeBinder, FakeClock, FakeVolumes, settled
 
 
 class Work:
     """A PreBind plugin that waits until it is told how to end."""
 
-    def __init__(self, name, log, is_parallel=False):
-        self.name, self.log, self.is_parallel = name, log, is_parallel
+    def __init__(self, name, log):
+        self.name, self.log = name, log
         self.end = asyncio.get_running_loop().create_future()
 
     async def pre_bind(self, state, pod, node):
@@ -36,14 +39,22 @@ class Stage:
 
     def __init__(self, names):
         self.log = []
-        self.works = {name: Work(name, self.log, is_parallel=name.isupper()) for name in names}
-        self.pre_binding = PreBinding(self._announce)
+        self.works = {name: Work(name, self.log) for name in names}
+        parallel = {name for name in names if name.isupper()}
+        clock = FakeClock()
+        volumes = ClaimBinder(Cache().cluster, FakeVolumes(), clock)
+        self.cycle = BindingCycle(FakeBinder(), self, volumes, clock, Observer())
         self.attempt = SimpleNamespace(
-            pod=the_info(a_pod("p")), node="n1", state=CycleState(), works=list(self.works.values())
+            pod=the_info(a_pod("p")),
+            node="n1",
+            state=CycleState(),
+            works=list(self.works.values()),
+            nominated=False,
+            profile=SimpleNamespace(capabilities=SimpleNamespace(parallel=parallel)),
         )
-        self.task = asyncio.ensure_future(self.pre_binding.run(self.attempt))
+        self.task = asyncio.ensure_future(self.cycle._pre_bind(self.attempt))
 
-    async def _announce(self, attempt):
+    async def nominate(self, pod, node):
         self.log.append("announce")
 
     async def end(self, name, answer=SUCCESS):
@@ -51,7 +62,7 @@ class Stage:
         await settled()
 
     def call_off(self):
-        return self.pre_binding.call_off(self.attempt.pod.uid, "DefaultPreemption", "preempted")
+        return self.cycle.call_off(self.attempt.pod.uid, "DefaultPreemption", "preempted")
 
 
 async def test_neighbours_that_are_parallel_run_side_by_side():

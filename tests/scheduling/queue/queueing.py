@@ -30,9 +30,9 @@ class Entries(Observer):
         self.seen.append((queue, event))
 
 
-def a_queue(*pods, now=0.0, observer=None):
+def a_queue(*pods, now=0.0, observer=None, **options):
     """A queue with the default order; no profile is known, so every event may help everybody."""
-    queue = SchedulingQueue(lambda pod, since: (-pod.priority, since), observer)
+    queue = SchedulingQueue(lambda pod, since: (-pod.priority, since), observer, **options)
     for pod in pods:
         queue.set(pod, now)
     return queue

@@ -3,10 +3,8 @@
 import pytest
 
 from plimsoll.framework import Status, unresolvable
-from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.scheduling.queue.queue import FLUSH_AFTER_S, FLUSH_EVERY_S
 from plimsoll.scheduling.queue.queued_pod import STALLED_ERRORS, STALLED_S
-from plimsoll.scheduling.queue.queueing_hints import ask_directly
 from scheduling.queue.queueing import (
     REJECTED,
     BusyQueue,
@@ -21,13 +19,13 @@ from scheduling.queue.queueing import (
 )
 
 
-def gated_on(queue, closed):
-    """Hold back pods of these names; the set may change."""
+def gate_of(closed):
+    """A gate that holds back pods of these names; the set may change."""
 
     def gate(pod, first):
         return unresolvable("closed").by("Gate") if pod.name in closed else Status()
 
-    queue.ask_with(gate, ask_directly, ClusterObjects())
+    return gate
 
 
 def test_higher_priority_goes_first_then_the_older():
@@ -183,8 +181,8 @@ def test_a_pod_changed_in_flight_is_tried_as_it_is_now():
 
 def test_a_gated_pod_waits_for_its_gate():
     """The flush does not release it; a change of the pod has the gate asked again."""
-    closed, queue = {"pod"}, a_queue()
-    gated_on(queue, closed)
+    closed = {"pod"}
+    queue = a_queue(gate=gate_of(closed))
     queue.set(waiting(), 0.0)
 
     assert queue.depths()["gated"] == 1
@@ -198,8 +196,8 @@ def test_a_gated_pod_waits_for_its_gate():
 
 def test_the_gate_is_asked_when_a_pod_is_woken():
     """It was open at first; the woken pod stays behind it until it opens again."""
-    closed, queue = set(), a_queue(waiting())
-    gated_on(queue, closed)
+    closed = set()
+    queue = a_queue(waiting(), gate=gate_of(closed))
     asleep(queue, "pod")
     closed.add("pod")
 
@@ -213,8 +211,8 @@ def test_the_gate_is_asked_when_a_pod_is_woken():
 
 def test_the_gate_is_not_asked_when_the_back_off_is_over():
     """It agreed when the back-off began."""
-    closed, queue = set(), a_queue(waiting())
-    gated_on(queue, closed)
+    closed = set()
+    queue = a_queue(waiting(), gate=gate_of(closed))
     queue.pop(0.0)
     queue.failed(uid_of(), 0.0, frozenset())
     closed.add("pod")
@@ -247,8 +245,10 @@ def test_a_pod_removed_in_flight_does_not_come_back():
 
 def test_plugins_activate_pods():
     """From back-off and unschedulable at once; one in flight is remembered; a gate holds all the same."""
-    closed, queue = set(), a_queue(waiting("slept"), waiting("broken"), waiting("flying"), waiting("gated"))
-    gated_on(queue, closed)
+    closed = set()
+    queue = a_queue(
+        waiting("slept"), waiting("broken"), waiting("flying"), waiting("gated"), gate=gate_of(closed)
+    )
     asleep(queue, "slept")
     queue.pop(0.0)
     queue.failed(uid_of("broken"), 0.0, frozenset())
@@ -265,8 +265,8 @@ def test_plugins_activate_pods():
 
 def test_a_pod_is_taken_along_wherever_it_waits():
     """From the active queue, back-off and unschedulable; not from behind a gate, and not twice."""
-    closed, queue = {"gated"}, a_queue(waiting("slept"), waiting("backs-off"))
-    gated_on(queue, closed)
+    closed = {"gated"}
+    queue = a_queue(waiting("slept"), waiting("backs-off"), gate=gate_of(closed))
     for name, rejected in (("slept", REJECTED), ("backs-off", frozenset())):
         queue.pop(0.0)
         queue.failed(uid_of(name), 0.0, rejected)
@@ -303,8 +303,8 @@ def test_entries_are_told_with_their_reason():
 
 def test_a_pod_that_is_never_tried_is_stalled_after_ten_minutes():
     """A gate that holds it explains the wait; time behind the gate does not count."""
-    queue, closed = a_queue(), {"gated"}
-    gated_on(queue, closed)
+    closed = {"gated"}
+    queue = a_queue(gate=gate_of(closed))
     queue.set(waiting("tried-never"), 0.0)
     queue.set(waiting("gated"), 0.0)
 

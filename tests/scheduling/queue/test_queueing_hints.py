@@ -16,7 +16,7 @@ from plimsoll.framework import (
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.workload import Namespace
-from plimsoll.scheduling.queue.queueing_hints import QueueingHints, ask_directly, hints_of
+from plimsoll.scheduling.queue.queueing_hints import QueueingHints, hints_of
 from plimsoll.testing.builders import a_node
 from scheduling.queue.queueing import (
     a_queue,
@@ -254,8 +254,7 @@ def test_a_gated_pod_is_reconsidered_by_events_of_its_gate_only():
         asked.append(first)
         return unresolvable("closed").by("Gatekeeper") if closed[0] else Status()
 
-    queue = a_queue()
-    queue.ask_with(gate, ask_directly, ClusterObjects())
+    queue = a_queue(gate=gate)
     queue.use({PROFILE: hints_of([Gatekeeper()])}, (), 0.0)
     queue.set(waiting(), 0.0)
 

@@ -43,7 +43,7 @@ class ClaimBinder:
     """
 
     def __init__(self, cluster: Cluster, writer: VolumeWriter, clock: Clock) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._objects = cluster.objects
         self._writer = writer
         self._clock = clock
@@ -126,10 +126,10 @@ class ClaimBinder:
         affinity = volume.spec.node_affinity
         if affinity is None or affinity.required is None:
             return True
-        row = self._cluster.rows.get(node)
+        row = self.cluster.rows.get(node)
         if row is None:
             return False
-        there = Snapshot(self._cluster).at(np.array([row], dtype=np.intp))
+        there = Snapshot(self.cluster).at(np.array([row], dtype=np.intp))
         return any(term_nodes(term, there)[0] for term in compile_node_terms(affinity.required))
 
     def _is_bound(self, key: str) -> bool:
