@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.framework import Cluster, PodInfo, Registry
+from plimsoll.framework import PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
@@ -20,7 +21,7 @@ from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.rebalancing.config import rebalancing_of
 from plimsoll.strategies import EVICTORS, IN_TREE
-from plimsoll.testing.rounds import rounds
+from trials.rounds import rounds
 
 if TYPE_CHECKING:
     from e2e.judging import View

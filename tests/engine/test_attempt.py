@@ -122,7 +122,7 @@ def test_nominated_pods_hold_their_room(priority, node):
     """A pending pod's nomination counts against pods of no higher priority."""
     cluster = a_cluster([a_node("a", cpu="4"), a_node("b", cpu="4")], [a_pod("x", cpu="3", node="b")])
     scheduler = a_scheduler(cluster)
-    scheduler.nominations.add(info(cluster, "preemptor", cpu="4", priority=5), "a")
+    scheduler.nominator.add(info(cluster, "preemptor", cpu="4", priority=5), "a")
 
     decision = schedule(scheduler, info(cluster, "p", cpu="1", priority=priority))
 
@@ -182,9 +182,9 @@ def test_a_nominated_node_that_others_are_promised_is_left_to_them_and_so_are_th
     )
     scheduler = a_scheduler(cluster)
     pod = info(cluster, "p", cpu="3", priority=priority)
-    scheduler.nominations.add(pod, "a")
+    scheduler.nominator.add(pod, "a")
     for name, where in promised.items():
-        scheduler.nominations.add(info(cluster, name, cpu="3", priority=5), where)
+        scheduler.nominator.add(info(cluster, name, cpu="3", priority=5), where)
 
     assert schedule(scheduler, pod).node == node
 

@@ -102,9 +102,9 @@ class ObjectsAndForks(RuleBasedStateMachine):
         for change in self.objects.values():
             change(cluster)
         other = ProfileScheduler(PROFILE, cluster)
-        for name, pods in self.scheduler.nominations.by_node.items():
+        for name, pods in self.scheduler.nominator.by_node.items():
             for pod in pods.values():
-                other.nominations.add(cluster.templates.info(pod.pod), name)
+                other.nominator.add(cluster.templates.info(pod.pod), name)
         return other
 
     @rule(nodes=some_nodes())
@@ -142,11 +142,11 @@ class ObjectsAndForks(RuleBasedStateMachine):
 
     @rule(pod=some_stored_pod("nominated"), node=NODE)
     def a_pod_is_nominated(self, pod, node):
-        self.scheduler.nominations.add(self.scheduler.cluster.templates.info(pod), node)
+        self.scheduler.nominator.add(self.scheduler.cluster.templates.info(pod), node)
 
     @rule()
     def a_nomination_ends(self):
-        self.scheduler.nominations.remove("uid-default-nominated")
+        self.scheduler.nominator.remove("uid-default-nominated")
 
     @rule(pod=st.one_of(some_stored_pod(), some_pod()))
     def another_pod_asks(self, pod):

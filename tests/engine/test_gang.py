@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.gang import lacking_resources, place_together
-from plimsoll.engine.nominator import Nominations
+from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import NoArgs, Nomination, Registry
@@ -176,9 +176,9 @@ def test_no_plugin_makes_members_victims_of_each_other(is_placed):
 def test_room_that_is_promised_to_others_is_not_taken():
     """Nominated pods of no lower priority hold theirs."""
     cluster = a_cluster_of(a_node("a", cpu="2"))
-    nominations = Nominations()
-    nominations.add(cluster.templates.info(a_pod("promised", cpu="1")), "a")
-    scheduler = ProfileScheduler(PROFILE, cluster, nominations=nominations)
+    nominator = Nominator()
+    nominator.add(cluster.templates.info(a_pod("promised", cpu="1")), "a")
+    scheduler = ProfileScheduler(PROFILE, cluster, nominator=nominator)
     members = [(cluster.templates.info(pod), scheduler) for pod in a_gang(2)]
 
     assert len(place_together(members, cluster, 2).placements) == 1

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from planning.rounds import NOW, PLACE, UNLIMITED, a_policy, live
-from plimsoll.framework import Planner
+from plimsoll.framework.descheduling.context import Planner
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.limits import NO_CEILING, Limits
@@ -16,8 +16,8 @@ from plimsoll.planning.planners import make_plan
 from plimsoll.planning.proven.planner import plan, revalidate
 from plimsoll.planning.upstream.cycle import StrategyProfile, UpstreamPolicy, dry_run
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from plimsoll.testing.rounds import USUAL, rounds
-from plimsoll.testing.starts import some_start
+from trials.rounds import USUAL, rounds
+from trials.starts import some_start
 
 AROUND = Circumstances(now=NOW)
 HOSTNAME = "kubernetes.io/hostname"

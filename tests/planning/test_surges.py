@@ -299,7 +299,7 @@ def test_the_replacement_never_goes_back_while_the_pod_stands():
     cluster = a_crowded_node(nodes=[a_node("full"), a_node("idle", cpu="0.5")])
     scheduler = ProfileScheduler(a_profile(), cluster)
     pod = the_replacement(cluster)
-    scheduler.nominations.add(pod, "full")
+    scheduler.nominator.add(pod, "full")
 
     decision = schedule(scheduler, pod)
 

@@ -239,8 +239,8 @@ def test_nominated_pods_of_lower_priority_give_way():
     """Their nominations to the chosen node are cleared; higher ones are kept room for."""
     scheduler = a_scheduler(small("n1", "n2"), [a_victim("a", "n1", "2"), a_victim("b", "n2", "2")])
     info = scheduler.cluster.templates.info
-    scheduler.nominations.add(info(a_pod("vip", cpu="1", priority=900)), "n1")
-    scheduler.nominations.add(info(a_pod("minor", cpu="1", priority=5)), "n2")
+    scheduler.nominator.add(info(a_pod("vip", cpu="1", priority=900)), "n1")
+    scheduler.nominator.add(info(a_pod("minor", cpu="1", priority=5)), "n2")
 
     nomination = decided(scheduler, a_preemptor()).nomination
 
@@ -409,7 +409,7 @@ class TestViaEviction:
         )
         scheduler = a_scheduler(small("n1"), [leaving], via_eviction=via_eviction)
         pod = scheduler.cluster.templates.info(a_preemptor())
-        scheduler.nominations.add(pod, "n1")
+        scheduler.nominator.add(pod, "n1")
 
         message = schedule(scheduler, pod).message
         assert ("not eligible due to a terminating pod on the nominated node." in message) is waits

@@ -97,7 +97,7 @@ class Scene:
         self.meter = FakeMeter()
         self.cache = Cache()
         self.book = a_book(self.cache)
-        self.nominations = self.book.nominator
+        self.nominator = self.book.nominator
         self.groups = Groups()
         self.reviewer = FakeAccessReviewer()
         self.access = Access(self.reviewer, self.clock, self.observer)

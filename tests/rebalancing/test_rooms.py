@@ -38,13 +38,13 @@ def a_free_policy():
 
 def on(scene, node):
     """Names and uids of who is nominated to a node."""
-    return {uid: pod.name for uid, pod in scene.nominations.by_node.get(node, {}).items()}
+    return {uid: pod.name for uid, pod in scene.nominator.by_node.get(node, {}).items()}
 
 
 def decided(scene, pod):
     """The node that the scheduler would give to a pod now."""
     profile = scene.rebalancers.profiles["default-scheduler"]
-    scheduler = ProfileScheduler(profile, scene.cache.cluster, nominations=scene.nominations)
+    scheduler = ProfileScheduler(profile, scene.cache.cluster, nominator=scene.nominator)
     return schedule(scheduler, scene.cache.info(pod)).node
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
-from plimsoll.framework import DisruptionBudgets
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.watch_event import (
@@ -26,6 +25,7 @@ from plimsoll.scheduling.queue.feed import QueueFeed
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClock, RememberingObserver, a_book
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
 
 class Scene:
@@ -35,7 +35,7 @@ class Scene:
         self.cache = Cache()
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         self.book = a_book(self.cache)
-        self.nominations = self.book.nominator
+        self.nominator = self.book.nominator
         self.observer = RememberingObserver()
         self.served = ServedProfiles()
         self.serve("ours")
@@ -194,7 +194,7 @@ def test_nominations_go_with_their_pods():
 
     scene.tell(PodDeleted(one), PodUpdated(other, ours("other", node="n2")))
 
-    assert scene.nominations.by_node == {}
+    assert scene.nominator.by_node == {}
 
 
 def test_nominations_of_an_earlier_process_are_taken_over():
@@ -203,7 +203,7 @@ def test_nominations_of_an_earlier_process_are_taken_over():
 
     scene.tell(PodAdded(ours(status={"nominatedNodeName": "n1"})))
 
-    assert scene.nominations.node_of("uid-default-pod") == "n1"
+    assert scene.nominator.node_of("uid-default-pod") == "n1"
 
 
 def test_a_new_leader_holds_what_the_pods_say():
@@ -222,7 +222,7 @@ def test_a_new_leader_holds_what_the_pods_say():
 
     scene.feed.take_over()
 
-    assert {node: len(pods) for node, pods in scene.nominations.by_node.items()} == {"n1": 1, "n2": 1}
+    assert {node: len(pods) for node, pods in scene.nominator.by_node.items()} == {"n1": 1, "n2": 1}
 
 
 def test_heartbeats_wake_nobody():

@@ -14,7 +14,7 @@ from plimsoll.framework import Code, Registry, Status, error, unschedulable
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeBinder,
@@ -62,7 +62,7 @@ class Stage:
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]
         names += [Enabled(plugin.name) for plugin in more] + [Enabled("DefaultBinder")]
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
-        scheduler = ProfileScheduler(self.profile, self.cache.cluster, nominations=self.book.nominator)
+        scheduler = ProfileScheduler(self.profile, self.cache.cluster, nominator=self.book.nominator)
         self.wing.serve({"s": scheduler})
         self.ingestion = self.wing.ingestion((), self.observer)
 
@@ -247,12 +247,12 @@ async def test_a_pod_changed_while_it_waits_is_tried_as_it_is_now(stage):
 async def test_a_binding_that_is_refused_is_explained_and_tried_again(stage):
     """In the API server's words."""
     one = await stage(nodes=1)
-    one.binder.answer = Answer(Verdict.REFUSED, "pods is forbidden")
+    one.binder.answer = WriteResult(WriteOutcome.REFUSED, "pods is forbidden")
 
     await one.pods(our_pod("p"))
 
     assert one.message("p") == "binding rejected: pods is forbidden"
-    one.binder.answer = Answer(Verdict.DONE)
+    one.binder.answer = WriteResult(WriteOutcome.DONE)
     await one.clock.advance(3)
     assert one.binder.bound == {"default/p": "n0"}
 
@@ -330,7 +330,7 @@ async def test_a_volume_that_cannot_be_written_is_free_again(stage):
     a_class(cluster, provisioner="kubernetes.io/no-provisioner")
     a_volume(cluster, "only", size="5Gi")
     a_claim(cluster, "data", size="5Gi")
-    one.volumes.answer = Answer(Verdict.CONFLICT, "the object has been modified")
+    one.volumes.answer = WriteResult(WriteOutcome.CONFLICT, "the object has been modified")
 
     await one.pods(our_pod("p", volumes=mounting("data")))
 
@@ -427,7 +427,7 @@ async def test_a_preemptor_deleted_before_its_victims_leaves_no_nomination(stage
     one.wing.attempts._preempt = late
     await settled()
 
-    assert one.wing.served.schedulers["s"].nominations.by_node == {}
+    assert one.wing.served.schedulers["s"].nominator.by_node == {}
     assert one.preemptor.victims == []
 
 
@@ -446,8 +446,8 @@ async def test_a_nomination_counts_before_the_next_decision(stage):
     await low_and_two_high(one)
 
     assert one.preemptor.victims == ["low"]
-    assert one.wing.served.schedulers["s"].nominations.node_of("uid-default-first") == "n0"
-    assert one.wing.served.schedulers["s"].nominations.node_of("uid-default-second") == ""
+    assert one.wing.served.schedulers["s"].nominator.node_of("uid-default-first") == "n0"
+    assert one.wing.served.schedulers["s"].nominator.node_of("uid-default-second") == ""
     assert one.statuses.nominated == {"first": "n0"}
 
 
@@ -468,7 +468,7 @@ async def test_a_preemptor_gets_its_room_when_the_victim_is_gone_and_sits_out_no
 async def test_a_preemption_that_could_not_be_sent_is_tried_again_without_news(stage):
     """No event would wake the pod: its victim still stands."""
     one = await stage(nodes=1)
-    one.preemptor.answers = [Answer(Verdict.UNKNOWN, "no answer")]
+    one.preemptor.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")]
 
     await low_and_two_high(one)
     assert one.preemptor.victims == []
@@ -486,7 +486,7 @@ async def test_a_nomination_that_leads_nowhere_ends_here_and_there(stage):
     await one.clock.advance(10)
 
     assert one.binder.bound["default/top"] == "n0"
-    assert one.wing.served.schedulers["s"].nominations.by_node == {}
+    assert one.wing.served.schedulers["s"].nominator.by_node == {}
     assert one.statuses.nominated["first"] == ""
 
 
@@ -533,7 +533,7 @@ async def test_the_room_of_a_lost_binding_is_given_to_nobody(stage):
     """The server is away after the binding: another pod does not get the room before it is known."""
     one = await stage(nodes=1)
     one.binder.deaf = 1
-    one.binder.looks = [Answer(Verdict.UNKNOWN, "no answer")] * 5
+    one.binder.looks = [WriteResult(WriteOutcome.UNKNOWN, "no answer")] * 5
     await one.pods(our_pod("p", cpu="4"))
     await one.pods(our_pod("q", cpu="4"))
     await one.clock.advance(60)

@@ -17,9 +17,12 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import NoArgs
 from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.ports.clock import Clock, Randomness
+from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Binder, Clock, PodStatusWriter, Preemptor, Randomness, Recorder, VolumeWriter
+from plimsoll.ports.pods import PodBinding, PodStatusWriter, Preemptor
 from plimsoll.ports.victims import VictimEvictor
+from plimsoll.ports.volumes import VolumeWriter
 from plimsoll.scheduling.attempt import SchedulingAttempts
 from plimsoll.scheduling.binding.cycle import BindingCycle
 from plimsoll.scheduling.binding.pipeline import BindingHook, BindingPipeline
@@ -55,11 +58,11 @@ class PodPorts:
         recorder: Records events.
     """
 
-    binder: Binder
+    binder: PodBinding
     volumes: VolumeWriter
     preemptor: Preemptor
     statuses: PodStatusWriter
-    recorder: Recorder
+    recorder: EventRecorder
 
 
 @dataclass(frozen=True, slots=True)

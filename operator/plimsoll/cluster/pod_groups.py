@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.engine.gang import lacking_resources
-from plimsoll.framework import Cluster, Pod
+from plimsoll.framework import Pod
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod_group import PodGroup, group_key
 from plimsoll.model.kinds.watch_event import (
     ClusterEvent,

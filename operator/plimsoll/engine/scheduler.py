@@ -17,24 +17,24 @@ from plimsoll.engine.cache.templates import LaneCache
 from plimsoll.engine.decision import AttemptOutcome, Decision, Evaluation, Ranking
 from plimsoll.engine.extenders.extender import EXTENDER
 from plimsoll.engine.nominated_requests import KeptClaims
-from plimsoll.engine.nominator import Nominations
+from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.trial import Trial
 from plimsoll.engine.what_if import LaneWhatIf
 from plimsoll.framework import (
-    Cluster,
     Code,
     CycleState,
     Nomination,
     PluginError,
     PodInfo,
     Rejections,
-    RowArray,
     Snapshot,
     Status,
     unresolvable,
 )
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.deployment import SURGED, deployment_name_of, node_of
 
 #: Says that a surge must not bring a pod back to where it came from.
@@ -66,7 +66,7 @@ class ProfileScheduler:
         profile: The plugins.
         cluster: Where pods go; the scheduler reads it and never writes.
         choose: Breaks ties; the first of the best (by row) unless given.
-        nominations: Shared by the schedulers of one cluster; its own unless given.
+        nominator: Shared by the schedulers of one cluster; its own unless given.
     """
 
     def __init__(
@@ -74,18 +74,18 @@ class ProfileScheduler:
         profile: Profile,
         cluster: Cluster,
         choose: Choose = lambda _: 0,
-        nominations: Nominations | None = None,
+        nominator: Nominator | None = None,
     ) -> None:
         self.profile = profile
         self.cluster = cluster
-        self.nominations = Nominations() if nominations is None else nominations
+        self.nominator = Nominator() if nominator is None else nominator
         self._choose = choose
         self._lanes = LaneCache(profile, cluster)
-        self._claims = KeptClaims(cluster, self.nominations)
+        self._claims = KeptClaims(cluster, self.nominator)
 
     def on(self, cluster: Cluster, profile: Profile) -> "ProfileScheduler":
         """The same choices with another profile on another cluster, such as a fork of this one."""
-        return ProfileScheduler(profile, cluster, self._choose, self.nominations)
+        return ProfileScheduler(profile, cluster, self._choose, self.nominator)
 
     def state_of(self, pod: PodInfo) -> CycleState:
         """What the plugins learned in the pod's latest attempt; a copy for Reserve to Bind to write into."""
@@ -165,7 +165,7 @@ class ProfileScheduler:
 
     def nominated_row(self, pod: PodInfo) -> int | None:
         """The node that the pod is nominated to, or None."""
-        row = self.cluster.rows.get(self.nominations.node_of(pod.uid) or pod.pod.status.nominated_node_name)
+        row = self.cluster.rows.get(self.nominator.node_of(pod.uid) or pod.pod.status.nominated_node_name)
         return None if row is None or row == _left_row(pod, self.cluster) else row
 
     def holds(self, found: Filtered, pod: PodInfo, row: int) -> bool:
@@ -219,7 +219,7 @@ class ProfileScheduler:
             lane.absent,
             diagnosis,
             self._what_if(lane, pod, {**overrides, **lost}),
-            self.nominations.node_of(pod.uid),
+            self.nominator.node_of(pod.uid),
             self.profile.via_eviction,
         )
         nomination = self._post_filter(lane, pod, rejections)
@@ -264,10 +264,10 @@ class ProfileScheduler:
         With ``only``, what is said of other rows does not count.
         """
         overrides: dict[int, Status] = {}
-        if not lane.rejected.is_success or not self.nominations.by_node:
+        if not lane.rejected.is_success or not self.nominator.by_node:
             return self._kept_off(lane, pod, overrides)
         claims = self._claims.against(pod) if only is None else self._claims.on(only, pod)
-        what_if = LaneWhatIf(lane, pod, {}, claims, self.nominations.by_node)
+        what_if = LaneWhatIf(lane, pod, {}, claims, self.nominator.by_node)
         nodes = claims.rows[lane.failed[claims.rows] != EXCLUDED]
         if len(nodes) and what_if.is_additive:
             kinds = what_if.refusals_if(nodes, self.cluster.requested[nodes])
@@ -300,7 +300,7 @@ class ProfileScheduler:
         return overrides, rows[~np.isin(rows, list(overrides))] if overrides else rows
 
     def _what_if(self, lane: Lane, pod: PodInfo, overrides: dict[int, Status]) -> LaneWhatIf:
-        return LaneWhatIf(lane, pod, overrides, self._claims.against(pod), self.nominations.by_node)
+        return LaneWhatIf(lane, pod, overrides, self._claims.against(pod), self.nominator.by_node)
 
     def _lane(self, pod: PodInfo) -> Lane:
         if pod.pod.spec.node_name:

@@ -11,8 +11,8 @@ from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Code, Nomination, PodInfo
 from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.scheduling.binding.attempt import BindingAttempt
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.conditions import Explanations

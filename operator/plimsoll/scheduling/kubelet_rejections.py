@@ -11,8 +11,10 @@ Source: kubernetes v1.36, ``pkg/kubelet/lifecycle/predicate.go``, ``cm/topologym
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, Note, Recorder, pod_reference
+from plimsoll.ports.pods import pod_reference
 from plimsoll.scheduling.binding.pipeline import BindingHook
 
 #: How the reason begins where a kubelet lacks something: OutOfcpu, OutOfpods, OutOfexample.com/gpu.
@@ -53,7 +55,9 @@ class KubeletRejections(BindingHook):
         observer: Counts and logs.
     """
 
-    def __init__(self, served: ServedProfiles, recorder: Recorder, clock: Clock, observer: Observer) -> None:
+    def __init__(
+        self, served: ServedProfiles, recorder: EventRecorder, clock: Clock, observer: Observer
+    ) -> None:
         self._served = served
         self._recorder = recorder
         self._clock = clock
@@ -82,7 +86,7 @@ class KubeletRejections(BindingHook):
             name, reason, pod=pod.key, node=pod.node_name, decision=pod.uid, after_s=after_s
         )
         self._recorder.record(
-            Note(
+            EventNote(
                 pod_reference(pod),
                 "NotAdmitted",
                 "Admitting",

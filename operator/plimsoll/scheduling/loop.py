@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.attempt import SchedulingAttempts
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.plugin_timing import PluginTimer

@@ -19,7 +19,7 @@ from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.extenders.client import TURNS, Extending, endpoint_of
 from plimsoll.scheduling.extenders.health import FAILURES, PAUSE_S
 from plimsoll.testing.builders import a_node, a_pod
@@ -204,7 +204,7 @@ async def test_what_an_extender_says_of_a_pod_that_is_gone_is_dropped(stage):
 async def test_a_pod_that_is_gone_before_it_is_read_is_not_asked_about(stage):
     """The API server knows first."""
     one = await stage(FILTER)
-    one.documents.answer = Answer(Verdict.GONE)
+    one.documents.answer = WriteResult(WriteOutcome.GONE)
 
     await one.pods(ours("a"))
 
@@ -215,7 +215,7 @@ async def test_a_pod_that_is_gone_before_it_is_read_is_not_asked_about(stage):
 async def test_a_pod_that_cannot_be_read_is_told_so(stage):
     """And tried again."""
     one = await stage(FILTER)
-    one.documents.answer = Answer(Verdict.UNKNOWN, "the API server is away")
+    one.documents.answer = WriteResult(WriteOutcome.UNKNOWN, "the API server is away")
 
     await one.pods(ours("a"))
 

@@ -68,7 +68,7 @@ class GangScene:
         self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), RememberingObserver()
         self.cache, self.groups = Cache(), Groups()
         self.book = a_book(self.cache)
-        self.nominations = self.book.nominator
+        self.nominator = self.book.nominator
         self.group_statuses = FakeGroupStatuses()
         self.wing = SchedulingWing(
             self.book,
@@ -84,7 +84,7 @@ class GangScene:
         names += [Enabled(plugin.name) for plugin in more]
         names += [Enabled(name) for name in (*enabled, "DefaultBinder")]
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
-        scheduler = ProfileScheduler(self.profile, self.cache.cluster, nominations=self.nominations)
+        scheduler = ProfileScheduler(self.profile, self.cache.cluster, nominator=self.nominator)
         self.wing.serve({"s": scheduler})
         self.ingestion = self.wing.ingestion((), self.observer)
 

@@ -8,21 +8,22 @@ from hypothesis import strategies as st
 
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import (
-    DisruptionBudgets,
-    Found,
-    KeptVictims,
-    PodsByImportance,
-    Registry,
-    Snapshot,
-    victims_by_trial,
-)
+from plimsoll.framework import Registry, Snapshot
+from plimsoll.model.columns.pods_by_importance import PodsByImportance
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from plimsoll.toolkit.scheduling.victims import CANDIDATE, NO_VICTIMS, NOBODY_LOWER
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
+from plimsoll.toolkit.scheduling.victims import (
+    CANDIDATE,
+    NO_VICTIMS,
+    NOBODY_LOWER,
+    Found,
+    KeptVictims,
+    victims_by_trial,
+)
 
 PROFILE = build_profile(
     ProfileConfig("default-scheduler"),
@@ -140,7 +141,7 @@ def test_many_at_once_equal_one_by_one(cluster, cpu, priority, nominated):
     scheduler = ProfileScheduler(PROFILE, cluster)
     for number, (node, rank) in enumerate(nominated):
         waiting = a_pod(f"waiting-{number}", cpu="1", priority=rank)
-        scheduler.nominations.add(cluster.templates.info(waiting), node)
+        scheduler.nominator.add(cluster.templates.info(waiting), node)
     pod = cluster.templates.info(a_pod("preemptor", cpu=cpu, priority=priority))
     what_if = scheduler.what_if(pod)
     snapshot = Snapshot(cluster)
@@ -179,7 +180,7 @@ def test_where_sums_decide_trial_finds_the_same(cluster, wish, cpu, priority, no
     """Whatever else the pod wishes: on a node that fulfils it, only room remains to be made."""
     scheduler = ProfileScheduler(ALL_PLUGINS, cluster)
     for node in nominated:
-        scheduler.nominations.add(cluster.templates.info(a_pod("waiting", cpu="1", priority=100)), node)
+        scheduler.nominator.add(cluster.templates.info(a_pod("waiting", cpu="1", priority=100)), node)
     wanting = a_pod("preemptor", cpu=cpu, priority=priority, labels={"app": "web"})
     pod = cluster.templates.info(wishing(wanting, wish))
     what_if = scheduler.what_if(pod)

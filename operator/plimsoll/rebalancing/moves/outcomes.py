@@ -8,7 +8,8 @@ from dataclasses import replace
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import PlannerName
-from plimsoll.ports.ports import Answer, Verdict, pod_reference
+from plimsoll.ports.pods import pod_reference
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.endings import cancelled
 from plimsoll.rebalancing.moves.instructions import (
     CountMove,
@@ -46,7 +47,7 @@ def leaves(step: Step, reason: str, message: str = "") -> None:
     _tell(step)
     count(step)
     if is_victim(step):
-        _leaves_room(step)
+        leaves_room(step)
         return
     step.become(MoveStage.REPLACING)
     step.wait(TimerName.REPLACEMENT, PATIENCE_S)
@@ -76,7 +77,7 @@ def unreplaced(step: Step, *, has_ended: bool) -> Landing | None:
     return Landing(Phase.SETTLED if has_ended else Phase.FAILED, "NoReplacement", story)
 
 
-def _leaves_room(step: Step) -> None:
+def leaves_room(step: Step) -> None:
     """A victim was evicted: no replacement is expected, only that it goes."""
     state = step.state
     grace_s = 0 if state.move is None else state.move.pod.pod.spec.termination_grace_period_seconds or 0
@@ -88,16 +89,16 @@ def _leaves_room(step: Step) -> None:
         step.wait(TimerName.LEAVING, grace_s + LEAVING_S)
 
 
-def refused(step: Step, answer: Answer) -> None:
+def refused(step: Step, answer: WriteResult) -> None:
     """The pod stays: the record says why, nothing replaces it, and its room is free again."""
     step.become(landing=None)
     match answer.verdict:
-        case Verdict.BLOCKED:
+        case WriteOutcome.BLOCKED:
             budget = answer.budget.partition("/")[2]
             why = Landing(Phase.BLOCKED, "PodDisruptionBudget", answer.message, blocked_by=budget)
-        case Verdict.GONE | Verdict.CONFLICT:
+        case WriteOutcome.GONE | WriteOutcome.CONFLICT:
             why = cancelled("Gone", f"the pod is gone, or another one by now: {answer.message}")
-        case Verdict.REFUSED:
+        case WriteOutcome.REFUSED:
             why = Landing(Phase.FAILED, "EvictionRefused", answer.message)
         case _:
             why = Landing(Phase.FAILED, "EvictionFailed", answer.message)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import CycleState, PodInfo, PreBindPlugin
-from plimsoll.ports.ports import Answer
+from plimsoll.ports.writes import WriteResult
 from plimsoll.scheduling.binding.permits import HeldPod
 
 
@@ -32,4 +32,4 @@ class BindingAttempt:
     held: HeldPod | None = None
     works: list[PreBindPlugin] = field(default_factory=list)
     nominated: bool = False
-    answer: Answer | None = None
+    answer: WriteResult | None = None

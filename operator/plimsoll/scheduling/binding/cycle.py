@@ -20,7 +20,6 @@ from typing import TypeVar
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.framework import (
     SUCCESS,
-    BinderPort,
     Code,
     Permission,
     Plugin,
@@ -29,13 +28,13 @@ from plimsoll.framework import (
     PreBindPlugin,
     Snapshot,
     Status,
-    VolumesPort,
-    WaitingPodsPort,
     error,
 )
+from plimsoll.framework.binding_ports import BinderPort, VolumesPort, WaitingPodsPort
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Binder, Clock, PodStatusWriter
+from plimsoll.ports.pods import PodBinding, PodStatusWriter
 from plimsoll.scheduling.binding.attempt import BindingAttempt
 from plimsoll.scheduling.binding.binder import ConfirmedBinder
 from plimsoll.scheduling.binding.permits import Permits
@@ -73,7 +72,7 @@ class BindingCycle:
 
     def __init__(
         self,
-        binder: Binder,
+        binder: PodBinding,
         statuses: PodStatusWriter,
         volumes: ClaimBinder,
         clock: Clock,

@@ -16,8 +16,11 @@ from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Code, CycleState, Diagnosis, PodInfo, PodsToActivate, Status
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, Note, Recorder, Verdict, pod_reference
+from plimsoll.ports.pods import pod_reference
+from plimsoll.ports.writes import WriteOutcome
 from plimsoll.scheduling.binding.attempt import BindingAttempt
 from plimsoll.scheduling.binding.cycle import BindingCycle
 from plimsoll.scheduling.conditions import Explanations, nominated_to
@@ -65,7 +68,7 @@ class BindingPipeline:
         queue: SchedulingQueue,
         cycle: BindingCycle,
         explanations: Explanations,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
         observer: Observer,
         hooks: Sequence[BindingHook] = (),
@@ -171,7 +174,7 @@ class BindingPipeline:
         if queued.event == FLUSHED:
             self._observer.bound_after_flush()
         self._recorder.record(
-            Note(
+            EventNote(
                 pod_reference(pod.pod),
                 "Scheduled",
                 "Binding",
@@ -229,7 +232,7 @@ class BindingPipeline:
             facts["verdict"] = verdict.value
         self._observer.placement_told(uid, "not bound", facts)
         self.undo(attempt, status)
-        if not is_ours or verdict in (Verdict.CONFLICT, Verdict.GONE):
+        if not is_ours or verdict in (WriteOutcome.CONFLICT, WriteOutcome.GONE):
             return
         pod = queued.pod.pod
         if attempt.nominated:

@@ -22,8 +22,8 @@ from plimsoll.engine.gang import GangDecision, place_together
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import SUCCESS, Code, PodInfo, Status, unschedulable
 from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.scheduling.attempt import SchedulingAttempts
 from plimsoll.scheduling.binding.attempt import BindingAttempt
 from plimsoll.scheduling.binding.pipeline import BindingPipeline

@@ -17,7 +17,8 @@ from plimsoll.model.kinds.watch_event import (
     PodDeleted,
     PodUpdated,
 )
-from plimsoll.ports.ports import Clock, Note, Recorder
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.scheduling.binding.pipeline import BindingHook
 from plimsoll.scheduling.gangs.gates import GangGate
 from plimsoll.scheduling.queue.queue import SchedulingQueue
@@ -43,7 +44,7 @@ class GangOversight(BindingHook):
         book: ReservationBook,
         gate: GangGate,
         changed: Callable[[str], None],
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
     ) -> None:
         self.groups = groups
@@ -153,7 +154,7 @@ class GangOversight(BindingHook):
             "name": metadata.name,
             "uid": metadata.uid,
         }
-        self._recorder.record(Note(reference, reason, "Scheduling", text[:1024], is_warning=is_warning))
+        self._recorder.record(EventNote(reference, reason, "Scheduling", text[:1024], is_warning=is_warning))
 
 
 def timeout_s(group: Group) -> float:

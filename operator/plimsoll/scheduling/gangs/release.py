@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Sequence
 
 from plimsoll.framework import Status, unschedulable
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.binding.attempt import BindingAttempt
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.gangs.gates import PLUGIN

@@ -9,8 +9,8 @@ from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.framework import ActionType, Change, EventResource, Pod
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
 from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 
 

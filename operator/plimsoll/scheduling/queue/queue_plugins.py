@@ -24,8 +24,8 @@ from plimsoll.framework import (
     Status,
     error,
 )
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.scheduling.queue.queueing_hints import QueueingHints, hints_of
 
 
