@@ -229,7 +229,7 @@ class SchedulingWing:
 
     @property
     def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
-        """What must run while pods are placed, by name."""
+        """What must run while pods are placed, keyed by a name for logs."""
         found = {"conditions": self.explanations.run(), "scheduling": self.loop.run()}
         if self._rights_gate is not None:
             found["rights of pods"] = self._rights_gate.run(self.queue, self._clock)
