@@ -24,7 +24,7 @@ def kubectl(cluster, *arguments):
 
 def test_begins_with_ready_nodes_in_three_zones(start_roadstead):
     """Nodes asked for on the command line are registered when the kubeconfig is there."""
-    cluster = start_roadstead("--nodes", "4", "--node-cpu", "2500m")
+    cluster = start_roadstead(nodes=4, node_cpu="2500m")
 
     request = urllib.request.Request(f"{cluster.plain_url}/api/v1/nodes")
     request.add_header("Authorization", f"Bearer {cluster.token}")

@@ -58,11 +58,11 @@ def differences(cluster, *selection, jobs):
 @pytest.mark.parametrize(
     ("options", "selection", "jobs"),
     [
-        pytest.param((), ("--only", "core", "--skip", "core/bare-*"), 8, id="core"),
-        pytest.param(("--no-controllers",), ("--only", "core/bare-*"), 2, id="core-bare"),
-        pytest.param((), ("--only", "controllers"), 12, id="controllers"),
+        pytest.param({}, ("--only", "core", "--skip", "core/bare-*"), 8, id="core"),
+        pytest.param({"controllers": False}, ("--only", "core/bare-*"), 2, id="core-bare"),
+        pytest.param({}, ("--only", "controllers"), 12, id="controllers"),
         pytest.param(
-            (),
+            {},
             ("--only", "kubectl"),
             1,  # scenarios define a kind of the same name
             id="kubectl",
@@ -76,7 +76,7 @@ def differences(cluster, *selection, jobs):
 )
 def test_answers_as_recorded(start_roadstead, options, selection, jobs):
     """The exchanges that differ are exactly those that are listed with a reason."""
-    cluster = start_roadstead(*options)
+    cluster = start_roadstead(**options)
 
     played, found, report = differences(cluster, *selection, jobs=jobs)
 
