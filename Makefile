@@ -64,7 +64,7 @@ crds: $(STAMP) ## write crds/*.yaml from the models
 	$(BIN)/python -m plimsoll.api.schema.crds crds
 
 demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KEEP=1] [NODES=40]
-	$(BIN)/plimsoll demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
+	PYTHONPATH=examples $(BIN)/python -m demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
 
 test: $(STAMP) $(TOOLS) ## the whole test suite
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)

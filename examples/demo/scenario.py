@@ -10,12 +10,10 @@ from typing import Any
 
 import yaml
 
-from plimsoll.api.schema.crds import crd_files
-from plimsoll.demo.balance import Balance, balance
-from plimsoll.demo.budget_watch import BudgetWatch
-from plimsoll.demo.client import Client, Obj, RequestError
-from plimsoll.demo.inventory import NAMESPACE, Inventory, priority_class_manifests
-from plimsoll.demo.screen import Screen, eviction_table, node_table
+from demo.balance import Balance, balance
+from demo.client import Client, Obj, RequestError
+from demo.inventory import NAMESPACE, Inventory, priority_class_manifests
+from demo.screen import Screen, eviction_table, node_table
 
 #: Phases in which a record still waits for something.
 OPEN_PHASES = ("", "Planned", "Evicting", "Evicted", "Surging")
@@ -31,6 +29,41 @@ FINISHING_S = 10.0
 
 #: A step that makes no progress for this many seconds is over.
 STALLED_S = 6.0
+
+
+@dataclass(slots=True)
+class BudgetWatch:
+    """Collects violations from every state that watched PodDisruptionBudgets go through.
+
+    A budget is violated when, having been met, it has fewer healthy pods than it demands. Judging begins when
+    the workloads stand: before that, budgets are unmet because their pods do not run yet, and preemption,
+    which prefers to keep budgets but need not, makes room.
+
+    Attributes:
+        judging: Whether violations are recorded.
+        met: Names of budgets that have been met since judging began.
+        violations: One sentence for each state that broke a budget.
+        seen: How many states were judged.
+    """
+
+    judging: bool = False
+    met: set[str] = field(default_factory=set)
+    violations: list[str] = field(default_factory=list)
+    seen: int = 0
+
+    def observe(self, budget: dict[str, Any]) -> None:
+        """Judge one state of one budget."""
+        name, status = budget["metadata"]["name"], budget.get("status", {})
+        if status.get("observedGeneration") != budget["metadata"].get("generation"):
+            return
+        healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+        if not self.judging:
+            return
+        self.seen += 1
+        if healthy >= desired:
+            self.met.add(name)
+        elif name in self.met:
+            self.violations.append(f"{name}: {healthy} healthy pods where {desired} are demanded")
 
 
 @dataclass(slots=True)
@@ -76,8 +109,8 @@ class Scenario:
 
     async def build(self) -> None:
         """Install the CRDs, the scheduling policy, the nodes and the namespace."""
-        for document in crd_files().values():
-            await self.client.create(yaml.safe_load(document))
+        for path in sorted(self.examples.parent.joinpath("crds").glob("*.yaml")):
+            await self.client.create(yaml.safe_load(path.read_text(encoding="utf-8")))
         await self.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         await self.client.create_all(priority_class_manifests())
         await self.client.create_all(self.inventory.nodes)
