@@ -1,6 +1,7 @@
 """The story, step by step: build, place, drift, mend, judge. Everything through the API server."""
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -26,6 +27,9 @@ QUIET_RUNS = 3
 
 #: Seconds that moves under way get to finish when the policy is suspended at the end.
 FINISHING_S = 10.0
+
+#: Seconds that the operator gets to serve the policy.
+READY_S = 30.0
 
 #: A step that makes no progress for this many seconds is over.
 STALLED_S = 6.0
@@ -116,6 +120,7 @@ class Scenario:
         await self.client.create_all(self.inventory.nodes)
         await self._until_served("SchedulingPolicy")
         await self.client.create(self._example("scheduler.yaml"))
+        await self._until_ready()
         self.screen.say(
             f"Built {len(self.inventory.nodes)} nodes from {self.inventory.source}; "
             "pods with [bold]schedulerName: plimsoll[/] are ours to place."
@@ -284,9 +289,23 @@ class Scenario:
             else:
                 return
 
+    async def _until_ready(self) -> None:
+        """Wait until the operator serves the policy; a start takes long where processors are busy."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(READY_S):
+                while not all(_ready(policy) for policy in await self.client.list("SchedulingPolicy")):
+                    self._alive()
+                    await asyncio.sleep(0.1)
+
     def _example(self, name: str) -> dict[str, Any]:
         document: dict[str, Any] = yaml.safe_load((self.examples / name).read_text(encoding="utf-8"))
         return document
+
+
+def _ready(policy: Obj) -> bool:
+    """Whether the operator serves the policy."""
+    conditions = policy.get("status", {}).get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def _answered(pod: Obj) -> bool:
