@@ -156,7 +156,7 @@ class SchedulingWing:
             hooks.append(oversight)
         if parts.extending is not None:
             hooks.append(parts.extending)
-        volumes = ClaimBinder(book.cache.cluster, ports.volumes, clock)
+        volumes = ClaimBinder(book.cache, ports.volumes, clock)
         self.cycle = cycle = BindingCycle(ports.binder, ports.statuses, volumes, clock, observer)
         self.pipeline = pipeline = BindingPipeline(
             book, self.queue, cycle, self.explanations, ports.recorder, clock, observer, hooks

@@ -45,6 +45,7 @@ from plimsoll.model.kinds.workload import (
     StatefulSet,
 )
 from plimsoll.ports.observer import Observer
+from plimsoll.timing.signal import Signal
 
 #: The shelf of ClusterObjects that each kind lies on.
 SHELVES: Mapping[type, str] = {
@@ -108,12 +109,14 @@ class Mirror:
         cache: As given.
         changes: What the last event changed for pods that wait, in the queue's words.
         synced: Kinds of objects that were listed.
+        listed: Notified when one more kind was.
     """
 
     def __init__(self, cache: Cache, observer: Observer) -> None:
         self.cache = cache
         self.changes: list[Change] = []
         self.synced: set[str] = set()
+        self.listed = Signal()
         self._observer = observer
 
     def observe(self, event: ClusterEvent) -> None:
@@ -143,6 +146,7 @@ class Mirror:
                 self._shelve(old, None)
             case Synced(kind):
                 self.synced.add(kind)
+                self.listed.notify()
 
     def _changed(self, resource: str, action: ActionType, old: Any, new: Any) -> None:
         self.changes.append(Change(resource, action, old, new, self.cache.cluster.objects))
@@ -203,6 +207,8 @@ class Mirror:
             stock.pop(key, None)
         else:
             stock[key] = new
+        if isinstance(subject, PersistentVolumeClaim | PersistentVolume):
+            self.cache.volumes_changed.notify()
         if old is not None and new is not None and _reads_the_same(old, new):
             return
         action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE

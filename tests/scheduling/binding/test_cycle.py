@@ -33,7 +33,7 @@ class Stage:
         self.cycle = BindingCycle(
             self.binder,
             self.statuses,
-            ClaimBinder(Cache().cluster, FakeVolumes(), FakeClock()),
+            ClaimBinder(Cache(), FakeVolumes(), FakeClock()),
             FakeClock(),
             self.failures,
         )

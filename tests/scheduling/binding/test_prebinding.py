@@ -42,7 +42,7 @@ class Stage:
         self.works = {name: Work(name, self.log) for name in names}
         parallel = {name for name in names if name.isupper()}
         clock = FakeClock()
-        volumes = ClaimBinder(Cache().cluster, FakeVolumes(), clock)
+        volumes = ClaimBinder(Cache(), FakeVolumes(), clock)
         self.cycle = BindingCycle(FakeBinder(), self, volumes, clock, Observer())
         self.attempt = SimpleNamespace(
             pod=the_info(a_pod("p")),
