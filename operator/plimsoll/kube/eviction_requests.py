@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from plimsoll.kube.session.errors import APIError, Conflict
+from plimsoll.kube.session.errors import APIError, Conflict, answer_of, answered
 from plimsoll.kube.session.session import MERGE_PATCH, Session
-from plimsoll.kube.session.write_results import answer_of, answered
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.ports.ports import Answer, EvictionRequest, Verdict
+from plimsoll.ports.eviction_requests import EvictionRequest
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 GROUP = "/apis/lifecycle.k8s.io/v1alpha1"
 
@@ -35,7 +35,7 @@ class PodEvictionRequester:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def offered(self) -> Answer:
+    async def offered(self) -> WriteResult:
         """Ask discovery."""
         try:
             found = await self._session.object("GET", GROUP)
@@ -44,10 +44,10 @@ class PodEvictionRequester:
         served = {each.get("name") for each in found.get("resources") or ()}
         missing = [name for name in _NEEDED if name not in served]
         if missing:
-            return Answer(Verdict.GONE, f"{GROUP} does not serve {' and '.join(missing)}")
-        return Answer(Verdict.DONE)
+            return WriteResult(WriteOutcome.GONE, f"{GROUP} does not serve {' and '.join(missing)}")
+        return WriteResult(WriteOutcome.DONE)
 
-    async def request(self, pod: Pod, name: str) -> Answer:
+    async def request(self, pod: Pod, name: str) -> WriteResult:
         """Create the request; one that is there already is ours if it says the same."""
         body = {
             "apiVersion": "lifecycle.k8s.io/v1alpha1",
@@ -66,22 +66,22 @@ class PodEvictionRequester:
             answer, ours = await self.list()
             made = EvictionRequest(pod.namespace, name, pod.uid)
             if any((each.key, each.pod_uid) == (made.key, made.pod_uid) for each in ours):
-                return Answer(Verdict.DONE)
+                return WriteResult(WriteOutcome.DONE)
             return answer_of(exc) if answer.is_done else answer
         except APIError as exc:
             return answer_of(exc)
-        return Answer(Verdict.DONE)
+        return WriteResult(WriteOutcome.DONE)
 
-    async def withdraw(self, request: EvictionRequest) -> Answer:
+    async def withdraw(self, request: EvictionRequest) -> WriteResult:
         """Set the intent to Withdrawn."""
         body = {"spec": {"intent": _WITHDRAWN}}
         return await answered(self._session.request("PATCH", _path(request), body, content_type=MERGE_PATCH))
 
-    async def drop(self, request: EvictionRequest) -> Answer:
+    async def drop(self, request: EvictionRequest) -> WriteResult:
         """Delete the request."""
         return await answered(self._session.request("DELETE", _path(request)))
 
-    async def list(self) -> tuple[Answer, Sequence[EvictionRequest]]:
+    async def list(self) -> tuple[WriteResult, Sequence[EvictionRequest]]:
         """Our requests, each with the Eviction that it is part of."""
         ours = quote("=".join(OURS), safe="")
         taken_part = quote(REQUESTER, safe="")
@@ -101,7 +101,7 @@ class PodEvictionRequester:
         except APIError as exc:
             return answer_of(exc), ()
         by_uid = _under_way(evictions.get("items") or ())
-        return Answer(Verdict.DONE), [_told(each, by_uid) for each in items]
+        return WriteResult(WriteOutcome.DONE), [_told(each, by_uid) for each in items]
 
 
 def _path(request: EvictionRequest) -> str:

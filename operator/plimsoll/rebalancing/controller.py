@@ -24,18 +24,15 @@ from plimsoll.model.kinds.watch_event import ClusterEvent
 from plimsoll.planning.moves import EvictionPlan, Rebalancing
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.upstream.planner import upstream_run
+from plimsoll.ports.clock import Clock, Computer
+from plimsoll.ports.deployments import Rollouts
+from plimsoll.ports.events import EventRecorder
+from plimsoll.ports.eviction_requests import EvictionRequester
+from plimsoll.ports.nodes import NodeCloser
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import (
-    Clock,
-    Computer,
-    EvictionRequester,
-    Evictor,
-    Meter,
-    NodeCloser,
-    PolicyStatusWriter,
-    Recorder,
-    Rollouts,
-)
+from plimsoll.ports.pods import PodEviction
+from plimsoll.ports.policies import PolicyStatusWriter
+from plimsoll.ports.usage import UsageReader
 from plimsoll.rebalancing import schedule
 from plimsoll.rebalancing.breakers import stop_button
 from plimsoll.rebalancing.breakers.displacement import Displacements
@@ -95,13 +92,13 @@ class Rebalancers:
         evictors: EvictorRegistry,
         forecast: Profile,
         keeper: RecordKeeper,
-        evictor: Evictor,
+        evictor: PodEviction,
         requester: EvictionRequester,
         closer: NodeCloser,
         rollouts: Rollouts,
-        recorder: Recorder,
+        recorder: EventRecorder,
         statuses: PolicyStatusWriter,
-        meter: Meter,
+        meter: UsageReader,
         clock: Clock,
         computer: Computer,
         observer: Observer,

@@ -24,7 +24,7 @@ from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Move, Rebalancing
 from plimsoll.planning.upstream.cycle import EvictionAnswer, EvictionResult
 from plimsoll.planning.upstream.planner import UpstreamRun
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.breakers.displacement import Displacements
 from plimsoll.rebalancing.moves.moving import POLICY_CHANGED, Mover
 from plimsoll.rebalancing.plan_runner import Planning

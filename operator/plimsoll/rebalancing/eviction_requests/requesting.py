@@ -18,8 +18,10 @@ from plimsoll.framework import PodInfo
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Move
 from plimsoll.planning.scope import never_evict
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.eviction_requests import EvictionRequest, EvictionRequester
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Clock, EvictionRequest, EvictionRequester, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers.stop_button import STOP, StopButton
 from plimsoll.rebalancing.eviction_requests.probe import Offer
 from plimsoll.rebalancing.eviction_requests.progress import NOT_TAKEN_UP, REQUESTED, Standing, standing
@@ -97,7 +99,7 @@ class Requests:
 
     # -- asking --------------------------------------------------------------------------------------
 
-    async def send(self, record: Record, move: Move) -> Answer | None:
+    async def send(self, record: Record, move: Move) -> WriteResult | None:
         """Ask for one pod to leave; the server's answer, None when it was not asked."""
         spec = self._spec_of(record)
         if spec is None or spec.evict_by is not EvictBy.EVICTION_REQUEST:
@@ -118,7 +120,7 @@ class Requests:
             self._asked[begun.key] = _Asked(begun, move, self._clock.now())
             return answer
         # A request whose answer was lost is found by the next sweep, and withdrawn.
-        self._has_leftovers = self._has_leftovers or answer.verdict is Verdict.UNKNOWN
+        self._has_leftovers = self._has_leftovers or answer.verdict is WriteOutcome.UNKNOWN
         self._sender.stays(begun)
         await refused(self._keeper, begun, answer)
         self._sender.finish(begun)
@@ -128,17 +130,17 @@ class Requests:
         """Whether this pod (by uid) has been asked to leave, and is still there."""
         return any(asked.record.spec.pod.uid == pod for asked in self._asked.values())
 
-    async def _request(self, record: Record, move: Move) -> Answer:
+    async def _request(self, record: Record, move: Move) -> WriteResult:
         """Create the request; again while no answer tells whether it is there. Never raises."""
-        answer = Answer(Verdict.UNKNOWN)
+        answer = WriteResult(WriteOutcome.UNKNOWN)
         try:
             for left in reversed(range(TRIES)):
                 answer = await self._requester.request(move.pod.pod, record.name)
-                if answer.verdict not in (Verdict.UNKNOWN, Verdict.BUSY) or not left:
+                if answer.verdict not in (WriteOutcome.UNKNOWN, WriteOutcome.BUSY) or not left:
                     return answer
                 await self._clock.sleep(max(AGAIN_S, answer.retry_after_s))
         except Exception as exc:  # noqa: BLE001 - whatever broke, the record is carried to its end
-            return Answer(Verdict.UNKNOWN, f"creating the EvictionRequest broke: {exc!r}")
+            return WriteResult(WriteOutcome.UNKNOWN, f"creating the EvictionRequest broke: {exc!r}")
         return answer
 
     async def resume(self, record: Record, pod: PodInfo) -> bool:
@@ -174,7 +176,7 @@ class Requests:
         """Read our requests, judge every move that waits, see to requests that none waits for."""
         waiting = list(self._asked.values())  # one that is made while we read is judged next time
         answer, requests = await self._requester.list()
-        if answer.verdict is Verdict.GONE:
+        if answer.verdict is WriteOutcome.GONE:
             self._offer.withdrawn(answer.message)
         elif not answer.is_done:
             self._observer.failed("reading EvictionRequests", answer.message)
@@ -191,7 +193,7 @@ class Requests:
                 if request.key not in self._asked:
                     await self._clear(request)
 
-    async def _judge(self, asked: _Asked, request: EvictionRequest | None, answer: Answer) -> None:
+    async def _judge(self, asked: _Asked, request: EvictionRequest | None, answer: WriteResult) -> None:
         record = asked.record
         if self._has_left(record):  # as the watch tells; a status could be anybody's
             del self._asked[record.key]
@@ -209,7 +211,7 @@ class Requests:
                 now=self._clock.now(),
                 timeout_s=self._timeout_s(record),
             )
-        elif end is None and answer.verdict is Verdict.GONE:
+        elif end is None and answer.verdict is WriteOutcome.GONE:
             end = Standing(Phase.CANCELLED, self._offer.reason, self._offer.problem)
         if end is None:
             return  # not known just now
@@ -294,7 +296,7 @@ class Requests:
         self._withdrawn.pop(request.key, None)
         self._tell(request, await self._requester.drop(request))
 
-    def _tell(self, request: EvictionRequest, answer: Answer) -> None:
-        if not answer.is_done and answer.verdict is not Verdict.GONE:
+    def _tell(self, request: EvictionRequest, answer: WriteResult) -> None:
+        if not answer.is_done and answer.verdict is not WriteOutcome.GONE:
             self._has_leftovers = True
             self._observer.failed(f"clearing up EvictionRequest {request.key}", answer.message)

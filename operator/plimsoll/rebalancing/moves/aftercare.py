@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.moves.verifying import Outcome, Verification
 from plimsoll.rebalancing.records.store import RecordKeeper

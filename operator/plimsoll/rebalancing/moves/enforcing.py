@@ -16,8 +16,8 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import Move, Rebalancing
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.rebalancing.breakers.displacement import Displacements
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.holding import Holds

@@ -13,8 +13,8 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework.descheduling.strategy import Beneficiary
 from plimsoll.planning.moves import EvictionPlan, Move
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.rebalancing.breakers.displacement import Displacements
 from plimsoll.rebalancing.breakers.stop_button import StopButton
 from plimsoll.rebalancing.closed_nodes import ClosedNodes

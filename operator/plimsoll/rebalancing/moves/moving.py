@@ -22,7 +22,7 @@ from plimsoll.planning.moves import Circumstances, Move, Rebalancing, workload_o
 from plimsoll.planning.planners import ask_again
 from plimsoll.planning.populations import Populations
 from plimsoll.planning.surges import Deployments
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.holding import Holds
 from plimsoll.rebalancing.moves.sending import Sender
 from plimsoll.rebalancing.moves.verifying import Verification

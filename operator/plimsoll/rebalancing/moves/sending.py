@@ -12,7 +12,10 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.cluster.cache import Cache
 from plimsoll.framework import Pod
 from plimsoll.planning.moves import Move
-from plimsoll.ports.ports import Answer, Clock, Evictor, Note, Recorder, Verdict, pod_reference
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventNote, EventRecorder
+from plimsoll.ports.pods import PodEviction, pod_reference
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.holding import Holds
 from plimsoll.rebalancing.moves.verifying import Outcome, Verification
 from plimsoll.rebalancing.records.record import Record
@@ -27,7 +30,7 @@ ASK_AGAIN_S = (0.5, 2.0, 5.0)
 class Sender(Protocol):
     """Carries moves out."""
 
-    async def send(self, record: Record, move: Move) -> Answer | None:
+    async def send(self, record: Record, move: Move) -> WriteResult | None:
         """Ask for one pod to leave; the server's answer, None when it was not asked."""
 
     def is_asked(self, pod: str) -> bool:
@@ -48,8 +51,8 @@ class MoveSender:
         keeper: RecordKeeper,
         verification: Verification,
         holds: Holds,
-        evictor: Evictor,
-        recorder: Recorder,
+        evictor: PodEviction,
+        recorder: EventRecorder,
         clock: Clock,
         passed_on: Callable[[Outcome], None],
     ) -> None:
@@ -74,7 +77,7 @@ class MoveSender:
         else:
             self._passed_on(outcome)
 
-    async def send(self, record: Record, move: Move) -> Answer | None:
+    async def send(self, record: Record, move: Move) -> WriteResult | None:
         """Send one eviction; the server's answer, None when nothing was sent."""
         begun = await self.begin(record, move, "Sent")
         if begun is None:
@@ -150,7 +153,7 @@ class MoveSender:
         """Events on the pod and on its owner: the story where people look for it."""
         target = f", expected on {move.target}" if move.target else ""
         text = f"{move.strategy}: {move.reason}; evicted from {move.source}{target} (record {record.name})"
-        self._recorder.record(Note(pod_reference(pod), "Evicted", "Evicting", text, reporter=REPORTER))
+        self._recorder.record(EventNote(pod_reference(pod), "Evicted", "Evicting", text, reporter=REPORTER))
         owner = pod.metadata.controller
         if owner is not None:
             reference: dict[str, str] = {
@@ -161,11 +164,11 @@ class MoveSender:
                 "uid": owner.uid,
             }
             self._recorder.record(
-                Note(reference, "PodEvicted", "Evicting", f"pod {pod.name}: {text}", reporter=REPORTER)
+                EventNote(reference, "PodEvicted", "Evicting", f"pod {pod.name}: {text}", reporter=REPORTER)
             )
 
 
-async def ask(evictor: Evictor, pod: Pod, cache: Cache, clock: Clock) -> Answer:
+async def ask(evictor: PodEviction, pod: Pod, cache: Cache, clock: Clock) -> WriteResult:
     """Ask the Eviction API; again while no answer tells whether the pod goes. Never raises.
 
     The uid makes that safe: this pod goes at most once, and a later one of its name never. A pod that has
@@ -178,18 +181,18 @@ async def ask(evictor: Evictor, pod: Pod, cache: Cache, clock: Clock) -> Answer:
     try:
         answer = await evictor.evict(pod)
         for pause_s in ASK_AGAIN_S:
-            was_lost |= answer.verdict is Verdict.UNKNOWN
-            if answer.verdict not in (Verdict.UNKNOWN, Verdict.BUSY):
+            was_lost |= answer.verdict is WriteOutcome.UNKNOWN
+            if answer.verdict not in (WriteOutcome.UNKNOWN, WriteOutcome.BUSY):
                 break
             await clock.sleep(max(pause_s, answer.retry_after_s))
             if may_tell and _has_left(pod, cache):
                 return _left(was_lost=was_lost)
             answer = await evictor.evict(pod)
     except Exception as exc:  # noqa: BLE001 - whatever broke, the record is carried to its end
-        return Answer(Verdict.UNKNOWN, f"asking for the eviction broke: {exc!r}")
-    if was_lost and answer.verdict in (Verdict.GONE, Verdict.CONFLICT):
+        return WriteResult(WriteOutcome.UNKNOWN, f"asking for the eviction broke: {exc!r}")
+    if was_lost and answer.verdict in (WriteOutcome.GONE, WriteOutcome.CONFLICT):
         return _left(was_lost=True)
-    if answer.verdict is Verdict.UNKNOWN and may_tell and _has_left(pod, cache):
+    if answer.verdict is WriteOutcome.UNKNOWN and may_tell and _has_left(pod, cache):
         return _left(was_lost=True)
     return answer
 
@@ -200,17 +203,17 @@ def _has_left(pod: Pod, cache: Cache) -> bool:
     return present is None or present.is_terminating
 
 
-def _left(*, was_lost: bool) -> Answer:
+def _left(*, was_lost: bool) -> WriteResult:
     """What a pod that has left means for its eviction."""
     if was_lost:
-        return Answer(Verdict.DONE)
-    return Answer(Verdict.GONE, "it left before it was evicted")
+        return WriteResult(WriteOutcome.DONE)
+    return WriteResult(WriteOutcome.GONE, "it left before it was evicted")
 
 
-async def refused(keeper: RecordKeeper, record: Record, answer: Answer) -> None:
+async def refused(keeper: RecordKeeper, record: Record, answer: WriteResult) -> None:
     """Say on record why a pod was not evicted."""
     match answer.verdict:
-        case Verdict.BLOCKED:
+        case WriteOutcome.BLOCKED:
             await keeper.advance(
                 record,
                 Phase.BLOCKED,
@@ -218,9 +221,9 @@ async def refused(keeper: RecordKeeper, record: Record, answer: Answer) -> None:
                 message=answer.message,
                 blocked_by=answer.budget.partition("/")[2] or None,
             )
-        case Verdict.GONE | Verdict.CONFLICT:
+        case WriteOutcome.GONE | WriteOutcome.CONFLICT:
             await keeper.cancel(record, "Gone", f"the pod is gone, or another one by now: {answer.message}")
-        case Verdict.REFUSED:
+        case WriteOutcome.REFUSED:
             await keeper.advance(record, Phase.FAILED, reason="EvictionRefused", message=answer.message)
         case _:
             await keeper.advance(record, Phase.FAILED, reason="EvictionFailed", message=answer.message)

@@ -15,15 +15,17 @@ from dataclasses import dataclass
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
-from plimsoll.framework import DisruptionBudgets, PodInfo
+from plimsoll.framework import PodInfo
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import Move
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, Evictor
+from plimsoll.ports.pods import PodEviction
 from plimsoll.rebalancing.moves.sending import ask, refused
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
 #: In records: who decided.
 STRATEGY = "DefaultPreemption"
@@ -50,7 +52,7 @@ class VictimEvictions:
     """Evicts victims and completes their records; ``run`` must be running for the latter."""
 
     def __init__(
-        self, *, cache: Cache, keeper: RecordKeeper, evictor: Evictor, clock: Clock, observer: Observer
+        self, *, cache: Cache, keeper: RecordKeeper, evictor: PodEviction, clock: Clock, observer: Observer
     ) -> None:
         self._cache = cache
         self._keeper = keeper

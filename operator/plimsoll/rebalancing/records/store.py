@@ -22,8 +22,10 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.moves import Move
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Clock, Records, Verdict
+from plimsoll.ports.records import Records
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
 from plimsoll.rebalancing.records.record import Record
 
@@ -34,7 +36,7 @@ MESSAGE_LENGTH = 4096
 RETRY_S = 2.0
 
 #: Answers to a write that no further attempt would change.
-_FINAL = (Verdict.DONE, Verdict.GONE, Verdict.REFUSED)
+_FINAL = (WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.REFUSED)
 
 
 class RecordKeeper:
@@ -55,7 +57,7 @@ class RecordKeeper:
             if answer.is_done:
                 break
             problem = f"the records cannot be listed yet: {answer.message}"
-            if answer.verdict is Verdict.GONE:
+            if answer.verdict is WriteOutcome.GONE:
                 problem = "the custom resources are not installed yet; apply crds/"
             self._observer.watch_failed("evictions", problem, answer.status)
             await self._clock.sleep(RETRY_S)
@@ -124,7 +126,7 @@ class RecordKeeper:
 
     async def create(
         self, key: str, spec: EvictionSpec, phase: Phase, reason: str, message: str, *, now: float
-    ) -> Answer:
+    ) -> WriteResult:
         """Write a new record; one that may exist without a status is deleted again.
 
         Args:
@@ -162,7 +164,7 @@ class RecordKeeper:
         if answer.is_done:
             self.known[key] = record
             self._told(record)
-        elif answer.verdict is not Verdict.CONFLICT:
+        elif answer.verdict is not WriteOutcome.CONFLICT:
             self._observer.record_dropped(spec.policy, answer.verdict.value)
             await self._records.delete(namespace, name)
         return answer
@@ -194,7 +196,7 @@ class RecordKeeper:
         )
         changed = self.known[record.key] = replace(record, status=status)
         answer = await self._write(changed)
-        if answer.verdict is Verdict.GONE:
+        if answer.verdict is WriteOutcome.GONE:
             self.forget(changed.namespace, changed.name)
         elif not answer.is_done:
             self._unwritten.add(changed.key)
@@ -237,14 +239,14 @@ class RecordKeeper:
             if record is None or (await self._write(record, tries=1)).verdict in _FINAL:
                 self._unwritten.discard(key)
 
-    async def _write(self, record: Record, tries: int = 5) -> Answer:
+    async def _write(self, record: Record, tries: int = 5) -> WriteResult:
         """Write a record's status; the server's last word."""
         document = record.status.model_dump(mode="json", by_alias=True, exclude_none=True)
         for left in reversed(range(tries)):
             answer = await self._records.write_status(record.namespace, record.name, document)
             if answer.is_done:
                 self._unwritten.discard(record.key)
-            elif answer.verdict is not Verdict.GONE:
+            elif answer.verdict is not WriteOutcome.GONE:
                 self._report(record, answer)
             if answer.verdict in _FINAL:
                 break
@@ -269,7 +271,7 @@ class RecordKeeper:
         }
         self._observer.move_told(record.key, phase, facts)
 
-    def _report(self, record: Record, answer: Answer) -> None:
+    def _report(self, record: Record, answer: WriteResult) -> None:
         self._observer.failed(f"record {record.key}", answer.message)
 
     # -- retention -----------------------------------------------------------------------------------
@@ -282,7 +284,7 @@ class RecordKeeper:
     async def drop(self, record: Record, why: str) -> None:
         """Delete a finished record."""
         answer = await self._records.delete(record.namespace, record.name)
-        if answer.verdict in (Verdict.DONE, Verdict.GONE):
+        if answer.verdict in (WriteOutcome.DONE, WriteOutcome.GONE):
             self.known.pop(record.key, None)
             self._observer.record_dropped(record.spec.policy, why)
 

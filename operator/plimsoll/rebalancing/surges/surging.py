@@ -18,7 +18,11 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.model.kinds.deployment import Deployment, mark_of
 from plimsoll.planning.moves import Move
 from plimsoll.planning.surges import Deployments, obstacle
-from plimsoll.ports.ports import Answer, Clock, Note, Recorder, Rollouts, Verdict, pod_reference
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.deployments import Rollouts
+from plimsoll.ports.events import EventNote, EventRecorder
+from plimsoll.ports.pods import pod_reference
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.holding import Holds
 from plimsoll.rebalancing.moves.verifying import Outcome
 from plimsoll.rebalancing.records.record import Record
@@ -47,7 +51,7 @@ class _State(Enum):
 class _Sight:
     """One look at a Deployment: what it says, unless the answer says why nobody knows."""
 
-    answer: Answer
+    answer: WriteResult
     state: _State = _State.GONE
     deployment: Deployment | None = None
 
@@ -76,7 +80,7 @@ class Surges:
         keeper: RecordKeeper,
         holds: Holds,
         rollouts: Rollouts,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
         ended: Callable[[Outcome], None],
     ) -> None:
@@ -108,7 +112,7 @@ class Surges:
         self._note_rights(answer, "read")
         if found is not None:
             return Deployments({found.metadata.uid: found})
-        gone = answer.verdict is Verdict.GONE
+        gone = answer.verdict is WriteOutcome.GONE
         return Deployments(problem="" if gone else f"its Deployment could not be read: {answer.message}")
 
     # -- doing ---------------------------------------------------------------------------------------
@@ -134,13 +138,13 @@ class Surges:
         if sight.answer.is_done and sight.state is _State.MARKED:
             self._note(record, move)
             return True
-        if sight.answer.verdict in (Verdict.UNKNOWN, Verdict.BUSY):
+        if sight.answer.verdict in (WriteOutcome.UNKNOWN, WriteOutcome.BUSY):
             return True  # it may have been: the time of the replacement runs, and then it is taken back
         self.following.withdraw(record)
         self._holds.release(record)
-        if sight.answer.is_done or sight.answer.verdict is Verdict.CONFLICT:
+        if sight.answer.is_done or sight.answer.verdict is WriteOutcome.CONFLICT:
             await self._keeper.cancel(record, sight.state.name.capitalize(), sight.state.value)
-        elif sight.answer.verdict is not Verdict.FENCED:  # the next leader finds it, and nothing started
+        elif sight.answer.verdict is not WriteOutcome.FENCED:  # the next leader finds it, and nothing started
             await self._keeper.advance(
                 record, Phase.FAILED, reason="SurgeRefused", message=sight.answer.message
             )
@@ -172,11 +176,11 @@ class Surges:
         """What the Deployment says of the surge."""
         surge = record.spec.surge
         if surge is None:
-            return _Sight(Answer(Verdict.GONE))
+            return _Sight(WriteResult(WriteOutcome.GONE))
         answer, found = await self._rollouts.read(record.namespace, surge.deployment)
         self._note_rights(answer, "read")
-        if answer.verdict is Verdict.GONE:
-            return _Sight(Answer(Verdict.DONE))
+        if answer.verdict is WriteOutcome.GONE:
+            return _Sight(WriteResult(WriteOutcome.DONE))
         if found is None:
             return _Sight(answer)
         if found.metadata.uid != surge.uid:
@@ -218,7 +222,7 @@ class Surges:
             answer = await self._rollouts.mark(sight.deployment, before)
             self._note_rights(answer, "patch")
             sight = _Sight(answer, _State.UNTOUCHED)
-        if _is_open(sight.answer) or sight.answer.verdict is Verdict.FENCED:
+        if _is_open(sight.answer) or sight.answer.verdict is WriteOutcome.FENCED:
             self.following.resume(record)  # the next look goes on with it
             return
         name = record.spec.pod.name
@@ -233,9 +237,9 @@ class Surges:
         reason = "NoReplacement" if landed is None else "ReplacementNotReady"
         self._ended(Outcome(record, Phase.FAILED, reason, f"{why}; {end}", landed))
 
-    def _note_rights(self, answer: Answer, verb: str) -> None:
+    def _note_rights(self, answer: WriteResult, verb: str) -> None:
         """Keep in mind what we may not do, until we may."""
-        if answer.verdict is Verdict.REFUSED:
+        if answer.verdict is WriteOutcome.REFUSED:
             self.trouble = _FORBIDDEN.format(verb=verb, said=answer.message)
         elif answer.is_done and f"not {verb} " in self.trouble:
             self.trouble = ""
@@ -249,7 +253,7 @@ class Surges:
             f"{move.strategy}: {move.reason}; to leave {move.source} when its replacement is ready, expected"
             f" on {move.target} (record {record.name})"
         )
-        self._recorder.record(Note(pod_reference(pod), "Surging", "Surging", text))
+        self._recorder.record(EventNote(pod_reference(pod), "Surging", "Surging", text))
         reference = {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
@@ -257,9 +261,9 @@ class Surges:
             "name": surge.deployment,
             "uid": surge.uid,
         }
-        self._recorder.record(Note(reference, "PodSurging", "Surging", f"pod {pod.name}: {text}"))
+        self._recorder.record(EventNote(reference, "PodSurging", "Surging", f"pod {pod.name}: {text}"))
 
 
-def _is_open(answer: Answer) -> bool:
+def _is_open(answer: WriteResult) -> bool:
     """Whether another look may tell more."""
-    return answer.verdict in (Verdict.UNKNOWN, Verdict.BUSY, Verdict.CONFLICT)
+    return answer.verdict in (WriteOutcome.UNKNOWN, WriteOutcome.BUSY, WriteOutcome.CONFLICT)
