@@ -1,5 +1,7 @@
 """A policy's rebalancing as plain values: what its scope protects."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -12,7 +14,7 @@ from rebalancing.scene import POLICY, Scene
 GOLD = convert(PriorityClass, {"metadata": {"name": "gold"}, "value": 1000})
 
 
-def below(**threshold):
+def below(**threshold: Any) -> SchedulingPolicy:
     """Moves pods of lower priority away from nodes whose taints they do not tolerate."""
     spec = {
         "scope": {"priorityThreshold": threshold},
@@ -21,7 +23,7 @@ def below(**threshold):
     return SchedulingPolicy.model_validate({"metadata": {"name": POLICY}, "spec": spec})
 
 
-async def test_a_priority_class_that_does_not_exist_protects_every_pod():
+async def test_a_priority_class_that_does_not_exist_protects_every_pod() -> None:
     """A name with a typo must not mean that there is no threshold; it may be created later, or deleted."""
     scene = Scene()
 
@@ -40,7 +42,7 @@ async def test_a_priority_class_that_does_not_exist_protects_every_pod():
 
 
 @pytest.mark.parametrize(("value", "evicted"), [(1, ["web-1"]), (0, [])])
-async def test_a_threshold_protects_its_own_priority_and_all_above(value, evicted):
+async def test_a_threshold_protects_its_own_priority_and_all_above(value: int, evicted: list[str]) -> None:
     """The pods have priority 0; by number, and by class."""
     by_number, by_class = Scene(), Scene()
     by_class.tell(ObjectAdded(msgspec.structs.replace(GOLD, value=value)))
