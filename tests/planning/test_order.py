@@ -14,7 +14,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.testing.builders import a_cluster
 from plimsoll.testing.conformance import some_cluster, some_pod
 
-LAWFUL = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+LAWFUL = settings(suppress_health_check=list(HealthCheck))
 
 
 def best(scheduler: ProfileScheduler, pod: Pod) -> set[str]:

@@ -71,7 +71,7 @@ async def test_runs_that_are_skipped_are_told() -> None:
         running = asyncio.create_task(scene.rebalancers._contained(POLICY))
         await settled()
         scene.rebalancers._timetable.on_skipped(POLICY)
-        await scene.clock.advance(stop_button.OVERDUE_S + stop_button.LOOK_S)
+        await scene.clock.advance(stop_button.OVERDUE_S)
         assert told == [["RunOverdue"]]
         goes_on.set()
         await running

@@ -8,11 +8,13 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from plimsoll.model.kinds.watch_event import (
     NodeAdded,
     NodeDeleted,
     NodeUpdated,
     ObjectAdded,
+    ObjectDeleted,
     ObjectUpdated,
     PodAdded,
     PodDeleted,
@@ -25,6 +27,9 @@ from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import RememberingObserver, a_book
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
+
+CLAIM = PersistentVolumeClaim(metadata=ObjectMeta(name="data", namespace="default"))
+VOLUME = PersistentVolume(metadata=ObjectMeta(name="disk"))
 
 
 class Scene:
@@ -287,3 +292,34 @@ def test_a_budgets_change_is_seen_by_who_chooses_victims_and_by_nobody_else() ->
     seen = objects.budget_version
     scene.tell(ObjectUpdated(a_budget(allowed=0), a_budget(allowed=0)))
     assert objects.budget_version == seen
+
+
+@pytest.mark.parametrize(
+    ("event", "signal"),
+    [
+        pytest.param(NodeAdded(a_node("n1")), "nodes_changed", id="node"),
+        pytest.param(NodeDeleted(a_node("n1")), "nodes_changed", id="node-gone"),
+        pytest.param(ObjectAdded(CLAIM), "volumes_changed", id="claim"),
+        pytest.param(ObjectUpdated(CLAIM, CLAIM), "volumes_changed", id="claim-updated"),
+        pytest.param(ObjectDeleted(CLAIM), "volumes_changed", id="claim-gone"),
+        pytest.param(ObjectAdded(VOLUME), "volumes_changed", id="volume"),
+        pytest.param(ObjectAdded(Namespace(metadata=ObjectMeta(name="n"))), "", id="namespace"),
+    ],
+)
+def test_those_who_wait_for_a_change_are_woken(event: Any, signal: str) -> None:
+    """By the signal of what has changed, and by no other."""
+    scene = Scene()
+
+    scene.ingestion.apply([event], 0.0)
+
+    counts = {name: getattr(scene.cache, name).count for name in ("nodes_changed", "volumes_changed")}
+    assert counts == {name: int(name == signal) for name in counts}
+
+
+def test_a_complete_list_is_announced() -> None:
+    """Once its objects are there: the operator decides nothing before."""
+    scene = Scene()
+
+    scene.ingestion.apply([Synced("pods")], 0.0)
+
+    assert (scene.ingestion.listed.count, scene.ingestion.synced) == (1, {"pods"})

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from model.upstream_quantity import Quantity, requests, value_of
@@ -110,7 +110,6 @@ def bounded(amount: int) -> int:
     return min(max(0, amount), MAX_INT64)
 
 
-@settings(deadline=None)
 @given(pods(nodeName="n1"))
 def test_each_accepted_pod_on_a_node_counts_as_upstream_counts_it(pod: dict[str, Any]) -> None:
     """Sums that overflow included; below zero, where upstream gives room away, it counts as nothing."""
@@ -127,7 +126,6 @@ def test_each_accepted_pod_on_a_node_counts_as_upstream_counts_it(pod: dict[str,
     scene.cache.validate()
 
 
-@settings(deadline=None)
 @given(pods(nodeName="n1"), amounts, amounts)
 def test_what_was_granted_counts_as_upstream_counts_it(
     pod: dict[str, Any], granted: dict[str, Any], allocated: dict[str, Any]
@@ -146,7 +144,6 @@ def test_what_was_granted_counts_as_upstream_counts_it(
     assert {name: counted(scene)[name] for name in expected} == expected
 
 
-@settings(deadline=None)
 @given(pods(schedulerName="ours"))
 def test_each_accepted_pod_without_a_node_is_queued(pod: dict[str, Any]) -> None:
     """It is tried, so that it gets its condition and event when it fits nowhere."""
@@ -161,7 +158,6 @@ def test_each_accepted_pod_without_a_node_is_queued(pod: dict[str, Any]) -> None
     assert scene.observer.skipped == []
 
 
-@settings(deadline=None)
 @given(amounts)
 def test_each_accepted_node_offers_what_upstream_reads(allocatable: dict[str, Any]) -> None:
     """An amount without end of one resource takes no other along."""
@@ -181,7 +177,6 @@ def test_each_accepted_node_offers_what_upstream_reads(allocatable: dict[str, An
     assert scene.observer.skipped == []
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(["minAvailable", "maxUnavailable"]),
     st.one_of(st.integers(0, 2**31 - 1), st.integers(0, 10**40).map("{}%".format)),

@@ -323,7 +323,8 @@ async def test_a_claim_that_waited_gets_its_volume_before_the_pod_is_bound(stage
     assert one.statuses.nominated == {"p": "n0"}
     assert one.binder.bound == {}
     a_claim(cluster, "data", size="5Gi", volume="fitting")
-    await one.clock.advance(1)
+    one.cache.volumes_changed.notify()
+    await settled()
     assert one.binder.bound == {"default/p": "n0"}
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.model.columns.cluster import Cluster
@@ -26,7 +26,6 @@ def holders(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(NAMES, st.none() | IMAGES), max_size=20))
 def test_the_table_equals_one_made_from_the_nodes(steps: list[tuple[str, list[str] | None]]) -> None:
     """After any sequence of nodes set and removed, each image has exactly the nodes that report it."""

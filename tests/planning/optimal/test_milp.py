@@ -6,16 +6,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.planning.moves import Objective
 from plimsoll.planning.optimal.milp import solve
-from plimsoll.planning.optimal.problem import NOWHERE, VIOLATION, Problem, Solution, Spread, Stock, value_of
+from plimsoll.planning.optimal.problem import (
+    NOWHERE,
+    VIOLATION,
+    PlacementProblem,
+    Solution,
+    SpreadProblem,
+    Stock,
+    value_of,
+)
 
 
 @st.composite
-def small_problems(draw: Callable[..., Any]) -> Problem:
+def small_problems(draw: Callable[..., Any]) -> PlacementProblem:
     """One or two templates, two or three nodes, at most five pods, one resource."""
     nodes, templates = draw(st.integers(2, 3)), draw(st.integers(1, 2))
     requests = np.asarray([[float(draw(st.integers(1, 3)))] for _ in range(templates)])
@@ -33,13 +41,13 @@ def small_problems(draw: Callable[..., Any]) -> Problem:
     sizes = np.asarray(
         [sum(s.count for s in stocks if s.node == node and s.template == 0) for node in range(nodes)]
     )
-    return Problem(
+    return PlacementProblem(
         requests=requests,
         used=used,
         allocatable=np.maximum(allocatable, 1.0),
         most=most,
         stocks=tuple(stocks),
-        spreads=(Spread(1, sizes, np.arange(nodes), (0,)),) if draw(st.booleans()) else (),
+        spreads=(SpreadProblem(1, sizes, np.arange(nodes), (0,)),) if draw(st.booleans()) else (),
         objective=draw(st.sampled_from(Objective)),
         move_price=draw(st.sampled_from([0.5, 1.0, 7.0])),
         staying=np.asarray([draw(st.booleans()) for _ in range(nodes)]),
@@ -47,7 +55,7 @@ def small_problems(draw: Callable[..., Any]) -> Problem:
 
 
 def is_allowed(
-    problem: Problem, leaving: tuple[int, ...] | np.ndarray[Any, Any], arriving: np.ndarray[Any, Any]
+    problem: PlacementProblem, leaving: tuple[int, ...] | np.ndarray[Any, Any], arriving: np.ndarray[Any, Any]
 ) -> Any:
     """Whether a solution keeps every rule, by plain arithmetic."""
     used = problem.used + arriving.T @ problem.requests
@@ -68,7 +76,7 @@ def is_allowed(
     return not fuller.any() and (arriving <= problem.most).all()
 
 
-def every_solution(problem: Problem) -> Iterator[tuple[np.ndarray[Any, Any], ...]]:
+def every_solution(problem: PlacementProblem) -> Iterator[tuple[np.ndarray[Any, Any], ...]]:
     """Each choice of what leaves and where it arrives that keeps the rules."""
     nodes = len(problem.used)
     for leaving in product(*(range(stock.count + 1) for stock in problem.stocks)):
@@ -86,9 +94,8 @@ def every_solution(problem: Problem) -> Iterator[tuple[np.ndarray[Any, Any], ...
                 yield np.asarray(leaving, dtype=np.int64), arriving
 
 
-@settings(max_examples=60, deadline=None)
 @given(small_problems())
-def test_no_solution_is_better_than_the_one_found(problem: Problem) -> None:
+def test_no_solution_is_better_than_the_one_found(problem: PlacementProblem) -> None:
     """Its value is the least of all, its bound says so, and it keeps every rule."""
     found = solve(problem, 20)
 
@@ -101,7 +108,7 @@ def test_no_solution_is_better_than_the_one_found(problem: Problem) -> None:
 
 def test_a_search_without_time_gives_back_what_it_was_given() -> None:
     """Never worse than the solution that it begins with."""
-    problem = Problem(
+    problem = PlacementProblem(
         requests=np.asarray([[1.0]]),
         used=np.asarray([[2.0], [0.0]]),
         allocatable=np.asarray([[2.0], [2.0]]),
@@ -114,9 +121,9 @@ def test_a_search_without_time_gives_back_what_it_was_given() -> None:
     assert solve(problem, 10.0).value == 2.0
 
 
-def waiting_for_room(phases: int = 0) -> Problem:
+def waiting_for_room(phases: int = 0) -> PlacementProblem:
     """A pod of ten waits for node 0; six leave it for node 1, if five leave that for node 2."""
-    return Problem(
+    return PlacementProblem(
         requests=np.asarray([[10.0], [6.0], [5.0]]),
         used=np.asarray([[6.0], [5.0], [5.0]]),
         allocatable=np.asarray([[10.0], [9.0], [10.0]]),
@@ -146,7 +153,7 @@ def test_three_that_wait_for_each_other_take_three_steps(phases: int, value: flo
 @pytest.mark.parametrize(("phases", "moves"), [(0, 2), (3, 0)])
 def test_a_swap_takes_no_number_of_steps(phases: int, moves: int) -> None:
     """Two pods that fill their nodes are unwanted there: each would have to go first."""
-    problem = Problem(
+    problem = PlacementProblem(
         requests=np.asarray([[3.0], [2.0]]),
         used=np.asarray([[3.0], [2.0]]),
         allocatable=np.asarray([[3.0], [3.0]]),

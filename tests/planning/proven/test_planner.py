@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from planning.moving import (
     NOW,
@@ -483,7 +483,6 @@ def some_cluster(draw: Callable[..., Any]) -> Cluster:
     node=st.integers(0, 2),
     workload=st.integers(1, 2),
 )
-@settings(max_examples=60, deadline=None)
 def test_laws_of_plans(cluster: Cluster, total: int, node: int, workload: int) -> None:
     """Never over a limit, never a pod twice, never home, every target has room, always the same plan."""
     limits = Limits(

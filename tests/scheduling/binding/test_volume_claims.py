@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cluster.cache import Cache
 from plimsoll.model.kinds.volume_claims import SELECTED_NODE
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 from plimsoll.testing.builders import a_cluster, a_node
-from plimsoll.testing.fakes import FakeClock, FakeVolumes
+from plimsoll.testing.fakes import FakeClock, FakeVolumes, settled
 from plugins.stored import a_claim, a_class, a_volume
 
 CHOICES = {"default/found": "disk", "default/made": ""}
@@ -21,12 +22,13 @@ class Stage:
 
     def __init__(self) -> None:
         self.cluster, self.clock, self.writer = a_cluster([a_node("n0")]), FakeClock(), FakeVolumes()
+        self.cache = Cache(self.cluster)
         a_class(self.cluster)
         a_volume(self.cluster, "disk")
         a_claim(self.cluster, "found")
         a_claim(self.cluster, "made")
         self.objects = self.cluster.objects
-        self.binder = ClaimBinder(self.cluster, self.writer, self.clock)
+        self.binder = ClaimBinder(self.cache, self.writer, self.clock)
 
     def bound(self, timeout_s: float = 600.0) -> Task[Any]:
         """A task that ends when the claims are bound, or are not."""
@@ -36,6 +38,7 @@ class Stage:
         """The volume controller binds these claims."""
         for name in names:
             a_claim(self.cluster, name, volume="disk")
+        self.cache.volumes_changed.notify()
 
 
 @pytest.fixture
@@ -76,19 +79,19 @@ def test_what_the_watch_brought_since_stays(stage: Stage) -> None:
 
 
 async def test_binding_writes_and_waits_for_all(stage: Stage) -> None:
-    """Each second; one claim that is bound is not enough."""
+    """Without waiting for time to pass; one claim that is bound is not enough."""
     stage.binder.assume(CHOICES, "n0")
     task = stage.bound()
 
     await stage.clock.advance(3)
     assert (stage.writer.selected, stage.writer.reserved) == ({"made": "n0"}, {"disk": "found"})
     stage.finish("found")
-    await stage.clock.advance(1)
+    await settled()
     assert not task.done()
     stage.finish("made")
-    await stage.clock.advance(1)
+    await settled()
 
-    assert (await task).is_success
+    assert task.result().is_success
 
 
 async def test_waiting_has_an_end(stage: Stage) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.toolkit.scheduling.fair_shares import Claim, deserved, dominant_share
@@ -72,7 +72,6 @@ CLAIMS = st.dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(total=AMOUNTS, claims=CLAIMS)
 def test_nobody_gets_too_much(total: dict[str, int], claims: dict[str, Any]) -> None:
     """Never above the cluster, the demand, or the capability; never negative."""
@@ -86,7 +85,6 @@ def test_nobody_gets_too_much(total: dict[str, int], claims: dict[str, Any]) -> 
             assert amount <= claims[queue].capability.get(name, amount)
 
 
-@settings(max_examples=300, deadline=None)
 @given(total=AMOUNTS, claims=CLAIMS.filter(bool), more=st.integers(1, 1_000), data=st.data())
 def test_a_larger_weight_never_means_less(
     total: dict[str, int], claims: dict[str, Any], more: int, data: Any
@@ -102,7 +100,6 @@ def test_a_larger_weight_never_means_less(
         assert after[name] >= before[name] - max(2, before[name] * 1e-9)
 
 
-@settings(max_examples=200, deadline=None)
 @given(total=AMOUNTS, claims=CLAIMS)
 def test_who_gets_less_than_it_may_wants_something_that_is_used_up(
     total: dict[str, int], claims: dict[str, Any]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.model.kinds.node import Node
@@ -55,7 +55,6 @@ NODES = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(NODES, st.dictionaries(KEYS, VALUES, max_size=1), SELECTORS, st.data())
 def test_columns_match_as_labels_do(
     nodes: list[Node], pairs: dict[str, Any], selector: NodeSelector | None, data: Any
@@ -72,7 +71,6 @@ def test_columns_match_as_labels_do(
     ]
 
 
-@settings(deadline=None)
 @given(
     NODES,
     st.lists(
