@@ -22,6 +22,7 @@ from plimsoll.policies.controller import Policies, profile_config
 from plimsoll.policies.plugin_failures import PluginFailures
 from plimsoll.policies.relist import EVERY_S, reconcile
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.config import SolverMissingError
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.extenders.health import FAILURES
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -469,6 +470,21 @@ async def test_a_certificate_that_is_none_is_not_accepted() -> None:
     assert (status, reason) == ("False", "InvalidConfiguration")
     assert message.startswith("spec.scheduling.extenders[0].tlsConfig: the certificates cannot be used")
     assert scene.served["plimsoll"] is before
+
+
+async def test_what_a_policy_lacks_may_have_a_reason_of_its_own() -> None:
+    """As when the solver of its planner is not installed."""
+
+    def check(_: Any) -> None:
+        raise SolverMissingError("spec.rebalancing.planner", "install it")
+
+    scene = Scene()
+    scene.rebalancing.check = check  # type: ignore[assignment, method-assign] # replaced for this test
+
+    await scene.policies.set(a_policy(rebalancing={"planner": "Optimal"}))
+
+    assert scene.condition("one") == ("False", "SolverMissing", "spec.rebalancing.planner: install it")
+    assert scene.condition("one", "Degraded")[:2] == ("True", "SolverMissing")
 
 
 async def test_extenders_come_and_go_with_their_policy() -> None:

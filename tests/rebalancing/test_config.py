@@ -1,5 +1,6 @@
 """A policy's rebalancing as plain values: what its scope protects."""
 
+import sys
 from typing import Any
 
 import msgspec
@@ -9,7 +10,8 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted
 from plimsoll.model.kinds.workload import PriorityClass
-from rebalancing.scene import POLICY, Scene
+from plimsoll.rebalancing.config import SolverMissingError
+from rebalancing.scene import POLICY, Scene, a_policy
 
 GOLD = convert(PriorityClass, {"metadata": {"name": "gold"}, "value": 1000})
 
@@ -52,3 +54,19 @@ async def test_a_threshold_protects_its_own_priority_and_all_above(value: int, e
             await scene.run()
 
         assert scene.evictor.evicted == evicted
+
+
+async def test_optimal_without_its_solver_is_refused_with_what_to_install(monkeypatch: Any) -> None:
+    """The reason of the condition is its own; the other planners are accepted."""
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    scene = Scene()
+
+    scene.rebalancers.check(a_policy(planner="Proven"))
+    with pytest.raises(SolverMissingError) as refused:
+        scene.rebalancers.check(a_policy(planner="Optimal"))
+
+    assert refused.value.reason == "SolverMissing"
+    assert str(refused.value) == (
+        "spec.rebalancing.planner: Optimal needs the solver HiGHS, which is not installed; install it with:"
+        " pip install 'plimsoll[optimal]'"
+    )
