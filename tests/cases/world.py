@@ -218,8 +218,8 @@ class World:
     def delete(self, kind: str, key: str) -> None:
         """Delete an object by ``namespace/name``, or name."""
         document = self._documents.pop((kind, key))
-        old = convert(KINDS[kind], document)
-        self._show([EVENTS.get(KINDS[kind], OTHER_EVENTS)[2](old)])
+        old: Any = convert(KINDS[kind], document)
+        self._show([EVENTS.get(KINDS[kind], OTHER_EVENTS)[2](old)])  # type: ignore[call-overload] # the library is untyped
 
     def evaluate(self, pod: Document, scores: Collection[str] = ()) -> None:
         """Note which nodes the pod's profile refuses, with plugin and reason, and points of these plugins."""
@@ -405,10 +405,10 @@ class World:
             has_node = document["spec"].get("nodeName")
             document.setdefault("status", _RUNNING if has_node else {"phase": "Pending"})
         key = f"{meta['namespace']}/{meta['name']}" if "namespace" in meta else meta["name"]
-        added, updated, _ = EVENTS.get(KINDS[kind], OTHER_EVENTS)
+        added, updated, _ = EVENTS.get(KINDS[kind], OTHER_EVENTS)  # type: ignore[call-overload] # the library is untyped
         old = self._documents.get((kind, key))
         self._documents[kind, key] = document
-        new = convert(KINDS[kind], document)
+        new: Any = convert(KINDS[kind], document)
         return added(new) if old is None else updated(convert(KINDS[kind], old), new)
 
     def _show(self, events: list[Any]) -> None:

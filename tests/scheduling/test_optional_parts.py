@@ -5,6 +5,7 @@ import contextlib
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ from scheduling.gangs.gang_scene import FakeGroupStatuses
 OPTIONAL = {"gangs", "extenders", "fair_share"}
 
 
-def all_parts(clock, observer):
+def all_parts(clock: Any, observer: Any) -> Any:
     """Every optional part."""
     fence = Fence(clock)
     fence.open(float("inf"))
@@ -51,8 +52,8 @@ def all_parts(clock, observer):
     }
 
 
-@pytest.mark.parametrize("missing", [*OPTIONAL, "", "all"])
-async def test_pods_are_placed_without_an_optional_part(missing):
+@pytest.mark.parametrize("missing", [*sorted(OPTIONAL), "", "all"])
+async def test_pods_are_placed_without_an_optional_part(missing: Any) -> None:
     """Each alone, and all together; a pod that names a PodGroup is an ordinary one without gangs."""
     clock, observer, binder, cache = FakeClock(), RememberingObserver(), FakeBinder(), Cache()
     book = a_book(cache)
@@ -93,7 +94,7 @@ async def test_pods_are_placed_without_an_optional_part(missing):
     assert observer.failures == []
 
 
-def test_the_loop_needs_no_optional_module():
+def test_the_loop_needs_no_optional_module() -> None:
     """The packages may be removed: nothing that an ordinary pod meets imports them."""
     modules = ("loop", "attempt", "preemption", "queue.feed", "queue.queue_plugins", "binding.pipeline")
     loaded = subprocess.run(

@@ -10,7 +10,7 @@ from plimsoll.testing.fakes import FakeAccessReviewer, FakeClock, RememberingObs
 from scheduling.test_loop import Stage, our_pod
 
 
-async def test_pods_wait_for_the_right_to_bind():
+async def test_pods_wait_for_the_right_to_bind() -> None:
     """Not one binding is sent; one event and no storm; then the right is enough."""
     reviewer = FakeAccessReviewer(BIND)
     clock, observer = FakeClock(), RememberingObserver()
