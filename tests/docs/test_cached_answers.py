@@ -16,7 +16,7 @@ CLOCK = re.compile(
 NAMED = re.compile(r"`((?:cluster|engine|model|planning|plugins|scheduling|toolkit)\.[a-z_.]+)`")
 
 
-def touching():
+def touching() -> list[str]:
     """Modules of the product in which a clock is read or advanced."""
     return sorted(
         ".".join(path.relative_to(PRODUCT).with_suffix("").parts)
@@ -26,18 +26,18 @@ def touching():
 
 
 @pytest.mark.parametrize("module", touching())
-def test_who_touches_a_clock_is_named(module):
+def test_who_touches_a_clock_is_named(module: str) -> None:
     """So that a reader of the page has seen all of them."""
     assert f"`{module}`" in PAGE
 
 
 @pytest.mark.parametrize("module", sorted(set(NAMED.findall(PAGE))))
-def test_modules_that_are_named_exist(module):
+def test_modules_that_are_named_exist(module: str) -> None:
     """Each can be imported."""
     importlib.import_module(f"plimsoll.{module}")
 
 
-def test_tests_that_are_named_exist():
+def test_tests_that_are_named_exist() -> None:
     """The laws that hold the page."""
     paths = re.findall(r"`(tests/[\w/]+\.py)`", PAGE)
 
