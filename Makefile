@@ -10,7 +10,7 @@ TOOLS := .tools/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose prose-known spelling hooks coverage quick crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-soak bench-rebalancing bench-openb bench-convergence docs demo presubmit image lock clean
+.PHONY: help setup tools fmt lint types layers prose prose-known spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-soak bench-rebalancing bench-openb bench-convergence docs demo presubmit image lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -64,7 +64,7 @@ crds: $(STAMP) ## write crds/*.yaml from the models
 	$(BIN)/python -m plimsoll.api.schema.crds crds
 
 demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KEEP=1] [NODES=40]
-	$(BIN)/plimsoll demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
+	PYTHONPATH=examples $(BIN)/python -m demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
 
 # Many tests wait for processes: two more workers than there are processors keep these busy.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
@@ -80,6 +80,9 @@ quick: $(STAMP) ## in a minute: ruff, and the tests that the changes since main 
 	@tests=$$($(BIN)/python tools/affected_tests.py --most 60 $(SINCE)); if [ -n "$$tests" ]; then \
 		$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --within 40 $$tests $(ARGS); fi
 	@echo "Left out: types and layers (make lint), tests/e2e and tests/deploy (make test), and what was skipped."
+
+laws: $(STAMP) ## what is proven by examples, with a thousand new ones each; make test tries thirty of always the same
+	$(BIN)/python -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile laws --timeout 3000 $(ARGS)
 
 coverage: $(STAMP) $(TOOLS) ## the whole test suite with branch coverage; fails below the floor of pyproject.toml
 	$(BIN)/coverage erase
@@ -154,8 +157,8 @@ image: ## build the container image: [IMAGE=plimsoll] (needs docker)
 LOCKING = uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --quiet
 
 lock: ## renew the lock files (needs uv): one for everything, and out of it the image's two; two for .tools
-	$(LOCKING) --upgrade --group dev pyproject.toml devcluster/pyproject.toml -o requirements.lock
-	$(LOCKING) --constraint requirements.lock pyproject.toml -o requirements-runtime.lock
+	$(LOCKING) --upgrade --extra optimal --group dev pyproject.toml devcluster/pyproject.toml -o requirements.lock
+	$(LOCKING) --extra optimal --constraint requirements.lock pyproject.toml -o requirements-runtime.lock
 	$(LOCKING) --constraint requirements.lock --group build -o requirements-build.lock
 	$(LOCKING) --no-deps tools/requirements.in -o tools/requirements.lock
 	$(LOCKING) --upgrade tools/supply-chain.in -o tools/supply-chain.lock

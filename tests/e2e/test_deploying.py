@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.slow,  # each has a cluster of its own, and plays a story through
-    pytest.mark.timeout(300),
 ]
 
 APPLYING = ("apply", "--server-side", "--validate=strict")
@@ -69,7 +68,7 @@ def installed(values: str, kubeconfig: Path) -> None:
     run("helm", "install", NAME, str(CHART), *where, *chosen)
 
 
-async def play(cluster: RunningCluster, start: Callable[..., Operator], folder: Path, granted: set) -> None:
+async def play(cluster: RunningCluster, start: Callable[..., Operator], folder: Path, granted: set) -> None:  # type: ignore[type-arg] # known in this test
     """Start what the cluster's Deployment says, under its service account's rights; play the story."""
     acts = ("create", "", "pods/binding") in granted
     surges = ("patch", "apps", "deployments") in granted

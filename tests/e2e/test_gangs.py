@@ -50,7 +50,6 @@ async def message_of(scene: Scene, pod: str, like: str) -> str:
     return str(condition["message"])
 
 
-@pytest.mark.timeout(240)
 async def test_a_gang_of_a_hundred_starts_on_fifty_nodes_though_one_goes(scene: Scene) -> None:
     """A node is deleted while members are being bound; its pods are replaced, all hundred run."""
     nodes = await fifty_nodes(scene, more=1)
@@ -69,7 +68,7 @@ async def test_a_gang_of_a_hundred_starts_on_fifty_nodes_though_one_goes(scene: 
         },
     }
     await scene.make(scene.path("deployments", "/apis/apps/v1"), deployment)
-    first = (await eventually(lambda: bound(scene, "train"), within_s=60))[0]
+    first = (await eventually(lambda: bound(scene, "train")))[0]
 
     await scene.speaker.request("DELETE", f"/api/v1/nodes/{first}")
 
@@ -81,13 +80,12 @@ async def test_a_gang_of_a_hundred_starts_on_fifty_nodes_though_one_goes(scene: 
                 await scene.speaker.request("DELETE", path, gracePeriodSeconds="0")
         return await scene.running(app="train")
 
-    placed = await eventually(clear, lambda found: len(found) == 100 and first not in found, within_s=120)
+    placed = await eventually(clear, lambda found: len(found) == 100 and first not in found)
     assert max(Counter(placed).values()) == 2
     assert set(placed) <= set(nodes) - {first}
     await until_phase(scene, "train", "Running")
 
 
-@pytest.mark.timeout(240)
 async def test_bindings_fail_in_the_middle_and_all_get_bound(guarded: StartGuarded) -> None:
     """A quarter of the bindings is answered 409, 429, 500, or not at all; every member is bound once."""
     dice = random.Random(3)
@@ -126,7 +124,7 @@ async def test_two_gangs_that_cannot_both_fit_do_not_share_the_room(scene: Scene
     winner = (await eventually(scene.running, lambda found: len(found) == 3)) and (
         "one" if await bound(scene, "one") else "two"
     )
-    loser = {"one": "two", "two": "one"}[winner]
+    loser = {"one": "two", "two": "one"}[winner]  # type: ignore[index] # known to exist in this test
     await message_of(scene, f"{loser}-0", "1 of 3 members fit, 3 must")
     await throughout(lambda: bound(scene, loser), lambda found: not found, 0.5)
     for number in range(3):
@@ -159,7 +157,6 @@ async def test_a_gang_that_cannot_fit_says_what_is_missing(scene: Scene) -> None
     assert await bound(scene, "large") == []
 
 
-@pytest.mark.timeout(120)
 async def test_a_start_that_takes_too_long_is_told_and_mended(guarded: StartGuarded) -> None:
     """Two members are bound, the API server refuses the third: Unknown after two seconds, then Running."""
     healed = False
@@ -221,10 +218,10 @@ async def test_a_gang_takes_room_from_pods_of_lower_priority_only_if_it_then_fit
         await scene.pod(f"low-{number}", cpu="900m", labels={"app": "low"})
     await scene.until_running(2, app="low")
 
-    await a_gang(scene, "five", 5, cpu="900m", priorityClassName=high["metadata"]["name"])
+    await a_gang(scene, "five", 5, cpu="900m", priorityClassName=high["metadata"]["name"])  # type: ignore[index] # known to exist in this test
     await message_of(scene, "five-0", "0 of 5 members fit")
     await throughout(lambda: scene.running(app="low"), lambda found: len(found) == 2, 0.5)
-    await a_gang(scene, "two", 2, cpu="900m", priorityClassName=high["metadata"]["name"])
+    await a_gang(scene, "two", 2, cpu="900m", priorityClassName=high["metadata"]["name"])  # type: ignore[index] # known to exist in this test
 
     await until_phase(scene, "two", "Running")
     assert await scene.running(app="low") == []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from e2e.operating import Operator
     from e2e.scene import Obj, Scene
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
+pytestmark = pytest.mark.e2e
 
 STRATEGY = "RemovePodsViolatingNodeTaints"
 BROKEN = {"spec": {"taints": [{"key": "broken", "value": "yes", "effect": "NoSchedule"}]}}
@@ -43,7 +43,7 @@ async def witnessed(scene: Scene) -> AsyncIterator[list[frozenset[str]]]:
         seen.append(frozenset(pod["metadata"]["name"] for pod in present.values() if is_serving(pod)))
 
     async def follow() -> None:
-        async with aclosing(scene.speaker.watch(path, listed["metadata"]["resourceVersion"])) as events:
+        async with aclosing(scene.speaker.watch(path, listed["metadata"]["resourceVersion"])) as events:  # type: ignore[type-var] # known in this test
             async for event in events:
                 assert event["type"] in {"ADDED", "MODIFIED", "DELETED"}, event
                 uid = event["object"]["metadata"]["uid"]
