@@ -6,8 +6,9 @@ decisions of ``planning``; both deciding packages are pure. ``docs/architecture.
 A pod, from the watch to its binding::
 
     plimsoll.kube.reflector            lists and watches, decodes lines into values
-    plimsoll.scheduling.ingesting      applies events to the cache and the queue
+    plimsoll.cluster.ingestion         applies events to the cache and notifies its subscribers
     plimsoll.cluster.cache             placed and assumed pods
+    plimsoll.scheduling.queue.feed     adds pods to the queue and requeues them at events
     plimsoll.scheduling.queue.queue    which pod is next
     plimsoll.scheduling.loop           pops pods and starts attempts
     plimsoll.engine.attempt            one scheduling attempt, step by step
