@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.planning.moves import Objective
@@ -90,7 +90,6 @@ def every_solution(problem):
                 yield np.asarray(leaving, dtype=np.int64), arriving
 
 
-@settings(max_examples=60, deadline=None)
 @given(small_problems())
 def test_no_solution_is_better_than_the_one_found(problem):
     """Its value is the least of all, its bound says so, and it keeps every rule."""

@@ -129,7 +129,7 @@ def full_clusters(draw, wishes=({},), fewest=1):
     return cluster
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     full_clusters(),
     st.sampled_from(["500m", "1", "2", "3"]),
@@ -168,7 +168,7 @@ def test_many_at_once_equal_one_by_one(cluster, cpu, priority, nominated):
     cluster.validate()
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     full_clusters(wishes=(*[{}] * 5, *WISHES), fewest=3),
     st.sampled_from(WISHES[1:]),
