@@ -27,7 +27,7 @@ from plimsoll.framework.descheduling.strategy import (
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import Circumstances, Move, Objective, Rebalancing, replacement_of
 from plimsoll.planning.optimal.problem import NOWHERE, Ints, PlacementProblem, Solution, SpreadProblem, Stock
-from plimsoll.planning.proven.plan_builder import Book
+from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.strategy_run import run_strategy
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 from plimsoll.toolkit.descheduling.spread_constraints import SpreadConstraint, spread_constraints_of
@@ -67,9 +67,9 @@ def wishes_of(
         if isinstance(strategy, MendsSpread):
             continue
         try:
-            found = _wishes_of(strategy, Book(rebalancing, cluster, circumstances), circumstances)
+            found = _wishes_of(strategy, PlanBuilder(rebalancing, cluster, circumstances), circumstances)
             if isinstance(strategy, NamesSurplus) and (found or complaints):
-                book = Book(rebalancing, cluster, circumstances)
+                book = PlanBuilder(rebalancing, cluster, circumstances)
                 found |= _wishes_of(strategy, book, circumstances, strategy.surplus)
         except PluginError:
             continue  # Proven has reported it
@@ -79,7 +79,7 @@ def wishes_of(
 
 def _wishes_of(
     strategy: Strategy,
-    book: Book,
+    book: PlanBuilder,
     circumstances: Circumstances,
     source: Callable[[StrategyContext], Candidates] | None = None,
 ) -> dict[str, Wish]:
@@ -153,7 +153,7 @@ class Setting:
     def of(
         cls,
         rebalancing: Rebalancing,
-        book: Book,
+        book: PlanBuilder,
         wishes: Mapping[str, Wish],
         seed: Sequence[Move],
         left_alone: Container[str] = (),
@@ -179,7 +179,7 @@ class Setting:
 
     @classmethod
     def around(
-        cls, rebalancing: Rebalancing, book: Book, nodes: Sequence[str], waiting: Sequence[PodInfo]
+        cls, rebalancing: Rebalancing, book: PlanBuilder, nodes: Sequence[str], waiting: Sequence[PodInfo]
     ) -> Self:
         """Look at some nodes and at pods that wait for room there; nobody moves for a pod of lower priority.
 
@@ -197,7 +197,7 @@ class Setting:
     def _of(
         cls,
         rebalancing: Rebalancing,
-        book: Book,
+        book: PlanBuilder,
         wishes: Mapping[str, Wish],
         nodes: tuple[str, ...],
         may_go: Callable[[PodInfo, str], bool],
@@ -298,7 +298,7 @@ class Setting:
         return replace(problem, most=most)
 
 
-def _spreads(rebalancing: Rebalancing, book: Book) -> list[_Spread]:
+def _spreads(rebalancing: Rebalancing, book: PlanBuilder) -> list[_Spread]:
     """The topology constraints that some strategy mends."""
     wanted = tuple(
         dict.fromkeys(
