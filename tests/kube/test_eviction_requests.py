@@ -1,6 +1,9 @@
 """EvictionRequests over HTTP, against the development cluster: asked, seen, withdrawn, deleted."""
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,6 +11,7 @@ from plimsoll.kube.eviction_requests import REQUESTER, PodEvictionRequester
 from plimsoll.kube.session.session import connected
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.testing.builders import a_pod
 from roadstead.cluster import DevCluster, simulated_nodes
@@ -17,21 +21,21 @@ REQUESTS, EVICTIONS = "evictionrequests.lifecycle.k8s.io", "evictions.lifecycle.
 
 
 @pytest.fixture
-async def cluster():
+async def cluster() -> AsyncIterator[Any]:
     """A cluster that does not offer the API yet."""
     async with DevCluster(nodes=simulated_nodes(1)) as one:
         yield one
 
 
 @pytest.fixture
-async def requester(cluster, tmp_path):
+async def requester(cluster: DevCluster, tmp_path: Path) -> AsyncIterator[Any]:
     """Speaks to it."""
     cluster.write_kubeconfig(tmp_path / "kubeconfig")
     async with connected(tmp_path / "kubeconfig") as session:
         yield PodEvictionRequester(session)
 
 
-async def made(cluster, name="vm"):
+async def made(cluster: DevCluster, name: str = "vm") -> Pod:
     """A pod that names a responder."""
     spec = {
         "containers": [{"name": "app", "image": "app:1"}],
@@ -42,7 +46,9 @@ async def made(cluster, name="vm"):
     return convert(Pod, created)
 
 
-async def until(requester, holds, cluster):
+async def until(
+    requester: PodEvictionRequester, holds: Callable[..., Any], cluster: DevCluster
+) -> EvictionRequest:
     """Our only request, once it is so; the controllers work in this very loop."""
     for _ in range(2000):
         await asyncio.sleep(0.005)
@@ -52,14 +58,14 @@ async def until(requester, holds, cluster):
     pytest.fail(f"still {listed}; {cluster.api.list(EVICTIONS)}")
 
 
-async def test_a_server_without_the_api_is_told_as_such(requester):
+async def test_a_server_without_the_api_is_told_as_such(requester: PodEvictionRequester) -> None:
     """404 of discovery, and of the list."""
     assert (await requester.offered()).verdict is WriteOutcome.GONE
     assert (await requester.list())[0].verdict is WriteOutcome.GONE
     assert (await requester.request(a_pod("vm", uid="u"), "r")).verdict is WriteOutcome.GONE
 
 
-async def test_an_upgraded_server_offers_it(cluster, requester):
+async def test_an_upgraded_server_offers_it(cluster: DevCluster, requester: PodEvictionRequester) -> None:
     """Discovery is asked each time."""
     assert not (await requester.offered()).is_done
     cluster.offer_eviction_requests()
@@ -67,7 +73,9 @@ async def test_an_upgraded_server_offers_it(cluster, requester):
     assert await requester.list() == (await requester.offered(), [])
 
 
-async def test_a_request_is_ours_for_this_very_pod_and_made_once(cluster, requester):
+async def test_a_request_is_ours_for_this_very_pod_and_made_once(
+    cluster: DevCluster, requester: PodEvictionRequester
+) -> None:
     """Name, uid, requester; a second time it is there already."""
     cluster.offer_eviction_requests()
     pod = await made(cluster)
@@ -84,7 +92,9 @@ async def test_a_request_is_ours_for_this_very_pod_and_made_once(cluster, reques
     }
 
 
-async def test_a_request_of_the_name_that_is_not_ours_is_a_conflict(cluster, requester):
+async def test_a_request_of_the_name_that_is_not_ours_is_a_conflict(
+    cluster: DevCluster, requester: PodEvictionRequester
+) -> None:
     """Somebody else's is neither taken over nor changed."""
     cluster.offer_eviction_requests()
     pod = await made(cluster)
@@ -103,7 +113,9 @@ async def test_a_request_of_the_name_that_is_not_ours_is_a_conflict(cluster, req
     assert cluster.api.get(REQUESTS, "default", "vm-1")["spec"] == before["spec"]
 
 
-async def test_a_request_that_bears_our_label_and_is_somebody_elses_is_not_listed(cluster, requester):
+async def test_a_request_that_bears_our_label_and_is_somebody_elses_is_not_listed(
+    cluster: DevCluster, requester: PodEvictionRequester
+) -> None:
     """It would be withdrawn and deleted as a leftover."""
     cluster.offer_eviction_requests()
     pod = await made(cluster)
@@ -116,7 +128,9 @@ async def test_a_request_that_bears_our_label_and_is_somebody_elses_is_not_liste
     assert (await requester.list())[1] == []
 
 
-async def test_progress_is_read_from_the_eviction_that_it_is_part_of(cluster, requester):
+async def test_progress_is_read_from_the_eviction_that_it_is_part_of(
+    cluster: DevCluster, requester: PodEvictionRequester
+) -> None:
     """Whose turn it is, what is told, when it is expected to end."""
     cluster.offer_eviction_requests()
     pod = await made(cluster)
@@ -137,7 +151,9 @@ async def test_progress_is_read_from_the_eviction_that_it_is_part_of(cluster, re
     assert (request.said, request.expected) == ("copying", 1_893_456_000.0)
 
 
-async def test_withdrawn_by_us_it_fails_and_can_be_deleted(cluster, requester):
+async def test_withdrawn_by_us_it_fails_and_can_be_deleted(
+    cluster: DevCluster, requester: PodEvictionRequester
+) -> None:
     """The pod stays."""
     cluster.offer_eviction_requests()
     await requester.request(await made(cluster), "vm-1")
@@ -152,7 +168,7 @@ async def test_withdrawn_by_us_it_fails_and_can_be_deleted(cluster, requester):
     assert cluster.api.find("pods", "default", "vm") is not None
 
 
-async def test_a_pod_that_has_left_ends_it(cluster, requester):
+async def test_a_pod_that_has_left_ends_it(cluster: DevCluster, requester: PodEvictionRequester) -> None:
     """TargetEvicted."""
     cluster.offer_eviction_requests()
     await requester.request(await made(cluster), "vm-1")
@@ -172,7 +188,7 @@ async def test_a_pod_that_has_left_ends_it(cluster, requester):
     assert (request.is_evicted, request.failure) == (True, "")
 
 
-async def test_what_the_server_refuses_is_told(cluster, requester):
+async def test_what_the_server_refuses_is_told(cluster: DevCluster, requester: PodEvictionRequester) -> None:
     """A request whose uid is none."""
     cluster.offer_eviction_requests()
     answer = await requester.request(a_pod("vm", uid="none"), "vm-1")
@@ -180,7 +196,9 @@ async def test_what_the_server_refuses_is_told(cluster, requester):
     assert "lowercase UUID" in answer.message
 
 
-async def test_without_its_controller_nobody_takes_it_up(cluster, requester):
+async def test_without_its_controller_nobody_takes_it_up(
+    cluster: DevCluster, requester: PodEvictionRequester
+) -> None:
     """As Kubernetes 1.37.0 serves it."""
     cluster.offer_eviction_requests(controllers=False)
     await requester.request(await made(cluster), "vm-1")

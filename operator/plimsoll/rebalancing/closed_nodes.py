@@ -23,6 +23,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.history import ended_at
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.timing.task_sets import first_of
 
 #: Seconds that an emptied node stays closed.
 KEPT_S = 900.0
@@ -30,8 +31,8 @@ KEPT_S = 900.0
 #: Before everything, in seconds since the epoch.
 NEVER = float("-inf")
 
-#: Seconds that the watch gets to tell of the taint before anything is evicted, and between two looks.
-SEEN_S, LOOK_S = 10.0, 0.05
+#: Seconds that the watch gets to show the taint before anything is evicted.
+SEEN_S = 10.0
 
 
 class ClosedNodes:
@@ -73,9 +74,8 @@ class ClosedNodes:
         self._working.add(node)
         answer = await self._closer.close(node)
         if answer.is_done:
-            until = self._clock.monotonic() + SEEN_S
-            while not self._is_closed(node) and self._clock.monotonic() < until:
-                await self._clock.sleep(LOOK_S)
+            shown = self._cache.nodes_changed.until(lambda: self._is_closed(node))
+            await first_of(shown, self._clock.sleep(SEEN_S))
             if self._is_closed(node):
                 return True
             answer = WriteResult(WriteOutcome.UNKNOWN, f"the watch did not tell of it within {SEEN_S:.0f} s")

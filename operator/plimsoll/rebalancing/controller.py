@@ -64,6 +64,7 @@ from plimsoll.rebalancing.totals import totals_of
 from plimsoll.rebalancing.triggering import triggers_of
 from plimsoll.rebalancing.upstream_run import UpstreamEnforcement
 from plimsoll.rebalancing.usage import Collector, wants_metrics_api
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import PolicyLocks
 
 #: From a change that triggers a run to the run: changes come in groups, and are seen by then.
@@ -118,7 +119,8 @@ class Rebalancers:
         self._evictors = evictors
         self._clock = clock
         self._access = access
-        self._planning = Planning(computer, clock)
+        runs_changed = Signal()
+        self._planning = Planning(computer, clock, runs_changed)
         self._observer = observer
         self._timetable = schedule.Timetable()
         self._policies: dict[str, SchedulingPolicy] = {}
@@ -151,6 +153,7 @@ class Rebalancers:
             planning=self._planning,
             clock=clock,
             observer=observer,
+            changed=runs_changed,
         )
         self._verification = Verification(self._ended, self._holds.hand_over)
         outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
@@ -353,6 +356,7 @@ class Rebalancers:
 
     def observe(self, event: ClusterEvent) -> None:
         """Something happened: replacements appear, pods that hold no place come and go."""
+        self._troubles.observe(event)
         self._mover.observe(event)
         fired = triggers_of(event)
         if fired and self._running:

@@ -15,6 +15,7 @@ from typing import Protocol
 import msgspec
 
 from plimsoll.framework import Pod
+from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
@@ -104,6 +105,14 @@ class Explanations:
         said = _Said(pod, condition, is_news=not known or waits is not None)
         (self._urgent if condition.nominated_node else self._due)[pod.uid] = said
         self._news.set()
+
+    def observe(self, event: ClusterEvent) -> None:
+        """Of a pod that is gone, has ended or has a node nothing is kept."""
+        match event:
+            case PodDeleted(pod):
+                self.forget(pod.uid)
+            case PodUpdated(_, pod) if pod.is_terminal or pod.node_name:
+                self.forget(pod.uid)
 
     def forget(self, uid: str) -> None:
         """The pod is gone or has a node: nothing is kept of it."""

@@ -1,9 +1,12 @@
 """Where the replacement landed: credited once, to the move that waits longest, however events arrive."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.rebalancing.moves.verifying import PATIENCE_S, Verification
 from plimsoll.rebalancing.records.record import Record
@@ -11,7 +14,7 @@ from plimsoll.testing.builders import a_pod
 from rebalancing.scene import status_of
 
 
-def a_move(pod, *, owner="web", target="good"):
+def a_move(pod: str, *, owner: str = "web", target: str = "good") -> Record:
     """The record of a move of one of the owner's pods away from node "bad"."""
     spec = EvictionSpec.model_validate(
         {
@@ -35,7 +38,15 @@ def a_move(pod, *, owner="web", target="good"):
     return Record("default", f"{pod}-record", spec, EvictionStatus(phase=Phase.EVICTED), 0.0)
 
 
-def sibling(name, node="", phase="Running", owner="web", *, ready=True, **metadata):
+def sibling(
+    name: str,
+    node: str = "",
+    phase: str = "Running",
+    owner: str = "web",
+    *,
+    ready: bool = True,
+    **metadata: Any,
+) -> Pod:
     """A pod of an owner."""
     status = status_of(node, phase, ready)
     return a_pod(name, owner=f"ReplicaSet/{owner}", node=node, status=status, metadata=metadata)
@@ -44,26 +55,26 @@ def sibling(name, node="", phase="Running", owner="web", *, ready=True, **metada
 class Scene:
     """A verification, and how moves ended."""
 
-    def __init__(self, *pods):
-        self.ended = []
-        self.credited = []
+    def __init__(self, *pods: Any) -> None:
+        self.ended: list[Any] = []
+        self.credited: list[Any] = []
         self.verification = Verification(
             self.ended.append, lambda record, pod: self.credited.append((record.name, pod.name))
         )
         self.tell(*(PodAdded(pod) for pod in pods))
 
-    def tell(self, *events):
+    def tell(self, *events: Any) -> None:
         """What the watch tells."""
         for event in events:
             self.verification.observe(event)
 
-    def expect(self, record, now=0.0):
+    def expect(self, record: Any, now: float = 0.0) -> None:
         """An eviction was accepted."""
         known = self.verification.siblings(record.spec.owner.uid) if record.spec.owner else frozenset()
         self.verification.expect(record, known, now)
 
     @property
-    def outcomes(self):
+    def outcomes(self) -> list[tuple[str, ...]]:
         """Record, phase and replacement of each move that ended."""
         return [
             (each.record.name, each.phase.value, each.replacement.name if each.replacement else "")
@@ -75,7 +86,7 @@ class Scene:
     ("node", "phase"),
     [pytest.param("good", "Settled", id="elsewhere"), pytest.param("bad", "Returned", id="same-node")],
 )
-def test_a_move_ends_where_its_replacement_is_ready(node, phase):
+def test_a_move_ends_where_its_replacement_is_ready(node: str, phase: str) -> None:
     """Bound is not enough, nor is running: until it is Ready the next move of its workload waits."""
     scene = Scene(sibling("web-1", "bad"))
     scene.expect(a_move("web-1"))
@@ -94,7 +105,7 @@ def test_a_move_ends_where_its_replacement_is_ready(node, phase):
     assert scene.verification.in_flight() == {}
 
 
-def test_pods_that_were_there_before_are_no_replacements():
+def test_pods_that_were_there_before_are_no_replacements() -> None:
     """A sibling that becomes Running now was on its way anyway."""
     starting = sibling("web-2", "good", "Pending")
     scene = Scene(sibling("web-1", "bad"), starting)
@@ -105,7 +116,7 @@ def test_pods_that_were_there_before_are_no_replacements():
     assert scene.outcomes == []
 
 
-def test_each_replacement_is_credited_to_one_move():
+def test_each_replacement_is_credited_to_one_move() -> None:
     """Two pods of one owner move: the first replacement belongs to the first move."""
     scene = Scene(sibling("web-1", "bad"), sibling("web-2", "bad"))
     scene.expect(a_move("web-1"))
@@ -119,7 +130,7 @@ def test_each_replacement_is_credited_to_one_move():
     assert scene.outcomes[1:] == [("web-2-record", "Settled", "web-4")]
 
 
-def test_pods_of_other_owners_do_not_count():
+def test_pods_of_other_owners_do_not_count() -> None:
     """However much they look alike."""
     scene = Scene(sibling("web-1", "bad"))
     scene.expect(a_move("web-1"))
@@ -130,7 +141,7 @@ def test_pods_of_other_owners_do_not_count():
 
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["before", "after"])
-def test_a_pod_of_another_namespace_that_names_the_owner_replaces_nobody(is_late):
+def test_a_pod_of_another_namespace_that_names_the_owner_replaces_nobody(is_late: bool) -> None:
     """Whoever may create pods there would be sent to the node that was freed, and end the record."""
     spoofed = PodAdded(
         a_pod("web-2", namespace="mallory", owner="ReplicaSet/web", node="good", status=status_of("good"))
@@ -150,7 +161,7 @@ def test_a_pod_of_another_namespace_that_names_the_owner_replaces_nobody(is_late
     assert scene.outcomes == [("web-1-record", "Settled", "web-3")]
 
 
-def test_a_replacement_that_is_deleted_is_waited_for_again():
+def test_a_replacement_that_is_deleted_is_waited_for_again() -> None:
     """Its own replacement takes its part."""
     scene = Scene(sibling("web-1", "bad"))
     scene.expect(a_move("web-1"))
@@ -160,7 +171,7 @@ def test_a_replacement_that_is_deleted_is_waited_for_again():
     assert scene.outcomes == [("web-1-record", "Settled", "web-3")]
 
 
-def test_patience_ends():
+def test_patience_ends() -> None:
     """Five minutes; with a replacement that does not run its name is told."""
     scene = Scene(sibling("web-1", "bad"))
     scene.expect(a_move("web-1"), now=100.0)
@@ -180,7 +191,9 @@ def test_patience_ends():
     ("node", "phase", "reason"),
     [("good", "Failed", "ReplacementNotReady"), ("bad", "Returned", "SameNode")],
 )
-def test_a_replacement_that_runs_has_as_long_again_to_become_ready(node, phase, reason):
+def test_a_replacement_that_runs_has_as_long_again_to_become_ready(
+    node: str, phase: str, reason: str
+) -> None:
     """From when it was seen running; then the record says where it runs, and nobody waits any longer."""
     scene = Scene(sibling("web-1", "bad"))
     scene.expect(a_move("web-1"), now=100.0)
@@ -198,7 +211,7 @@ def test_a_replacement_that_runs_has_as_long_again_to_become_ready(node, phase, 
     assert scene.verification.in_flight() == {}
 
 
-def test_replacements_that_crash_do_not_win_more_time_each():
+def test_replacements_that_crash_do_not_win_more_time_each() -> None:
     """The time to become Ready is given once, however many pods the owner makes meanwhile."""
     scene = Scene(sibling("web-1", "bad"))
     scene.expect(a_move("web-1"))
@@ -211,7 +224,7 @@ def test_replacements_that_crash_do_not_win_more_time_each():
     assert [phase for _, phase, _ in scene.outcomes] == ["Failed"]
 
 
-def test_a_ready_pod_on_its_way_out_is_no_replacement():
+def test_a_ready_pod_on_its_way_out_is_no_replacement() -> None:
     """It will not be there for long; the pod that follows it is waited for."""
     leaving = sibling("web-2", "good", deletionTimestamp="2026-01-01T00:00:00Z")
     scene = Scene(sibling("web-1", "bad"))
@@ -225,7 +238,7 @@ def test_a_ready_pod_on_its_way_out_is_no_replacement():
     assert scene.outcomes == [("web-1-record", "Settled", "web-3")]
 
 
-def test_a_replacement_that_fails_is_followed_by_the_next():
+def test_a_replacement_that_fails_is_followed_by_the_next() -> None:
     """Refused by the kubelet, say: the owner makes another pod while the failed one is still listed."""
     refused = sibling("web-2", "good", "Failed")
     scene = Scene(sibling("web-1", "bad"))
@@ -237,7 +250,7 @@ def test_a_replacement_that_fails_is_followed_by_the_next():
     assert scene.outcomes == [("web-1-record", "Settled", "web-3")]
 
 
-def test_a_replacement_that_has_done_its_work_was_there():
+def test_a_replacement_that_has_done_its_work_was_there() -> None:
     """The pod of a Job may end before anybody has seen it Ready."""
     scene = Scene(sibling("web-1", "bad"))
     scene.expect(a_move("web-1"))
@@ -247,7 +260,7 @@ def test_a_replacement_that_has_done_its_work_was_there():
     assert scene.outcomes == [("web-1-record", "Settled", "web-2")]
 
 
-def test_moves_in_flight_are_counted_by_owner():
+def test_moves_in_flight_are_counted_by_owner() -> None:
     """So that the next run leaves the workload alone."""
     scene = Scene(sibling("web-1", "bad"), sibling("web-2", "bad"))
 
@@ -260,7 +273,7 @@ def test_moves_in_flight_are_counted_by_owner():
     assert scene.verification.in_flight() == {"uid-ReplicaSet/web": 1}
 
 
-def test_a_pod_that_nobody_replaces_ends_at_once():
+def test_a_pod_that_nobody_replaces_ends_at_once() -> None:
     """No controller, no replacement: the user is told, not kept waiting."""
     scene = Scene()
 
@@ -269,7 +282,7 @@ def test_a_pod_that_nobody_replaces_ends_at_once():
     assert [phase for _, phase, _ in scene.outcomes] == ["Failed"]
 
 
-def test_a_pod_that_its_owner_let_go_is_no_sibling_any_more():
+def test_a_pod_that_its_owner_let_go_is_no_sibling_any_more() -> None:
     """Released by a changed label, it replaces nobody, and nothing is kept of it when it is deleted."""
     scene = Scene(sibling("web-1", "bad"))
     released = a_pod("web-1", node="bad")

@@ -2,24 +2,23 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from plimsoll.app.clock import SeededRandomness
+from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
-from plimsoll.scheduling.fair_share.shares import Sharing
-from plimsoll.scheduling.gangs.status import GroupReports
-from plimsoll.scheduling.ingesting import Ingestion
-from plimsoll.scheduling.loop import SchedulingLoop
-from plimsoll.scheduling.plugin_timing import PluginTimer
-from plimsoll.scheduling.queue.queue import SchedulingQueue
+from plimsoll.ports.writes import WriteResult
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     DONE,
@@ -35,18 +34,18 @@ from plimsoll.testing.fakes import (
 )
 
 
-def a_group(name="train", members=3, **spec):
+def a_group(name: str = "train", members: int = 3, **spec: Any) -> PodGroup:
     """A PodGroup."""
     metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
     return convert(PodGroup, {"metadata": metadata, "spec": {"minMember": members, **spec}})
 
 
-def a_member(name, group="train", label="plimsoll.dev/pod-group", **more):
+def a_member(name: str, group: str = "train", label: str = "plimsoll.dev/pod-group", **more: Any) -> Pod:
     """A pod of a gang."""
     return a_pod(name, schedulerName="s", labels={label: group}, **more)
 
 
-def members(count, group="train", cpu="1", **more):
+def members(count: int, group: str = "train", cpu: str = "1", **more: Any) -> list[Pod]:
     """Equal pods of a gang."""
     return [a_member(f"{group}-{number}", group, cpu=cpu, **more) for number in range(count)]
 
@@ -54,10 +53,12 @@ def members(count, group="train", cpu="1", **more):
 class FakeGroupStatuses:
     """Keeps the status of PodGroups by name."""
 
-    def __init__(self):
-        self.statuses, self.phases, self.answer = {}, {}, DONE
+    def __init__(self) -> None:
+        self.answer = DONE
+        self.statuses: dict[Any, Any] = {}
+        self.phases: dict[Any, Any] = {}
 
-    async def write_status(self, namespace, name, status):
+    async def write_status(self, namespace: str, name: str, status: Any) -> WriteResult:
         """Keep it when it is taken."""
         if self.answer.is_done:
             self.statuses[name] = status
@@ -68,72 +69,65 @@ class FakeGroupStatuses:
 class GangScene:
     """Pods of scheduler ``s``, placed by the default plugins and more."""
 
-    def __init__(self, *more, args=None, enabled=()):
+    def __init__(self, *more: Any, args: Any = None, enabled: Any = ()) -> None:
         self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
         self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), RememberingObserver()
         self.cache, self.groups = Cache(), Groups()
         self.book = a_book(self.cache)
         self.nominator = self.book.nominator
         self.group_statuses = FakeGroupStatuses()
-        self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
-        self.loop = SchedulingLoop(
-            self.cache,
-            self.queue,
-            book=self.book,
-            binder=self.binder,
-            volumes=FakeVolumes(),
-            preemptor=self.preemptor,
-            statuses=self.statuses,
-            recorder=self.recorder,
-            clock=self.clock,
-            meter=PluginTimer(self.clock, SeededRandomness(0), self.observer),
-            observer=self.observer,
-            groups=self.groups,
+        self.wing = SchedulingWing(
+            self.book,
+            PodPorts(self.binder, FakeVolumes(), self.preemptor, self.statuses, self.recorder),
+            self.clock,
+            SeededRandomness(0),
+            self.observer,
+            WingParts(groups=(self.groups, self.group_statuses), fair_share=True),
         )
+        self.queue, self.loop, self.sharing = self.wing.queue, self.wing.loop, self.wing.shares
+        self.reports = self.wing.reports
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]
         names += [Enabled(plugin.name) for plugin in more]
         names += [Enabled(name) for name in (*enabled, "DefaultBinder")]
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
         scheduler = ProfileScheduler(self.profile, self.cache.cluster, nominator=self.nominator)
-        self.loop.schedulers = {"s": scheduler}
-        self.reports = GroupReports(self.groups, self.group_statuses, self.clock, self.observer)
-        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.book)
-        self.ingestion.before_event(self.groups.observe)
-        self.sharing = Sharing(self.cache, self.queue, self.observer)
-        self.sharing.serve(self.loop.schedulers, ())
-        self.ingestion.on_event(self.sharing.observe)
-        self.ingestion.on_work(self.loop.wake)
-        self.ingestion.on_event(self.loop.observe)
-        self.loop.gangs.gates.changed = self.reports.touch
+        self.wing.serve({"s": scheduler})
+        self.ingestion = self.wing.ingestion((), self.observer)
 
-    async def see(self, *events):
+    async def see(self, *events: Any) -> None:
         """The watches tell."""
-        self.ingestion.apply(list(events), self.clock.monotonic())
+        self.ingestion.apply(list(events))
         await settled()
 
-    async def pods(self, *pods):
+    async def pods(self, *pods: Any) -> None:
         """Pods are created."""
         await self.see(*(PodAdded(pod) for pod in pods))
 
-    async def group(self, *args, **spec):
+    async def group(self, *args: Any, **spec: Any) -> None:
         """A PodGroup is created."""
         await self.see(ObjectAdded(a_group(*args, **spec)))
 
-    def message(self, name):
+    def message(self, name: str) -> str:
         """Why a pod is not scheduled."""
         return self.statuses.conditions[name].message
 
     @property
-    def bound(self):
+    def bound(self) -> list[str]:
         """The names of the pods that are bound, sorted."""
         return sorted(key.partition("/")[2] for key in self.binder.bound)
 
 
 @asynccontextmanager
-async def gang_scene(*more, args=None, nodes=2, cpu="4", enabled=()):
+async def gang_scene(
+    *more: Any,
+    args: dict[str, Any] | None = None,
+    nodes: int = 2,
+    cpu: str = "4",
+    enabled: tuple[str, ...] = (),
+) -> AsyncIterator[Any]:
     """A scene whose loop runs, on equal nodes."""
     one = GangScene(*more, args=args, enabled=enabled)
-    tasks = [asyncio.ensure_future(one.loop.run()), asyncio.ensure_future(one.reports.run())]
+    tasks = [asyncio.ensure_future(one.wing.run())]
     await one.see(*(NodeAdded(a_node(f"n{number}", cpu=cpu)) for number in range(nodes)))
     try:
         yield one

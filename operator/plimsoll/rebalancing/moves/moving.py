@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.cluster.cache import Cache
-from plimsoll.cluster.gang_needs import gang_needs
-from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.pod_groups import Groups, gang_needs
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.framework.descheduling.context import Measurements

@@ -68,7 +68,7 @@ class VictimEvictions:
         pod: PodInfo,
         policy: str,
         is_wanted: Callable[[], bool],
-        told: Callable[[PodInfo, Record], None],
+        told: Callable[[PodInfo, str], None],
     ) -> bool:
         """Evict the victims of one pod; whether all of them are on their way.
 
@@ -96,7 +96,7 @@ class VictimEvictions:
         pod: PodInfo,
         policy: str,
         is_wanted: Callable[[], bool],
-        told: Callable[[PodInfo, Record], None],
+        told: Callable[[PodInfo, str], None],
     ) -> bool:
         keeper, node = self._keeper, self._cache.node_of(victim.uid)
         record = await keeper.open(
@@ -133,7 +133,7 @@ class VictimEvictions:
             self._observer.failed(f"preempting {victim.key}", answer.message)
             return False
         record = await keeper.advance(record, Phase.EVICTED, reason="Accepted")
-        told(victim, record)
+        told(victim, record.name)
         if victim.uid not in self._cache.cluster.pods:
             self._left(victim.uid)  # gone before the answer was on record
         return True
