@@ -30,13 +30,8 @@ from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo, PodTemplate
 from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.strategy import (
-    Beneficiary,
-    Bundle,
-    Candidate,
-    ServesPending,
-    Verdict,
-)
+from plimsoll.framework.descheduling.proposals import Beneficiary, Bundle, Candidate, Verdict
+from plimsoll.framework.descheduling.strategy import ServesPending
 from plimsoll.planning.moves import Rebalancing, replacement_of, replacement_uid
 from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.milp import solve

@@ -23,8 +23,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from plimsoll.framework import PluginError, PodTemplate
-from plimsoll.framework.descheduling.context import Planner
-from plimsoll.framework.descheduling.strategy import Candidate, ServesPending
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.proposals import Candidate
+from plimsoll.framework.descheduling.strategy import ServesPending
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.aftermath import aftermath
 from plimsoll.planning.moves import (
@@ -35,11 +36,12 @@ from plimsoll.planning.moves import (
     Rebalancing,
     replacement_uid,
 )
-from plimsoll.planning.optimal.encoding import Setting, wishes_of
+from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.milp import solve
 from plimsoll.planning.optimal.neighbourhoods import NeighbourhoodSearch
 from plimsoll.planning.optimal.problem import VIOLATION, Solution, value_of
 from plimsoll.planning.optimal.walk import walk_to
+from plimsoll.planning.optimal.wishes import wishes_of
 from plimsoll.planning.proven.bundles import hear
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 from plimsoll.planning.proven.planner import plan

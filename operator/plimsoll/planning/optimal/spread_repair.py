@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from plimsoll.framework.descheduling.context import Planner
-from plimsoll.framework.descheduling.strategy import Bundle, Candidate, MendsSpread, Verdict
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Verdict
+from plimsoll.framework.descheduling.strategy import MendsSpread
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Circumstances, Goal, Move, Objective, Rebalancing
 from plimsoll.planning.optimal.encoding import Setting

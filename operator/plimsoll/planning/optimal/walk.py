@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plimsoll.framework import PodInfo, PodTemplate
-from plimsoll.framework.descheduling.strategy import Candidate, Verdict
+from plimsoll.framework.descheduling.proposals import Candidate, Verdict
 from plimsoll.planning.moves import Move
-from plimsoll.planning.optimal.encoding import Setting, Wish
+from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.problem import Solution
+from plimsoll.planning.optimal.wishes import Wish
 from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 

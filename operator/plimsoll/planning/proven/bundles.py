@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 from plimsoll.framework import PluginError
-from plimsoll.framework.descheduling.strategy import (
+from plimsoll.framework.descheduling.proposals import (
     Beneficiary,
     Bundle,
     Candidate,
     Proposal,
     Refusal,
-    Strategy,
     Verdict,
 )
+from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.complaint_ledger import (

@@ -7,19 +7,10 @@ from dataclasses import replace
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.complaints import Complaining
-from plimsoll.framework.descheduling.context import (
-    Planner,
-    StrategyContext,
-    considered_nodes,
-)
-from plimsoll.framework.descheduling.strategy import (
-    AsksForGain,
-    Candidate,
-    Refusal,
-    ServesPending,
-    StrategyKind,
-    wants_restart,
-)
+from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.proposals import Candidate, Refusal
+from plimsoll.framework.descheduling.strategy import AsksForGain, ServesPending, StrategyKind, wants_restart
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.complaint_ledger import (

@@ -12,21 +12,16 @@ from plimsoll.engine.extenders.extender import interested
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import MAX_SCORE, PluginError, PodInfo
-from plimsoll.framework.descheduling.context import (
+from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.pod_indexes import (
     OwnerCounts,
-    Planner,
     PodsByOwner,
     PodsByTemplate,
     ReadyCounts,
-    StrategyContext,
     UnplacedPods,
-    considered_nodes,
 )
-from plimsoll.framework.descheduling.strategy import (
-    Candidate,
-    Refusal,
-    Verdict,
-)
+from plimsoll.framework.descheduling.proposals import Candidate, Refusal, Verdict
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.aftermath import shifted
