@@ -14,6 +14,7 @@ __all__ = [
     "Beneficiary",
     "Bundle",
     "Candidate",
+    "Candidates",
     "CannotJudgeError",
     "Evictor",
     "Measurements",

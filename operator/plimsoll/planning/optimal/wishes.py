@@ -79,6 +79,7 @@ def _wishes_of(
 
 
 def default_wish(rebalancing: Rebalancing) -> Wish:
+    """The wish of pods that no strategy wants elsewhere: the policy's objective is the reason."""
     objective = rebalancing.goal.objective
     sentences = {
         Objective.FEWEST_VIOLATIONS: "it makes room or evens out domains, so that fewer rules are violated",
