@@ -2,7 +2,14 @@
 
 from plimsoll.framework.descheduling.context import Evictor, StrategyContext, considered_nodes
 from plimsoll.framework.descheduling.measurements import Measurements, NodeClasses, Planner, Sample
-from plimsoll.framework.descheduling.proposals import Beneficiary, Bundle, Candidate, Refusal, Verdict
+from plimsoll.framework.descheduling.proposals import (
+    Beneficiary,
+    Bundle,
+    Candidate,
+    Candidates,
+    Refusal,
+    Verdict,
+)
 from plimsoll.framework.descheduling.strategy import Strategy, StrategyKind
 from plimsoll.framework.errors import CannotJudgeError
 from plimsoll.model.kinds.pod import PodCondition
