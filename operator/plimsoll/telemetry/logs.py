@@ -1,7 +1,7 @@
 """Structured logs: one line for each event, in JSON or text, of our code and of libraries.
 
-Keys: ``pod``, ``node``, ``policy``, ``strategy``, ``plugin``, ``resource``, ``reason``; and ``decision``, which
-lines about one decision share: for a placement the pod's uid, for a move the record's key.
+Keys: ``pod``, ``node``, ``policy``, ``strategy``, ``plugin``, ``resource``, ``reason``; and ``decision``,
+which lines about one decision share: for a placement the pod's uid, for a move the record's key.
 """
 
 import logging

@@ -35,7 +35,7 @@ class ConnectionMetrics(Observer):
     def __init__(self, registry: CollectorRegistry) -> None:
         self.requests = Counter(
             "plimsoll_rest_client_requests",
-            "Requests to the API server. Labeled by method and code (the HTTP status; <error> without response).",
+            "Requests to the API server. Labeled by method and code (HTTP status; <error> without response).",
             ["method", "code"],
             registry=registry,
         )
@@ -48,7 +48,7 @@ class ConnectionMetrics(Observer):
         )
         self.heard = Gauge(
             "plimsoll_watch_last_heard_timestamp_seconds",
-            "When a resource was last updated by a list, a watch, an event or a bookmark, in seconds since the "
+            "When a list, a watch, an event or a bookmark last updated a resource, in seconds since the "
             "epoch. Labeled by resource.",
             ["resource"],
             registry=registry,
@@ -91,8 +91,8 @@ class LeadingMetrics(Observer):
     def __init__(self, registry: CollectorRegistry) -> None:
         self.status = Gauge(
             "plimsoll_leader_election_master_status",
-            "1 if this process holds the lease, or runs without an election, 0 if it is a standby. Labeled by "
-            "name (of the lease; none without an election).",
+            "1 if this process holds the lease, or runs without an election, 0 if it is a standby. Labeled "
+            "by name (of the lease; none without an election).",
             ["name"],
             registry=registry,
         )
