@@ -41,13 +41,6 @@ class WriteRecord(MoveInstruction):
     replacement: PodFacts | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteRecord(MoveInstruction):
-    """Delete a record; ``reason`` is why, for metrics."""
-
-    reason: str
-
-
 # -- room ------------------------------------------------------------------------------------------------
 
 

@@ -34,6 +34,7 @@ from plimsoll.rebalancing.moves.events import (
     RecordDeleted,
     RecordWritten,
     StopPressed,
+    TimedOut,
 )
 from plimsoll.rebalancing.moves.instructions import Instruction
 from plimsoll.rebalancing.moves.state import BundleState, MoveStage, MoveState, Surroundings, Way
@@ -228,6 +229,8 @@ class MoveMachine:
                 return []  # its record is gone, and with it the move
             state = MoveState(key, MoveStage.NEW, event.spec, bundle=bundles.bundle_of(event.spec, key))
             self._stories[key] = deque(maxlen=_STORY)
+        if isinstance(event, TimedOut) and event.timer not in state.timers:
+            return []  # a deadline that holds no longer
         self._stories[key].append(f"{state.stage.name}:{type(event).__name__}")
         step = Step(state, now, self._around, [each for each in self._of(state.pod_uid) if each.key != key])
         answer = ANSWERS.get(type(event))

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.ports.ports import Verdict
 from plimsoll.rebalancing.moves.endings import GONE, POLICY_CHANGED, REJECTION, UNPLANNED, cancelled
 from plimsoll.rebalancing.moves.events import (
     ApprovalWithdrawn,
@@ -29,7 +28,6 @@ from plimsoll.rebalancing.moves.events import (
 )
 from plimsoll.rebalancing.moves.instructions import (
     CreateRecord,
-    DeleteRecord,
     NoteDisplacement,
     ReportFailure,
     ReserveTarget,
@@ -86,10 +84,8 @@ def recorded(step: Step, _event: RecordWritten) -> None:
 
 
 def not_created(step: Step, event: RecordRefused) -> None:
-    """There is no record; one that may exist without a status would stay open for ever."""
+    """There is no record, and what is not on record is not done."""
     release(step)
-    if event.answer.verdict is not Verdict.CONFLICT:
-        step.order(DeleteRecord(step.state.key, event.answer.verdict.value))
     step.close(cancelled("NotRecorded", event.answer.message))
 
 
