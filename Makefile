@@ -10,7 +10,7 @@ TOOLS := .tools/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose prose-known crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-soak bench-rebalancing bench-openb bench-convergence docs demo presubmit image lock clean
+.PHONY: help setup tools fmt lint types layers prose prose-known spelling hooks coverage crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-soak bench-rebalancing bench-openb bench-convergence docs demo presubmit image lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -37,10 +37,10 @@ fmt: $(STAMP) ## format the code and sort the imports
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lint: $(STAMP) ## ruff, mypy --strict, import contracts, prose
+lint: $(STAMP) ## ruff, mypy --strict, import contracts, prose, spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(MAKE) types layers prose
+	$(MAKE) types layers prose spelling
 
 types: $(STAMP) ## mypy --strict
 	$(BIN)/mypy
@@ -54,6 +54,12 @@ prose: $(STAMP) ## phrases, module docstrings, metric help, glossary: [FILES="do
 prose-known: $(STAMP) ## write tools/prose/known.txt, which may only shrink
 	PYTHONPATH=tools $(BIN)/python -m prose --record
 
+spelling: $(STAMP) ## codespell over the whole tree
+	$(BIN)/codespell
+
+hooks: $(STAMP) ## install the hooks of .pre-commit-config.yaml into this clone (needs pre-commit on the PATH)
+	pre-commit install
+
 crds: $(STAMP) ## write crds/*.yaml from the models
 	$(BIN)/python -m plimsoll.api.schema.crds crds
 
@@ -62,6 +68,12 @@ demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KE
 
 test: $(STAMP) $(TOOLS) ## the whole test suite
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+coverage: $(STAMP) $(TOOLS) ## the whole test suite with branch coverage; fails below the floor of pyproject.toml
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 e2e: $(STAMP) $(TOOLS) ## the end-to-end tests: PLIMSOLL_E2E_KUBECONFIG=<file> takes a real cluster
 	$(BIN)/python -m pytest tests/e2e $(ARGS)

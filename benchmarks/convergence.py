@@ -17,6 +17,7 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def openb(folder: Path, nodes: int, pods: int, seed: int) -> Cluster:
                 cpu=f"{wanted[0]}m",
                 memory=f"{wanted[1]}Mi",
                 status=READY,
-                **({"requests": {"nvidia.com/gpu": wanted[2]}} if wanted[2] else {}),
+                requests={"nvidia.com/gpu": wanted[2]} if wanted[2] else None,
             )
         )
     return a_cluster(
@@ -241,7 +242,7 @@ def main() -> None:
         return
     compare(
         f"{given.starts} random clusters, at most {given.cycles} cycles each",
-        [lambda seed=seed: budgeted(seed) for seed in range(given.starts)],
+        [partial(budgeted, seed) for seed in range(given.starts)],
         Planner,
         given,
     )

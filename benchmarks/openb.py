@@ -144,7 +144,7 @@ def drawn_trace(nodes: int, pods: int, seed: int) -> Trace:
 def upper_bound(trace: Trace, *, of_gpus: bool) -> float:
     """No placement holds more GPUs (or pods) than this: the program over classes and shapes, relaxed."""
     classes, shapes = Counter(trace.nodes), Counter(trace.pods)
-    program = highspy.Highs()
+    program = highspy.Highs()  # type: ignore[no-untyped-call] # its stubs leave the constructor out
     program.setOptionValue("output_flag", False)  # noqa: FBT003 - how the library is told
     placed = {
         (shape, node): program.addVariable(0, min(count, MOST_PODS * nodes))

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 from multiprocessing import get_context
 from typing import Any
@@ -69,7 +70,7 @@ def wishes(app: int) -> dict[str, Any]:
             spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
             return {"topologySpreadConstraints": [{**spread, "labelSelector": selector}]}
         case 1:
-            term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}
+            term: dict[str, Any] = {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}
             return {"affinity": {"podAntiAffinity": {REQUIRED: [term]}}}
         case 2:
             term = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
@@ -143,7 +144,7 @@ def measure(nodes: int, pods: int, repeats: int, seed: int) -> tuple[float, floa
     names = [name for name, _ in STRATEGIES]
     for chosen in [[name] for name in names] + [names]:
         policy = a_policy(chosen, profile)
-        made, seconds = timed(lambda policy=policy: plan(policy, cluster, around), repeats)
+        made, seconds = timed(partial(plan, policy, cluster, around), repeats)
         label = chosen[0] if len(chosen) == 1 else "all six"
         print(f"{label:45} {seconds:7.3f} s  {len(made.moves):3} moves  {made.refused_by_reason()}")
     start = time.process_time()

@@ -187,7 +187,15 @@ def main() -> int:
         wait_for(file.exists)
         for number in range(2):
             port, log = free_port(), logs / f"replica-{number}.log"
-            command = (*plimsoll, "run", *options, "--bind-address", "127.0.0.1", "--log-format", "text")
+            command: tuple[str, ...] = (
+                *plimsoll,
+                "run",
+                *options,
+                "--bind-address",
+                "127.0.0.1",
+                "--log-format",
+                "text",
+            )
             command += ("--metrics-port", str(port), "--health-port", "0")
             replicas.append(Replica(stack.enter_context(process(*command, log=log)), port, log))
         wait_for(lambda: all(ask(each.port, "/readyz", 30.0)[0] == 200 for each in replicas))

@@ -156,7 +156,7 @@ def ask(port: int, path: str, patience_s: float) -> tuple[int, str]:
 def measured(kubeconfig_file: Path, log: Path, patience_s: float, hold_s: float) -> Start:
     """Start once, hold, end."""
     port = free_port()
-    command = (sys.executable, "-m", "plimsoll", "run", "--kubeconfig", str(kubeconfig_file))
+    command: tuple[str, ...] = (sys.executable, "-m", "plimsoll", "run", "--kubeconfig", str(kubeconfig_file))
     command += ("--bind-address", "127.0.0.1", "--metrics-port", str(port), "--health-port", "0")
     found, began = Start(), time.monotonic()
     listens = False

@@ -36,11 +36,11 @@ def locked(lock: Path) -> list[str]:
 
 def licence_of(package: metadata.PackageMetadata) -> str:
     """What a package says of itself, as an SPDX expression where it can be told; "" when it says nothing."""
-    if expression := package.get("License-Expression"):
-        return str(expression)
+    if "License-Expression" in package:
+        return package["License-Expression"]
     classifiers = [str(each).rpartition(" :: ")[2] for each in package.get_all("Classifier") or ()
                    if str(each).startswith("License :: OSI Approved :: ")]  # fmt: skip
-    said = classifiers or [str(package.get("License") or "").strip()]
+    said = classifiers or [package["License"].strip() if "License" in package else ""]
     return " OR ".join(MEANT.get(each, each) for each in said)
 
 

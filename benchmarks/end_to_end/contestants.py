@@ -27,7 +27,7 @@ class Contestant:
 
 def ours(kubeconfig: Path, scheduler_name: str) -> Contestant:
     """``plimsoll run``."""
-    command = (sys.executable, "-m", "plimsoll", "run", "--kubeconfig", str(kubeconfig))
+    command: tuple[str, ...] = (sys.executable, "-m", "plimsoll", "run", "--kubeconfig", str(kubeconfig))
     command += ("--metrics-port", "0", "--health-port", "0", "--bind-address", "127.0.0.1")
     return Contestant("plimsoll", scheduler_name, command)
 

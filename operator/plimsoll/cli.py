@@ -26,7 +26,7 @@ def version() -> None:
 
 
 @app.command()
-def run(
+def run(  # noqa: PLR0913 - typer reads the options from the parameters
     *,
     kubeconfig: Annotated[
         Path | None,

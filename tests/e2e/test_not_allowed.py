@@ -47,7 +47,7 @@ async def placed_by_hand(scene: Scene, node: str) -> None:
     await creating
 
 
-async def test_acting_policies_under_the_rights_of_a_dry_run(
+async def test_acting_policies_under_the_rights_of_a_dry_run(  # noqa: PLR0915 - one story, told in order
     start_devcluster: StartDevCluster, start_operator: Callable[..., Operator], tmp_path: Path
 ) -> None:
     """Nothing is tried that is not allowed, everybody is told once, and the remedy needs no restart."""

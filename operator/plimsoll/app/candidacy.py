@@ -85,7 +85,7 @@ class ThreadedLeadership:
         await self._thread.run(self._elected.release())
 
 
-def candidacy(
+def candidacy(  # noqa: PLR0913 - the options of the command
     settings: Settings,
     session: Session,
     *,

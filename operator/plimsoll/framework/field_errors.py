@@ -160,7 +160,7 @@ def _step(path: str, schema: Schema, part: int | str, definitions: Schema) -> tu
     return below, resolved(field, definitions) if isinstance(field, dict) else {}
 
 
-def _sentence(detail: ErrorDetails, schema: Schema, parent: Schema, field: str) -> str:
+def _sentence(detail: ErrorDetails, schema: Schema, parent: Schema, field: str) -> str:  # noqa: PLR0911 - a sentence for each kind of error
     kind = detail["type"]
     context: dict[str, Any] = detail.get("ctx", {})
     value = _shown(detail["input"])

@@ -145,7 +145,7 @@ def _has_value(snapshot: Snapshot, key: str, values: frozenset[str]) -> BoolArra
     return accepted[snapshot.label_ids(key)]
 
 
-def _topology(
+def _topology(  # noqa: PLR0911 - upstream's checks in upstream's order
     namespace: str, name: str, objects: ClusterObjects
 ) -> list[tuple[str, frozenset[str]]] | Status:
     """The topology labels of a claim's volume, or why the pod cannot be scheduled."""

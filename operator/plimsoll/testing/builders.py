@@ -17,7 +17,7 @@ from plimsoll.model.kinds.pod_info import PodInfo
 Quantity = str | int | float
 
 
-def a_pod(
+def a_pod(  # noqa: PLR0913 - a test names only what it is about
     name: str = "pod",
     *,
     namespace: str = "default",
@@ -100,7 +100,7 @@ def a_pod(
     )
 
 
-def a_node(
+def a_node(  # noqa: PLR0913 - a test names only what it is about
     name: str = "node",
     *,
     cpu: Quantity = "4",

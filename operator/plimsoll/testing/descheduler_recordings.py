@@ -183,7 +183,7 @@ def as_decoded(model: type[BaseModel], document: Mapping[str, Any]) -> dict[str,
     return plain
 
 
-def _profile(profile: DeschedulerProfile, path: str, cluster: Cluster) -> StrategyProfile:
+def _profile(profile: DeschedulerProfile, path: str, cluster: Cluster) -> StrategyProfile:  # noqa: C901, PLR0912 - one case for each field of a recording
     configs: dict[str, Mapping[str, Any]] = {}
     for position, config in enumerate(profile.plugin_config):
         where = f"{path}.pluginConfig[{position}]"

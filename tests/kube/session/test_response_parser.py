@@ -178,7 +178,7 @@ CHUNK = re.compile(rb"([0-9A-Fa-f]+)(?:;" + LINE + rb")?\r\n")
 TRAILERS = re.compile(rb"(?:" + TOKEN + rb":" + LINE + rb"\r\n)*\r\n")
 
 
-def strictly(data):
+def strictly(data):  # noqa: C901, PLR0911, PLR0912 - a second parser, written as plainly as possible
     """Status and body by the letter of RFC 9112, None for whatever is not to the letter or not complete.
 
     Two liberties of llhttp's are harmless: empty lines before a status line, and any characters in a reason.

@@ -172,7 +172,7 @@ class Lane:
             self.skipped = (self._near_skipped or frozenset()) | frozenset(skipped)
         return True
 
-    def _pre_filter_all(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:
+    def _pre_filter_all(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:  # noqa: C901 - the steps of PreFilter in upstream's order
         """Ask every PreFilter plugin in order, for those near only where no answer is kept."""
         self.rejected = SUCCESS
         allowed: frozenset[str] | None = None

@@ -139,7 +139,7 @@ class _Model:
                 if any(value > 0 for value in terms.values()):
                     self._row(terms, -highspy.kHighsInf, float(room[node, resource]))
 
-    def _order(self) -> None:
+    def _order(self) -> None:  # noqa: C901, PLR0912 - one constraint after the other
         """Each step: who leaves arrives, beside all that no earlier step has taken away."""
         problem = self.problem
         scale = np.maximum(problem.allocatable.max(axis=0), 1e-9)

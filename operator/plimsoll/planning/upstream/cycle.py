@@ -224,7 +224,7 @@ class UpstreamCycle:
         ]
         context.protected.clear()
 
-    def _verdict(
+    def _verdict(  # noqa: PLR0911 - upstream's checks in upstream's order
         self, proposal: Proposal, strategy: str, profile: str, tally: Tally
     ) -> Generator[UpstreamEviction, EvictionAnswer, Verdict | None]:
         """Judge a proposal; None when the strategy has to end."""

@@ -99,7 +99,7 @@ def look(
 # -- moves that are made ---------------------------------------------------------------------------------
 
 
-def _made_in_order(here: _Bundle) -> Look:
+def _made_in_order(here: _Bundle) -> Look:  # noqa: PLR0911 - one check after the other, in their order
     bundle = here.state
     if not here.left:
         done = (NodeDone(bundle.empties, reopen=False),) if bundle.closed else ()

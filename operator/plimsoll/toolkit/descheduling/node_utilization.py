@@ -108,7 +108,7 @@ class Draining:
     excluded: Iterable[str] = ()
     node_limit: int | None = None
 
-    def candidates(self, context: StrategyContext) -> Candidates:
+    def candidates(self, context: StrategyContext) -> Candidates:  # noqa: C901, PLR0912 - upstream's balancing loop in one piece
         """The pods of the sources, those that matter least first, until there is no need or no room."""
         for source in self.sources:
             reason = self.reason(source)
