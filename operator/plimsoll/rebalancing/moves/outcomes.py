@@ -46,7 +46,7 @@ def leaves(step: Step, reason: str, message: str = "") -> None:
     _tell(step)
     count(step)
     if is_victim(step):
-        _leaves_room(step)
+        leaves_room(step)
         return
     step.become(MoveStage.REPLACING)
     step.wait(TimerName.REPLACEMENT, PATIENCE_S)
@@ -76,7 +76,7 @@ def unreplaced(step: Step, *, has_ended: bool) -> Landing | None:
     return Landing(Phase.SETTLED if has_ended else Phase.FAILED, "NoReplacement", story)
 
 
-def _leaves_room(step: Step) -> None:
+def leaves_room(step: Step) -> None:
     """A victim was evicted: no replacement is expected, only that it goes."""
     state = step.state
     grace_s = 0 if state.move is None else state.move.pod.pod.spec.termination_grace_period_seconds or 0

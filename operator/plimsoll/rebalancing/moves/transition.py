@@ -15,6 +15,7 @@ from plimsoll.rebalancing.moves.events import (
     RecordRefused,
     RecordWritten,
     RequestAnswered,
+    RequestProgressed,
     Revalidated,
     RevalidationRefused,
     RolloutAnswered,
@@ -23,6 +24,7 @@ from plimsoll.rebalancing.moves.instructions import (
     CancelTimer,
     CreateRecord,
     Evict,
+    InspectRequest,
     Instruction,
     RequestEviction,
     RetryAt,
@@ -49,6 +51,7 @@ ASKS: Mapping[type, str] = MappingProxyType(
         Revalidate: "planner",
         Evict: "eviction",
         RequestEviction: "request",
+        InspectRequest: "inspection",
         StartRollout: "rollout",
         RevertRollout: "rollout",
     }
@@ -63,6 +66,7 @@ ANSWERS: Mapping[type, str] = MappingProxyType(
         RevalidationRefused: "planner",
         EvictionAnswered: "eviction",
         RequestAnswered: "request",
+        RequestProgressed: "inspection",
         RolloutAnswered: "rollout",
     }
 )

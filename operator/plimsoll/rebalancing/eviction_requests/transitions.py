@@ -1,0 +1,355 @@
+"""Transitions of evictions by request: stage Requesting, and what a restart makes of their records.
+
+The responders of the pod decide how and when it leaves. Until the answer to the request is there, events are
+only remembered. From then on the move ends when the pod leaves, when somebody ends the request, when the
+policy or a person calls the move off, or when its time is over. A server that cannot be read ends nothing: a
+deadline only has the request inspected, and what is found then decides.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
+from plimsoll.planning.limits import LimitLevel
+from plimsoll.rebalancing.breakers.stop_button import STOP
+from plimsoll.rebalancing.eviction_requests.progress import NOT_TAKEN_UP, REQUESTED, TAKEN_UP_S, standing
+from plimsoll.rebalancing.moves import events
+from plimsoll.rebalancing.moves.endings import APPROVED, POLICY_CHANGED, REJECTED, cancelled
+from plimsoll.rebalancing.moves.events import (
+    PodGone,
+    PodProtected,
+    PodTerminating,
+    PolicyChanged,
+    ProcessRestarted,
+    ReplacementEvent,
+    RequestAnswered,
+    RequestProgressed,
+    StopPressed,
+    TimedOut,
+)
+from plimsoll.rebalancing.moves.instructions import (
+    FollowReplacement,
+    InspectRequest,
+    MoveInstruction,
+    RequestEviction,
+    ReserveTarget,
+    StopFollowing,
+    WithdrawRequest,
+)
+from plimsoll.rebalancing.moves.outcomes import (
+    count,
+    credited,
+    end,
+    gave_up,
+    is_forecast,
+    kept,
+    leaves,
+    lost,
+    refused,
+    return_of,
+    running,
+    settlement,
+    unreplaced,
+)
+from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName, Way
+from plimsoll.rebalancing.moves.transition import MoveTable, Step, Transition, nothing
+from plimsoll.timing.retry import RetryPolicy
+
+#: When a request is created again that got no usable answer.
+CREATING = RetryPolicy((1.0, 1.0, 1.0))
+
+#: Seconds after a restart in which a policy that is not known yet does not count as deleted.
+STARTING_S = 30.0
+
+#: Seconds by which a deadline counts as reached: differences of times are rounded.
+_GRAIN_S = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class NoteUnattended(MoveInstruction):
+    """No controller takes requests up: for a while no further one is made.
+
+    Attributes:
+        message: What was found, in a sentence.
+    """
+
+    message: str
+
+
+def begin(step: Step) -> None:
+    """It is on record that the pod is about to be asked to leave."""
+    move = step.state.move
+    step.become(
+        MoveStage.REQUESTING, attempts=1, request=None, ending=None, pod_gone=False, pod_terminating=False
+    )
+    _follow(step, FollowReplacement(step.state.key, step.state.spec), has_ended=_has_ended(step))
+    if move is not None:
+        step.order(RequestEviction(step.state.key, move))
+
+
+def _has_ended(step: Step) -> bool:
+    move = step.state.move
+    return move is not None and move.pod.pod.is_terminal
+
+
+def _follow(step: Step, instruction: FollowReplacement, *, has_ended: bool) -> None:
+    landing = unreplaced(step, has_ended=has_ended)
+    if landing is not None:
+        kept(step, landing)
+    else:
+        step.order(instruction)
+
+
+# -- the request -------------------------------------------------------------------------------------
+
+
+def answered(step: Step, event: RequestAnswered) -> None:
+    """The creation was answered: once more, or the pod is waited for, or it stays."""
+    state, answer = step.state, event.answer
+    pause_s = None if event.broke else CREATING.pause_after(state.attempts, answer)
+    if pause_s is not None:
+        step.wait(TimerName.RETRY, pause_s)
+        return
+    if not answer.is_done:
+        refused(step, answer)  # a request whose answer was lost is found as one that no move waits for
+        return
+    count(step)
+    step.become(begun_at=step.now)
+    if state.pod_gone or state.pod_terminating:
+        _left(step)
+    elif state.ending is not None:
+        _call_off(step, state.ending)
+    else:
+        step.wait(TimerName.TAKEN_UP, TAKEN_UP_S)
+        step.wait(TimerName.REQUEST_TIMEOUT, state.request_timeout_s)
+        if state.request is not None:
+            _judge(step)
+
+
+def progressed(step: Step, event: RequestProgressed) -> None:
+    """The request has changed, was inspected, or is gone, maybe with its API."""
+    step.become(request=event.request)
+    if not step.state.begun:
+        return
+    if event.problem is not None:
+        end(step, cancelled(*event.problem))
+    else:
+        _judge(step)
+
+
+def _judge(step: Step) -> None:
+    """What the request means for the move."""
+    state = step.state
+    found = standing(
+        state.request,
+        state.key.partition("/")[2],
+        since=state.begun_at,
+        now=step.now + _GRAIN_S,
+        timeout_s=state.request_timeout_s,
+    )
+    if not found.goes_on:
+        if found.reason == NOT_TAKEN_UP:
+            step.order(NoteUnattended(state.key, found.message))
+        _call_off(step, Landing(found.phase, found.reason, found.message))
+        return
+    if state.request is not None and state.request.is_observed:
+        step.wait_no_more(TimerName.TAKEN_UP)
+    step.write(found.phase, found.reason, found.message)
+
+
+def _call_off(step: Step, landing: Landing) -> None:
+    """The pod is not to leave any more."""
+    request = step.state.request
+    if request is None or not request.is_withdrawn:
+        step.order(WithdrawRequest(step.state.key))
+    end(step, landing)
+
+
+def _call_off_soon(step: Step, landing: Landing) -> None:
+    """The same, as soon as the request is known to be made."""
+    if step.state.begun:
+        _call_off(step, landing)
+    else:
+        step.become(ending=landing)
+
+
+def timed_out(step: Step, event: TimedOut) -> None:
+    """Another try, a deadline of the request, or a replacement that runs and was not ready in time."""
+    step.wait_no_more(event.timer)
+    key = step.state.key
+    match event.timer:
+        case TimerName.RETRY if step.state.move is not None:
+            step.become(attempts=step.state.attempts + 1)
+            step.order(RequestEviction(key, step.state.move))
+        case TimerName.REQUEST_TIMEOUT if math.isinf(step.state.request_timeout_s):
+            _call_off(step, POLICY_CHANGED)  # no policy of this name has come since the restart
+        case TimerName.TAKEN_UP | TimerName.REQUEST_TIMEOUT:
+            step.order(InspectRequest(key))
+        case TimerName.REPLACEMENT:
+            landing = gave_up(step)
+            pod = landing.replacement
+            step.order(StopFollowing(key, pod.uid if pod is not None else ""))
+            kept(step, landing)
+
+
+# -- people and policies -----------------------------------------------------------------------------
+
+
+def policy_changed(step: Step, event: PolicyChanged) -> None:
+    """A policy that goes another way calls the move off; a new timeout holds from the beginning."""
+    state = step.state
+    if event.mode is not state.spec.mode or event.evict_by is not EvictBy.EVICTION_REQUEST:
+        _call_off_soon(step, POLICY_CHANGED)
+    elif event.request_timeout_s != state.request_timeout_s:
+        step.become(request_timeout_s=event.request_timeout_s)
+        if state.begun:
+            step.wait(
+                TimerName.REQUEST_TIMEOUT, max(0.0, state.begun_at + event.request_timeout_s - step.now)
+            )
+
+
+def stopped(step: Step, event: StopPressed) -> None:
+    """While the stop button is pressed nothing stays requested."""
+    _call_off_soon(step, Landing(Phase.BLOCKED, LimitLevel.BUDGET.value, event.sentence, blocked_by=STOP))
+
+
+def taken_back(step: Step, _event: events.MoveRejected | events.ApprovalWithdrawn) -> None:
+    """A person does not approve the move any more."""
+    if step.state.spec.mode is Mode.APPROVE:
+        _call_off_soon(step, cancelled(REJECTED, f"somebody took {APPROVED}=true back"))
+
+
+def protected(step: Step, event: PodProtected) -> None:
+    """An annotation forbids the eviction of the pod by now."""
+    _call_off_soon(step, cancelled(event.reason, event.message))
+
+
+def record_deleted(step: Step, _event: events.RecordDeleted) -> None:
+    """Without its record nothing tells why the pod is to leave."""
+    step.become(recorded=False)
+    _call_off_soon(step, cancelled("RecordDeleted", "the record was deleted"))
+
+
+# -- the pods ----------------------------------------------------------------------------------------
+
+
+def departed(step: Step, event: PodTerminating | PodGone) -> None:
+    """The watch tells that the pod leaves; the status of a request could be written by others."""
+    if isinstance(event, PodGone):
+        step.become(pod_gone=True)
+    else:
+        step.become(pod_terminating=True)
+    if step.state.begun:
+        _left(step)
+
+
+def _left(step: Step) -> None:
+    request = step.state.request
+    step.wait_no_more()
+    leaves(step, "Left", request.said if request is not None else "")
+
+
+def replacement_seen(step: Step, event: ReplacementEvent) -> None:
+    """A live migration starts the new pod first."""
+    credited(step, event.pod)
+
+
+def replacement_running(step: Step, event: ReplacementEvent) -> None:
+    """From now on it gets its time to become ready, whether or not the old pod has left."""
+    running(step, event.pod)
+
+
+def replacement_ready(step: Step, event: ReplacementEvent) -> None:
+    """The outcome of the move, as soon as the old pod has left."""
+    kept(step, settlement(event.pod))
+
+
+def replacement_returned(step: Step, event: ReplacementEvent) -> None:
+    """Likewise."""
+    kept(step, return_of(step, event.pod))
+
+
+def replacement_lost(step: Step, event: ReplacementEvent) -> None:
+    """The pod replaces the moved one no longer."""
+    lost(step, event.pod)
+
+
+# -- a restart ---------------------------------------------------------------------------------------
+
+
+def recovered(step: Step, event: ProcessRestarted) -> bool:
+    """A record of an earlier process; whether its pod was asked to leave and still stands."""
+    stands = event.pod is not None and not event.pod.terminating
+    if event.phase is not Phase.EVICTING or event.reason != REQUESTED or not stands:
+        return False
+    step.become(
+        MoveStage.REQUESTING,
+        way=Way.REQUEST,
+        begun=True,
+        begun_at=step.now - event.evicting_for_s,
+        attempts=1,
+    )
+    if event.spec.target_node is not None and not is_forecast(step):
+        step.become(holds=True)
+        step.order(ReserveTarget(event.key, event.move))
+    _follow(step, FollowReplacement(event.key, event.spec, event.since), has_ended=_has_ended(step))
+    step.wait(TimerName.TAKEN_UP, max(0.0, TAKEN_UP_S - event.evicting_for_s))
+    step.become(request_timeout_s=math.inf)
+    step.wait(TimerName.REQUEST_TIMEOUT, STARTING_S)
+    step.order(InspectRequest(event.key))
+    return True
+
+
+_IN_REQUESTING: Mapping[type, Transition] = {
+    events.MovePlanned: nothing,
+    events.MoveUnplanned: nothing,
+    events.RecordWritten: nothing,
+    events.RecordRefused: nothing,
+    events.RecordDeleted: record_deleted,
+    events.MoveApproved: nothing,
+    events.MoveRejected: taken_back,
+    events.ApprovalWithdrawn: taken_back,
+    events.PolicyChanged: policy_changed,
+    events.StopPressed: stopped,
+    events.BundleBroken: nothing,
+    events.PodProtected: protected,
+    events.RequestAnswered: answered,
+    events.RequestProgressed: progressed,
+    events.PodTerminating: departed,
+    events.PodGone: departed,
+    events.ReplacementSeen: replacement_seen,
+    events.ReplacementRunning: replacement_running,
+    events.ReplacementReady: replacement_ready,
+    events.ReplacementReturned: replacement_returned,
+    events.ReplacementLost: replacement_lost,
+    events.TimedOut: timed_out,
+}
+
+#: Stages in which news of a request come too late.
+_LATER = (MoveStage.REPLACING, MoveStage.LEAVING, MoveStage.CLOSED)
+
+#: Stages of moves that were not requested, or not yet.
+_ELSEWHERE = (
+    MoveStage.PROPOSED,
+    MoveStage.WAITING,
+    MoveStage.OPENING,
+    MoveStage.CHECKING,
+    MoveStage.COMMITTING,
+    MoveStage.EVICTING,
+)
+
+TABLE = MoveTable(
+    transitions={
+        **{(MoveStage.REQUESTING, kind): transition for kind, transition in _IN_REQUESTING.items()},
+        **{(stage, RequestAnswered): nothing for stage in _LATER},
+        **{
+            (stage, kind): nothing
+            for stage in (*_ELSEWHERE, *_LATER)
+            for kind in (RequestProgressed, PodProtected)
+        },
+    },
+    begins={Way.REQUEST: begin},
+)
+"""The transitions of evictions by request."""

@@ -1,0 +1,237 @@
+"""ReplacementSightings says which pod replaces which: it turns watch events into events of moves.
+
+A replacement is a pod of the same controller that was not there when its predecessor was asked to leave.
+Each is credited to one move only, the one that waits longest. A credited pod that fails, is deleted or gets
+another owner is credited no longer; the next pod that its controller makes is.
+
+The first event of a replacement is ``ReplacementSeen``. Later ones come when it changes, each the strongest
+that holds: ready or returned, running, seen. With the first two the move is followed no longer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from plimsoll.api.v1alpha1.eviction import Purpose
+from plimsoll.framework import Pod
+from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
+from plimsoll.rebalancing.moves.events import (
+    ReplacementEvent,
+    ReplacementLost,
+    ReplacementReady,
+    ReplacementReturned,
+    ReplacementRunning,
+    ReplacementSeen,
+)
+from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollowing
+from plimsoll.rebalancing.moves.state import PodFacts
+
+
+class Sightings(Protocol):
+    """Finds the replacements of moves that are followed."""
+
+    def follow(self, instruction: FollowReplacement) -> tuple[ReplacementEvent, ...]:
+        """Look out for the replacement of a moved pod."""
+
+    def stop(self, instruction: StopFollowing) -> None:
+        """Look out no longer."""
+
+    def observe(self, event: ClusterEvent) -> tuple[ReplacementEvent, ...]:
+        """What an event of the cluster means for the moves that are followed."""
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A move that waits for its replacement.
+
+    Attributes:
+        instruction: What is looked out for.
+        told: The replacement as last told of; None while there is none.
+    """
+
+    instruction: FollowReplacement
+    told: PodFacts | None = None
+
+    @property
+    def key(self) -> str:
+        """Of the move."""
+        return self.instruction.key
+
+    def may_be_replaced_by(self, pod: Pod) -> bool:
+        """Whether it is another pod of the record's namespace; a pod elsewhere may name the same owner."""
+        return (
+            pod.uid != self.instruction.spec.pod.uid
+            and pod.namespace == self.instruction.key.partition("/")[0]
+        )
+
+
+@dataclass(slots=True)
+class ReplacementSightings:
+    """Credits pods to the moves whose pods they replace."""
+
+    _siblings: dict[str, dict[str, Pod]] = field(default_factory=dict)  #: pods by owner uid, then uid
+    _waiting: dict[str, list[_Followed]] = field(default_factory=dict)  #: by owner uid, the longest first
+    _credited: dict[str, _Followed] = field(default_factory=dict)  #: by uid of the replacement
+    _spent: set[str] = field(default_factory=set)  #: uids of pods that replace no other pod
+
+    # -- what the executor asks for ------------------------------------------------------------------
+
+    def follow(self, instruction: FollowReplacement) -> tuple[ReplacementEvent, ...]:
+        """Look out for a pod of the owner that is not there yet, or was made after ``instruction.since``."""
+        owner = instruction.spec.owner
+        if owner is None:
+            return ()
+        followed = _Followed(instruction)
+        self._waiting.setdefault(owner.uid, []).append(followed)
+        for uid, pod in self._siblings.get(owner.uid, {}).items():
+            if (
+                _is_newer(pod, instruction.since)
+                and followed.may_be_replaced_by(pod)
+                and uid not in self._credited
+                and uid not in self._spent
+                and pod.status.phase != "Failed"
+            ):
+                return self._credit(followed, pod)
+        return ()
+
+    def stop(self, instruction: StopFollowing) -> None:
+        """Look out no longer; the pod that the record names as the replacement replaces no other pod."""
+        if instruction.spent:
+            self._spent.add(instruction.spent)
+        for waiting in list(self._waiting.values()):
+            for followed in [each for each in waiting if each.key == instruction.key]:
+                self._forget(followed)
+
+    def observe(self, event: ClusterEvent) -> tuple[ReplacementEvent, ...]:
+        """What happened to replacements."""
+        match event:
+            case PodUpdated(old, pod) if old.metadata.controller != pod.metadata.controller:
+                return (*self._lose(old), *self._see(pod))  # released, or adopted by another owner
+            case PodAdded(pod) | PodUpdated(_, pod):
+                return self._see(pod)
+            case PodDeleted(pod):
+                return self._lose(pod)
+            case _:
+                return ()
+
+    # -- what others read ----------------------------------------------------------------------------
+
+    def siblings(self, owner: str) -> Mapping[str, Pod]:
+        """The pods of a controller, by uid."""
+        return self._siblings.get(owner, {})
+
+    def validate(self) -> None:
+        """Check that each credited pod is credited to one move that waits, and is not spent.
+
+        Raises:
+            AssertionError: It is not.
+        """
+        for uid, followed in self._credited.items():
+            if followed.told is None or followed.told.uid != uid or uid in self._spent:
+                raise AssertionError(
+                    f"pod {uid} is credited to {followed.key}, which was told {followed.told}"
+                )
+        told = [each.told.uid for waiting in self._waiting.values() for each in waiting if each.told]
+        if sorted(told) != sorted(self._credited):
+            raise AssertionError(f"{sorted(self._credited)} are credited, moves were told {sorted(told)}")
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _see(self, pod: Pod) -> tuple[ReplacementEvent, ...]:
+        owner = pod.metadata.controller
+        if owner is None:
+            return ()
+        siblings = self._siblings.setdefault(owner.uid, {})
+        is_new = pod.uid not in siblings
+        siblings[pod.uid] = pod
+        credited = self._credited.get(pod.uid)
+        if credited is not None:
+            return self._changed(credited, pod)
+        if is_new:
+            for followed in self._waiting.get(owner.uid, ()):
+                if followed.told is None and followed.may_be_replaced_by(pod):
+                    return self._credit(followed, pod)
+        return ()
+
+    def _credit(self, followed: _Followed, pod: Pod) -> tuple[ReplacementEvent, ...]:
+        facts = facts_of(pod)
+        followed.told = facts
+        self._credited[pod.uid] = followed
+        further = self._changed(followed, pod, is_first=True)
+        return (ReplacementSeen(followed.key, facts), *further)
+
+    def _changed(
+        self, followed: _Followed, pod: Pod, *, is_first: bool = False
+    ) -> tuple[ReplacementEvent, ...]:
+        """The strongest event that holds of a credited pod; none when it is as it was told of."""
+        key, facts = followed.key, facts_of(pod)
+        is_as_told = facts == followed.told
+        if pod.status.phase == "Failed":
+            self._spent.add(pod.uid)  # its owner makes another one
+            return self._take_back(pod)
+        if is_there(pod):
+            self._spent.add(pod.uid)
+            self._forget(followed)
+            spec = followed.instruction.spec
+            has_returned = pod.node_name == spec.from_node and spec.purpose is not Purpose.RESTART
+            return (ReplacementReturned(key, facts) if has_returned else ReplacementReady(key, facts),)
+        followed.told = facts
+        if facts.runs and (is_first or not is_as_told):
+            return (ReplacementRunning(key, facts),)
+        return () if is_as_told else (ReplacementSeen(key, facts),)
+
+    def _lose(self, pod: Pod) -> tuple[ReplacementEvent, ...]:
+        owner = pod.metadata.controller
+        if owner is None:
+            return ()
+        siblings = self._siblings.get(owner.uid, {})
+        siblings.pop(pod.uid, None)
+        if not siblings:
+            self._siblings.pop(owner.uid, None)
+        self._spent.discard(pod.uid)
+        return self._take_back(pod)
+
+    def _take_back(self, pod: Pod) -> tuple[ReplacementEvent, ...]:
+        """The pod is credited to no move any more."""
+        followed = self._credited.pop(pod.uid, None)
+        if followed is None:
+            return ()
+        followed.told = None
+        return (ReplacementLost(followed.key, facts_of(pod)),)
+
+    def _forget(self, followed: _Followed) -> None:
+        owner = followed.instruction.spec.owner
+        if owner is None:
+            return
+        waiting = self._waiting[owner.uid]
+        waiting.remove(followed)
+        if not waiting:
+            del self._waiting[owner.uid]
+        if followed.told is not None:
+            self._credited.pop(followed.told.uid, None)
+
+
+def facts_of(pod: Pod) -> PodFacts:
+    """What the machine needs to know of a pod."""
+    return PodFacts(
+        uid=pod.uid,
+        name=pod.name,
+        namespace=pod.namespace,
+        node=pod.node_name,
+        phase=pod.status.phase or "Pending",
+        ready=pod.is_ready,
+        terminating=pod.is_terminating,
+    )
+
+
+def is_there(pod: Pod) -> bool:
+    """Whether a replacement does its work, or has done it."""
+    serves = pod.status.phase == "Running" and pod.is_ready and not pod.is_terminating
+    return bool(pod.node_name) and (serves or pod.status.phase == "Succeeded")
+
+
+def _is_newer(pod: Pod, moment: datetime | None) -> bool:
+    """Whether a pod was made at that moment or later; unknown times are no news."""
+    created = pod.metadata.creation_timestamp
+    return moment is not None and created is not None and created >= moment

@@ -1,0 +1,114 @@
+"""SurgeRollouts reads Deployments, and starts and reverts the rollouts of surges, one attempt each.
+
+A rollout is started by one PATCH: the mark in the annotations of the pod template, which names the record.
+That makes it safe to repeat: whether it was started is read off the Deployment, by this process or the next.
+The PATCH carries the version that was read, so a change that somebody else makes at the same time wins. The
+mark becomes what it was only as long as nothing else in the template has changed.
+"""
+
+from plimsoll.api.v1alpha1.eviction import EvictionSpec
+from plimsoll.model.kinds.deployment import Deployment, mark_of
+from plimsoll.planning.moves import Move
+from plimsoll.planning.surges import Deployments, obstacle
+from plimsoll.ports.ports import Answer, Rollouts, Verdict
+from plimsoll.rebalancing.moves.events import RolloutAnswered, RolloutSight
+from plimsoll.timing.retry import OPEN_OR_CONFLICT
+
+_FORBIDDEN = "spec.rebalancing.surge is on, and the operator may not {verb} Deployments: {said}"
+
+
+class SurgeRollouts:
+    """Deployments as surges see them.
+
+    Attributes:
+        trouble: Which right is missing, in a sentence; empty when none is known to be.
+    """
+
+    def __init__(self, rollouts: Rollouts) -> None:
+        self.trouble = ""
+        self._rollouts = rollouts
+
+    # -- what a plan reads ---------------------------------------------------------------------------
+
+    async def deployments(self) -> Deployments:
+        """All Deployments, for one run."""
+        answer, found = await self._rollouts.list()
+        self._note_rights(answer, "list")
+        if not answer.is_done:
+            return Deployments(problem=f"the Deployments could not be read: {answer.message}")
+        return Deployments({each.metadata.uid: each for each in found})
+
+    async def present(self, move: Move) -> Deployments:
+        """The Deployment of a surge as it is now; nothing for other moves."""
+        if move.surge is None:
+            return Deployments()
+        answer, found = await self._rollouts.read(move.pod.namespace, move.surge.deployment)
+        self._note_rights(answer, "read")
+        if found is not None:
+            return Deployments({found.metadata.uid: found})
+        gone = answer.verdict is Verdict.GONE
+        return Deployments(problem="" if gone else f"its Deployment could not be read: {answer.message}")
+
+    # -- what surges do ------------------------------------------------------------------------------
+
+    async def inspect(self, key: str, spec: EvictionSpec) -> RolloutAnswered:
+        """What the Deployment says of a surge."""
+        return (await self._look(key, spec))[0]
+
+    async def start(self, key: str, spec: EvictionSpec) -> RolloutAnswered:
+        """Mark the template if it is untouched."""
+        seen, found = await self._look(key, spec)
+        if seen.sight is not RolloutSight.UNTOUCHED or found is None:
+            return seen
+        if obstacle(found):
+            return RolloutAnswered(key, RolloutSight.CHANGED, seen.answer, seen.patience_s)
+        mark = mark_of(key.partition("/")[2], spec.from_node)
+        return await self._mark(seen, found, mark, RolloutSight.MARKED)
+
+    async def revert(self, key: str, spec: EvictionSpec) -> RolloutAnswered:
+        """Make the mark what it was, if nothing else in the template has changed."""
+        seen, found = await self._look(key, spec)
+        if seen.sight is not RolloutSight.MARKED or found is None or spec.surge is None:
+            return seen
+        return await self._mark(seen, found, spec.surge.before, RolloutSight.UNTOUCHED)
+
+    async def _mark(
+        self, seen: RolloutAnswered, found: Deployment, mark: str | None, done: RolloutSight
+    ) -> RolloutAnswered:
+        answer = await self._rollouts.mark(found, mark)
+        self._note_rights(answer, "patch")
+        sight = done if answer.is_done else _sight_after(answer)
+        return RolloutAnswered(seen.key, sight, answer, seen.patience_s)
+
+    async def _look(self, key: str, spec: EvictionSpec) -> tuple[RolloutAnswered, Deployment | None]:
+        surge = spec.surge
+        if surge is None:
+            return RolloutAnswered(key, RolloutSight.GONE, Answer(Verdict.GONE)), None
+        answer, found = await self._rollouts.read(key.partition("/")[0], surge.deployment)
+        self._note_rights(answer, "read")
+        if answer.verdict is Verdict.GONE:
+            return RolloutAnswered(key, RolloutSight.GONE, Answer(Verdict.DONE)), None
+        if found is None:
+            return RolloutAnswered(key, _sight_after(answer), answer), None
+        patience_s = found.spec.progress_deadline_seconds
+        if found.metadata.uid != surge.uid:
+            return RolloutAnswered(key, RolloutSight.GONE, answer), None
+        sight = RolloutSight.CHANGED
+        if found.template_digest() == surge.template:
+            if found.surged == mark_of(key.partition("/")[2], spec.from_node):
+                sight = RolloutSight.MARKED
+            elif found.surged == surge.before:
+                sight = RolloutSight.UNTOUCHED
+        return RolloutAnswered(key, sight, answer, float(patience_s)), found
+
+    def _note_rights(self, answer: Answer, verb: str) -> None:
+        """Keep in mind what we may not do, until we may."""
+        if answer.verdict is Verdict.REFUSED:
+            self.trouble = _FORBIDDEN.format(verb=verb, said=answer.message)
+        elif answer.is_done and f"not {verb} " in self.trouble:
+            self.trouble = ""
+
+
+def _sight_after(answer: Answer) -> RolloutSight:
+    """What is known of a Deployment when a call about it failed."""
+    return RolloutSight.OPEN if answer.verdict in OPEN_OR_CONFLICT else RolloutSight.CHANGED

@@ -1,0 +1,169 @@
+"""SurgeSightings finds the replacements of surges: pods with the mark, of the Deployment that is rolled out.
+
+A surge's replacement bears its mark (:data:`plimsoll.model.kinds.deployment.SURGED`) and belongs to another
+ReplicaSet of the same Deployment. Users who may create pods in the namespace can write the mark, but cannot
+make a ReplicaSet of theirs the Deployment's: a pod counts as ready only when that is proved.
+
+A surge is followed until that is ended, because its replacement is ready before the old pod goes.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from plimsoll.framework import ClusterObjects, Pod
+from plimsoll.model.kinds.deployment import SURGED, deployment_name_of, mark_of
+from plimsoll.model.kinds.watch_event import (
+    ClusterEvent,
+    ObjectAdded,
+    ObjectUpdated,
+    PodAdded,
+    PodDeleted,
+    PodUpdated,
+)
+from plimsoll.model.kinds.workload import ReplicaSet
+from plimsoll.rebalancing.moves.events import (
+    ReplacementEvent,
+    ReplacementLost,
+    ReplacementReady,
+    ReplacementReturned,
+    ReplacementRunning,
+    ReplacementSeen,
+)
+from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollowing
+from plimsoll.rebalancing.moves.sightings import facts_of
+from plimsoll.rebalancing.moves.state import PodFacts
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A surge that is under way.
+
+    Attributes:
+        instruction: What is looked out for.
+        told: The replacement as last told of; None while there is none.
+    """
+
+    instruction: FollowReplacement
+    told: PodFacts | None = None
+
+    @property
+    def key(self) -> str:
+        """Of the move."""
+        return self.instruction.key
+
+    @property
+    def namespace(self) -> str:
+        """Of the record."""
+        return self.key.partition("/")[0]
+
+    @property
+    def mark(self) -> str:
+        """What the pods of the rollout bear."""
+        return mark_of(self.key.partition("/")[2], self.instruction.spec.from_node)
+
+
+@dataclass(slots=True)
+class SurgeSightings:
+    """Credits the pods of rollouts to the surges that started them.
+
+    Attributes:
+        objects: Where ReplicaSets are looked up.
+    """
+
+    objects: ClusterObjects
+    _followed: dict[str, _Followed] = field(default_factory=dict)  #: by key of the move
+    _marked: dict[str, Pod] = field(default_factory=dict)  #: pods with a mark, by uid
+
+    def follow(self, instruction: FollowReplacement) -> tuple[ReplacementEvent, ...]:
+        """Look out for the pod of a rollout; other moves are not followed here."""
+        if instruction.spec.surge is None:
+            return ()
+        self._followed[instruction.key] = followed = _Followed(instruction)
+        return self._look(followed)
+
+    def stop(self, instruction: StopFollowing) -> None:
+        """Look out no longer."""
+        self._followed.pop(instruction.key, None)
+
+    def observe(self, event: ClusterEvent) -> tuple[ReplacementEvent, ...]:
+        """What happened to replacements, or is proved by a ReplicaSet that has come into sight."""
+        match event:
+            case PodAdded(pod) | PodUpdated(_, pod):
+                is_known = pod.uid in self._marked
+                if SURGED in pod.metadata.annotations:
+                    self._marked[pod.uid] = pod
+                elif is_known:
+                    del self._marked[pod.uid]
+                else:
+                    return ()
+                return self._look_at_all(pod.namespace)
+            case PodDeleted(pod):
+                if self._marked.pop(pod.uid, None) is None:
+                    return ()
+                return self._look_at_all(pod.namespace)
+            case ObjectAdded(ReplicaSet() as found) | ObjectUpdated(_, ReplicaSet() as found):
+                return self._look_at_all(found.metadata.namespace)
+            case _:
+                return ()
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _look_at_all(self, namespace: str) -> tuple[ReplacementEvent, ...]:
+        followed = [each for each in self._followed.values() if each.namespace == namespace]
+        return tuple(event for each in followed for event in self._look(each))
+
+    def _look(self, followed: _Followed) -> tuple[ReplacementEvent, ...]:
+        """How far a surge's replacement is, as far as that was not told."""
+        key, before, pod = followed.key, followed.told, self._present(followed)
+        if pod is None:
+            followed.told = None
+            return () if before is None else (ReplacementLost(key, before),)
+        is_proved = self._is_proved(pod, followed)
+        facts = replace(facts_of(pod), ready=bool(pod.node_name) and pod.is_ready and is_proved)
+        if facts == before:
+            return ()
+        followed.told = facts
+        events: list[ReplacementEvent] = []
+        is_new = before is None or before.uid != facts.uid
+        if is_new:
+            events += [ReplacementLost(key, before)] if before is not None else []
+            events.append(ReplacementSeen(key, facts))
+        if facts.ready:
+            has_returned = facts.node == followed.instruction.spec.from_node
+            events.append(ReplacementReturned(key, facts) if has_returned else ReplacementReady(key, facts))
+        elif facts.runs:
+            events.append(ReplacementRunning(key, facts))
+        elif not is_new:
+            events.append(ReplacementSeen(key, facts))
+        return tuple(events)
+
+    def _present(self, followed: _Followed) -> Pod | None:
+        """The replacement as it is now: the one that is known already, as long as it lives."""
+        living = [
+            pod
+            for pod in self._marked.values()
+            if pod.metadata.annotations.get(SURGED) == followed.mark
+            and pod.uid != followed.instruction.spec.pod.uid
+            and not pod.is_terminal
+            and not pod.is_terminating
+            and self._may_belong(pod, followed)
+        ]
+        known = followed.told
+        return next((pod for pod in living if known and pod.uid == known.uid), next(iter(living), None))
+
+    def _may_belong(self, pod: Pod, followed: _Followed) -> bool:
+        """Whether nothing speaks against the pod; its ReplicaSet may be seen later than the pod is."""
+        spec, owner = followed.instruction.spec, pod.metadata.controller
+        if spec.surge is None or owner is None or pod.namespace != followed.namespace:
+            return False
+        is_other = spec.owner is None or owner.uid != spec.owner.uid
+        is_unseen = f"{pod.namespace}/{owner.name}" not in self.objects.replica_sets
+        return (
+            is_other
+            and deployment_name_of(pod) == spec.surge.deployment
+            and (is_unseen or self._is_proved(pod, followed))
+        )
+
+    def _is_proved(self, pod: Pod, followed: _Followed) -> bool:
+        """Whether the pod's ReplicaSet is the Deployment's."""
+        above, surge = self.objects.above(pod), followed.instruction.spec.surge
+        return above is not None and surge is not None and above.uid == surge.uid

@@ -1,0 +1,337 @@
+"""Transitions of surges: stages Surging and Reverting, and what a restart makes of their records.
+
+A surge is on record before the Deployment's template is marked. It is settled when the replacement is ready
+and the old pod gone. When the replacement is not ready in time, the rollout is reverted, which drops the new
+pod and keeps the old one, unless somebody has changed the template since: then it is left alone. If no answer
+comes to that, the replacement may still become ready and end the surge well.
+
+::
+
+    Committing ─▶ Surging ──(ready, old pod gone)──▶ Settled
+                   │   ▲ └──(ready on the old node)─▶ Returned
+          (not ready) (no answer)
+                   ▼   │
+                 Reverting ────────────────────────▶ Failed
+"""
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.ports.ports import Verdict, pod_reference
+from plimsoll.rebalancing.moves import events
+from plimsoll.rebalancing.moves.endings import cancelled
+from plimsoll.rebalancing.moves.events import (
+    PodGone,
+    ProcessRestarted,
+    ReplacementEvent,
+    RolloutAnswered,
+    RolloutSight,
+    TimedOut,
+)
+from plimsoll.rebalancing.moves.instructions import EmitEvent, FollowReplacement, RevertRollout, StartRollout
+from plimsoll.rebalancing.moves.outcomes import count, credited, end, lost, returned, settled
+from plimsoll.rebalancing.moves.state import Landing, MoveStage, PodFacts, TimerName, Way
+from plimsoll.rebalancing.moves.transition import ASKS, MoveTable, Step, nothing
+from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy
+
+#: When a Deployment is looked at again that could not be read or written, or had just changed.
+STARTING = RetryPolicy((0.2, 1.0, 4.0), repeats=OPEN_OR_CONFLICT)
+
+#: Seconds before the reversal of a rollout is tried again.
+REVERT_AGAIN_S = 5.0
+
+#: Seconds that a replacement gets to run, and then again to become ready.
+PATIENCE_S = 300.0
+
+#: Seconds that the old pod gets to go, once its replacement is ready: ``minReadySeconds`` of the Deployment
+#: and its own grace period are in there.
+LEAVING_S = 900.0
+
+#: The reason of a record whose rollout is being reverted; the next process goes on with that.
+TAKING_BACK = "TakingBack"
+
+#: What a state awaits while the answer to an instruction about the Deployment is outstanding.
+ROLLOUT = ASKS[StartRollout]
+
+_RESTARTED = "Restarted"
+
+#: What records say of a Deployment.
+SENTENCES: Mapping[RolloutSight, str] = MappingProxyType(
+    {
+        RolloutSight.CHANGED: "somebody changed the Deployment",
+        RolloutSight.GONE: "the Deployment is gone",
+    }
+)
+
+
+def begin(step: Step) -> None:
+    """It is on record that a rollout is about to be started."""
+    key = step.state.key
+    step.become(MoveStage.SURGING, patience_s=PATIENCE_S, attempts=1)
+    step.order(FollowReplacement(key, step.state.spec), StartRollout(key))
+    step.wait(TimerName.REPLACEMENT, PATIENCE_S)
+
+
+# -- the rollout -------------------------------------------------------------------------------------
+
+
+def started(step: Step, event: RolloutAnswered) -> None:
+    """Surging: the Deployment was looked at, and marked if it was untouched."""
+    _hasten(step, event.patience_s)
+    if event.sight is RolloutSight.MARKED:
+        _emit(step)
+        count(step)
+        return
+    answer, name = event.answer, event.sight
+    if event.sight is RolloutSight.OPEN:
+        pause_s = STARTING.pause_after(step.state.attempts, answer)
+        if pause_s is not None:
+            step.wait(TimerName.RETRY, pause_s)
+            return
+        if answer.verdict is not Verdict.CONFLICT:
+            count(step)  # it may have been started: if no replacement comes, it is reverted
+            return
+        name = RolloutSight.CHANGED
+    if answer.is_done or answer.verdict is Verdict.CONFLICT:
+        end(step, cancelled(name.value, SENTENCES[name]))
+    elif answer.verdict is not Verdict.FENCED:  # the next leader finds it, and nothing started
+        end(step, Landing(Phase.FAILED, "SurgeRefused", answer.message))
+
+
+def started_late(step: Step, event: RolloutAnswered) -> None:
+    """Closed: the replacement was ready before the answer came."""
+    if event.sight is RolloutSight.MARKED:
+        _emit(step)
+
+
+def reverted(step: Step, event: RolloutAnswered) -> None:
+    """Reverting: the Deployment was looked at, and the mark is what it was if nothing else had changed."""
+    landing = step.state.ending
+    if landing is None:
+        raise ValueError(f"{step.state.key} is being reverted without a reason")
+    answer = event.answer
+    if event.sight is RolloutSight.OPEN or answer.verdict is Verdict.FENCED:
+        _resume(step)
+        return
+    name = step.state.spec.pod.name
+    if not answer.is_done:
+        what = f"the rollout could not be taken back: {answer.message}"
+    elif event.sight is RolloutSight.UNTOUCHED:
+        what = f"the rollout was taken back, pod {name} stays"
+    else:
+        what = f"{SENTENCES[event.sight]} since, so the rollout was left alone"
+    message = f"{landing.message}; {what}"
+    end(step, Landing(Phase.FAILED, landing.reason, message, landing.replacement))
+
+
+def timed_out(step: Step, event: TimedOut) -> None:
+    """Surging: another try, a replacement that is not ready, or an old pod that stays."""
+    state = step.state
+    step.wait_no_more(event.timer)
+    if event.timer is TimerName.RETRY:
+        step.become(attempts=state.attempts + 1)
+        step.order(StartRollout(state.key))
+    elif event.timer is TimerName.REPLACEMENT and ROLLOUT in state.awaits:
+        step.wait(TimerName.REPLACEMENT, REVERT_AGAIN_S)  # nothing is reverted that may yet be started
+    elif event.timer is TimerName.REPLACEMENT:
+        _revert(step)
+    elif event.timer is TimerName.LEAVING:
+        name = state.spec.pod.name
+        message = (
+            f"the replacement was ready, and pod {name} had not gone {LEAVING_S:.0f} s later; its"
+            " Deployment's rollout is left as it is"
+        )
+        end(step, Landing(Phase.FAILED, "OldPodStays", message, state.replacement))
+
+
+def _revert(step: Step) -> None:
+    """The replacement was not ready in time."""
+    pod = step.state.replacement
+    reason = "NoReplacement" if pod is None else "ReplacementNotReady"
+    why = _unready(pod, step.state.patience_s)
+    step.wait_no_more()
+    step.become(MoveStage.REVERTING, ending=Landing(Phase.FAILED, reason, why, pod))
+    if step.state.reason != TAKING_BACK:
+        step.write(Phase.SURGING, TAKING_BACK, why)
+    step.order(RevertRollout(step.state.key))
+
+
+def _resume(step: Step) -> None:
+    """The rollout could not be reverted: the replacement may be ready by now, else it is tried again."""
+    step.become(MoveStage.SURGING, ending=None)
+    step.wait(TimerName.REPLACEMENT, REVERT_AGAIN_S)
+    if step.state.replacement is not None:
+        _judge(step, step.state.replacement)
+
+
+def _hasten(step: Step, patience_s: float) -> None:
+    """The Deployment's author gives a rollout no more time than this."""
+    less = step.state.patience_s - patience_s
+    due = step.state.timers.get(TimerName.REPLACEMENT)
+    if less <= 0 or step.state.was_running or due is None:
+        return
+    step.become(patience_s=patience_s)
+    step.wait(TimerName.REPLACEMENT, due - less - step.now)
+
+
+def _emit(step: Step) -> None:
+    """Events on the pod and its Deployment: the story where people look for it."""
+    move, spec = step.state.move, step.state.spec
+    if move is None or spec.surge is None:
+        return
+    record = step.state.key.partition("/")[2]
+    text = (
+        f"{move.strategy}: {move.reason}; to leave {move.source} when its replacement is ready, expected on"
+        f" {move.target} (record {record})"
+    )
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "namespace": spec.pod.namespace,
+        "name": spec.surge.deployment,
+        "uid": spec.surge.uid,
+    }
+    step.order(
+        EmitEvent(pod_reference(move.pod.pod), "Surging", "Surging", text),
+        EmitEvent(deployment, "PodSurging", "Surging", f"pod {spec.pod.name}: {text}"),
+    )
+
+
+def _unready(pod: PodFacts | None, patience_s: float) -> str:
+    """What is wrong with a replacement."""
+    if pod is None:
+        return f"no replacement came within {patience_s:.0f} s"
+    state = "not ready" if pod.phase == "Running" else pod.phase
+    return f"the replacement was not ready within {patience_s:.0f} s; pod {pod.name} is {state}"
+
+
+# -- the pods ----------------------------------------------------------------------------------------
+
+
+def pod_gone(step: Step, _event: PodGone) -> None:
+    """Surging: the old pod has left."""
+    step.become(pod_gone=True)
+    pod = step.state.replacement
+    if pod is not None and pod.ready:
+        _settle(step, pod)
+
+
+def pod_gone_while_reverting(step: Step, _event: PodGone) -> None:
+    """Reverting: remembered, in case the rollout cannot be reverted."""
+    step.become(pod_gone=True)
+
+
+def replacement_changed(step: Step, event: ReplacementEvent) -> None:
+    """Surging: the replacement was seen, runs, or is ready."""
+    credited(step, event.pod)
+    _judge(step, event.pod)
+
+
+def replacement_seen_while_reverting(step: Step, event: ReplacementEvent) -> None:
+    """Reverting: remembered, in case the rollout cannot be reverted."""
+    credited(step, event.pod)
+
+
+def replacement_lost(step: Step, event: ReplacementEvent) -> None:
+    """Surging and Reverting: the ReplicaSet makes another pod."""
+    lost(step, event.pod)
+
+
+def _judge(step: Step, pod: PodFacts) -> None:
+    """How far the replacement is."""
+    if pod.runs and not step.state.was_running:
+        due = step.state.timers.get(TimerName.REPLACEMENT, -math.inf)
+        step.become(was_running=True)
+        step.wait(TimerName.REPLACEMENT, max(due - step.now, step.state.patience_s))
+    if not pod.ready:
+        return
+    if pod.node == step.state.spec.from_node:
+        count(step)
+        returned(step, pod)
+    elif step.state.pod_gone:
+        _settle(step, pod)
+    elif not step.state.was_ready:
+        step.become(was_ready=True)
+        step.wait_no_more(TimerName.REPLACEMENT)
+        step.wait(TimerName.LEAVING, LEAVING_S)
+
+
+def _settle(step: Step, pod: PodFacts) -> None:
+    count(step)  # its mark shows that the rollout was started, whatever becomes of the answer
+    settled(step, pod, f"the replacement is ready on {pod.node}, and the old pod has gone")
+
+
+# -- a restart ---------------------------------------------------------------------------------------
+
+
+def recovered(step: Step, event: ProcessRestarted) -> bool:
+    """A record of an earlier process; whether it is one of a surge that is under way."""
+    if event.phase is not Phase.SURGING:
+        return False
+    is_reverting = event.reason == TAKING_BACK
+    if not is_reverting and event.rollout is RolloutSight.UNTOUCHED and event.pod is not None:
+        end(step, cancelled(_RESTARTED, "the operator ended before the rollout was started"))
+        return True
+    patience_s = 0.0 if is_reverting else min(event.patience_s, PATIENCE_S)
+    step.become(
+        MoveStage.SURGING,
+        way=Way.SURGE,
+        begun=True,
+        recorded=True,
+        pod_gone=event.pod is None,
+        patience_s=patience_s,
+    )
+    step.order(FollowReplacement(step.state.key, step.state.spec))
+    step.wait(TimerName.REPLACEMENT, patience_s)
+    return True
+
+
+_CHANGES = (
+    events.ReplacementSeen,
+    events.ReplacementRunning,
+    events.ReplacementReady,
+    events.ReplacementReturned,
+)
+
+#: What a surge does not depend on: it goes on until the rollout is over.
+_INDIFFERENT = (
+    events.MovePlanned,
+    events.MoveUnplanned,
+    events.MoveApproved,
+    events.MoveRejected,
+    events.ApprovalWithdrawn,
+    events.RecordWritten,
+    events.RecordRefused,
+    events.RecordDeleted,
+    events.PolicyChanged,
+    events.StopPressed,
+    events.BundleBroken,
+    events.PodProtected,
+    events.PodTerminating,
+    events.RequestProgressed,
+)
+
+TABLE = MoveTable(
+    transitions={
+        **{
+            (stage, kind): nothing
+            for stage in (MoveStage.SURGING, MoveStage.REVERTING)
+            for kind in _INDIFFERENT
+        },
+        **{(MoveStage.SURGING, kind): replacement_changed for kind in _CHANGES},
+        **{(MoveStage.REVERTING, kind): replacement_seen_while_reverting for kind in _CHANGES},
+        (MoveStage.SURGING, events.ReplacementLost): replacement_lost,
+        (MoveStage.REVERTING, events.ReplacementLost): replacement_lost,
+        (MoveStage.SURGING, events.PodGone): pod_gone,
+        (MoveStage.REVERTING, events.PodGone): pod_gone_while_reverting,
+        (MoveStage.SURGING, events.TimedOut): timed_out,
+        (MoveStage.REVERTING, events.TimedOut): nothing,
+        (MoveStage.SURGING, events.RolloutAnswered): started,
+        (MoveStage.REVERTING, events.RolloutAnswered): reverted,
+        (MoveStage.CLOSED, events.RolloutAnswered): started_late,
+    },
+    begins={Way.SURGE: begin},
+)
+"""The transitions of surges."""

@@ -1,0 +1,350 @@
+"""Replacements are credited once, to the move that waits longest, in whatever order events arrive."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
+from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollowing
+from plimsoll.rebalancing.moves.sightings import ReplacementSightings
+from plimsoll.testing.builders import a_pod
+from rebalancing.moves.moved import a_sibling, a_spec
+
+OWNER = "uid-ReplicaSet/web"
+
+
+class Watch:
+    """Sightings, and what they have told so far."""
+
+    def __init__(self, *pods):
+        self.sightings = ReplacementSightings()
+        self.told = []
+        self.tell(*(PodAdded(pod) for pod in pods))
+
+    def tell(self, *events):
+        """What the watch brings; returns the events of moves that follow."""
+        before = len(self.told)
+        for event in events:
+            self._keep(self.sightings.observe(event))
+        return self.told[before:]
+
+    def follow(self, pod="web-1", since=None, **spec):
+        """A pod is asked to leave; returns the events of moves that follow."""
+        before = len(self.told)
+        self._keep(
+            self.sightings.follow(FollowReplacement(f"default/{pod}-record", a_spec(pod, **spec), since))
+        )
+        return self.told[before:]
+
+    def stop(self, pod="web-1", spent=""):
+        self.sightings.stop(StopFollowing(f"default/{pod}-record", spent))
+        self.sightings.validate()
+
+    def _keep(self, events):
+        self.sightings.validate()
+        for each in events:
+            what = type(each).__name__.removeprefix("Replacement")
+            self.told.append((each.key.removeprefix("default/").removesuffix("-record"), what, each.pod.name))
+
+
+def changed(old, new):
+    """The watch tells that a pod is another way now."""
+    return PodUpdated(old, new)
+
+
+# -- one event for each change -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("node", "last"),
+    [pytest.param("good", "Ready", id="elsewhere"), pytest.param("bad", "Returned", id="same-node")],
+)
+def test_a_replacement_is_told_step_by_step(node, last):
+    """Bound is not running, and running is not ready; what does not concern the move is not told."""
+    watch = Watch(a_sibling("web-1", "bad"))
+    watch.follow()
+    created, bound = a_sibling("web-2"), a_sibling("web-2", node, "Pending")
+    running, ready = a_sibling("web-2", node, ready=False), a_sibling("web-2", node)
+
+    steps = [
+        watch.tell(PodAdded(created)),
+        watch.tell(changed(created, created)),
+        watch.tell(changed(created, bound)),
+        watch.tell(changed(bound, running)),
+        watch.tell(changed(running, running)),
+        watch.tell(changed(running, ready)),
+        watch.tell(changed(ready, running), PodDeleted(ready)),
+    ]
+
+    expected = ["Seen", None, "Seen", "Running", None, last, None]
+    assert steps == [[("web-1", what, "web-2")] if what else [] for what in expected]
+
+
+def test_a_replacement_that_is_ready_when_it_is_first_seen_is_told_twice():
+    """The room that is kept for it is handed over first."""
+    watch = Watch(a_sibling("web-1", "bad"))
+    watch.follow()
+
+    assert watch.tell(PodAdded(a_sibling("web-2", "good"))) == [
+        ("web-1", "Seen", "web-2"),
+        ("web-1", "Ready", "web-2"),
+    ]
+
+
+def test_a_restart_is_ready_on_the_node_that_it_left():
+    """A fresh pod was the point."""
+    watch = Watch(a_sibling("web-1", "bad"))
+    watch.follow(purpose="Restart")
+
+    assert watch.tell(PodAdded(a_sibling("web-2", "bad")))[-1] == ("web-1", "Ready", "web-2")
+
+
+def test_a_pod_that_has_done_its_work_is_ready():
+    """The pod of a Job may end before it was seen ready."""
+    watch = Watch(a_sibling("web-1", "bad"))
+    watch.follow()
+
+    assert watch.tell(PodAdded(a_sibling("web-2", "good", "Succeeded")))[-1] == ("web-1", "Ready", "web-2")
+
+
+def test_a_ready_pod_on_its_way_out_is_no_replacement():
+    """It is lost when it goes; the pod that follows it is credited."""
+    leaving = a_sibling("web-2", "good", deletionTimestamp="2026-01-01T00:00:00Z")
+    watch = Watch(a_sibling("web-1", "bad"))
+    watch.follow()
+
+    assert watch.tell(PodAdded(leaving)) == [("web-1", "Seen", "web-2"), ("web-1", "Running", "web-2")]
+    assert watch.tell(PodDeleted(leaving), PodAdded(a_sibling("web-3", "good"))) == [
+        ("web-1", "Lost", "web-2"),
+        ("web-1", "Seen", "web-3"),
+        ("web-1", "Ready", "web-3"),
+    ]
+
+
+# -- which pod is credited to which move -------------------------------------------------------------
+
+
+def test_pods_that_were_there_before_are_no_replacements():
+    """A sibling that becomes ready now was on its way anyway."""
+    starting = a_sibling("web-2", "good", "Pending")
+    watch = Watch(a_sibling("web-1", "bad"), starting)
+    watch.follow()
+
+    assert watch.tell(changed(starting, a_sibling("web-2", "good"))) == []
+
+
+def test_each_replacement_is_credited_to_one_move():
+    """The first replacement belongs to the move that waits longest."""
+    watch = Watch(a_sibling("web-1", "bad"), a_sibling("web-2", "bad"))
+    watch.follow("web-1")
+    watch.follow("web-2")
+
+    watch.tell(PodAdded(a_sibling("web-3")), PodAdded(a_sibling("web-4")), PodAdded(a_sibling("web-5")))
+
+    assert watch.told == [("web-1", "Seen", "web-3"), ("web-2", "Seen", "web-4")]
+
+
+def test_a_pod_that_was_not_credited_when_it_came_is_not_credited_later():
+    """The controller makes another pod for one that is lost."""
+    watch = Watch(a_sibling("web-1", "bad"))
+    watch.follow()
+    watch.tell(PodAdded(a_sibling("web-2")), PodAdded(a_sibling("web-3")))
+
+    assert watch.tell(PodDeleted(a_sibling("web-2"))) == [("web-1", "Lost", "web-2")]
+    assert watch.tell(changed(a_sibling("web-3"), a_sibling("web-3", "good"))) == []
+    assert watch.tell(PodAdded(a_sibling("web-4"))) == [("web-1", "Seen", "web-4")]
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        pytest.param(a_sibling("api-1", "good", owner="api"), id="other-owner"),
+        pytest.param(a_pod("bare", node="good"), id="no-owner"),
+        pytest.param(a_sibling("web-2", "good", namespace="mallory"), id="other-namespace"),
+    ],
+)
+@pytest.mark.parametrize("is_late", [False, True], ids=["before", "after"])
+def test_pods_of_others_do_not_count(stranger, is_late):
+    """Users who may create pods in another namespace would be sent to the node that was freed."""
+    watch = Watch(a_sibling("web-1", "bad"))
+    events = [PodAdded(stranger)]
+    if not is_late:
+        watch.tell(*events)
+    watch.follow(since=datetime(2020, 1, 1, tzinfo=UTC) if not is_late else None)
+    if is_late:
+        watch.tell(*events)
+
+    assert watch.told == []
+    assert watch.tell(PodAdded(a_sibling("web-9", "good")))[-1] == ("web-1", "Ready", "web-9")
+
+
+def test_a_move_without_an_owner_is_not_followed():
+    """No controller, no replacement."""
+    watch = Watch()
+
+    assert watch.follow(owner="") == []
+    assert watch.tell(PodAdded(a_sibling("web-2", "good"))) == []
+
+
+@pytest.mark.parametrize("how", ["failed", "deleted", "released"])
+def test_a_replacement_that_is_lost_is_followed_by_the_next(how):
+    """Refused by the kubelet, deleted, or let go by a changed label."""
+    pod = a_sibling("web-2", "good", ready=False)
+    lost = {
+        "failed": changed(pod, a_sibling("web-2", "good", "Failed")),
+        "deleted": PodDeleted(pod),
+        "released": changed(pod, a_pod("web-2", node="good")),
+    }[how]
+    watch = Watch(a_sibling("web-1", "bad"))
+    watch.follow()
+    watch.tell(PodAdded(pod))
+
+    assert watch.tell(lost) == [("web-1", "Lost", "web-2")]
+    assert watch.tell(PodAdded(a_sibling("web-3", "good")))[-1] == ("web-1", "Ready", "web-3")
+
+
+def test_a_failed_replacement_is_credited_to_no_later_move():
+    """It is still listed while its controller has made another one."""
+    watch = Watch(a_sibling("web-1", "bad"))
+    watch.follow()
+    watch.tell(PodAdded(a_sibling("web-2", "good", "Failed")))
+
+    assert watch.follow("web-9", since=datetime(2020, 1, 1, tzinfo=UTC)) == []
+    assert watch.told == [("web-1", "Seen", "web-2"), ("web-1", "Lost", "web-2")]
+
+
+# -- stopping ----------------------------------------------------------------------------------------
+
+
+def test_a_move_that_ended_gets_no_replacement():
+    """Refused or timed out; the pod that comes then belongs to the next move."""
+    watch = Watch(a_sibling("web-1", "bad"), a_sibling("web-2", "bad"))
+    watch.follow("web-1")
+    watch.follow("web-2")
+    watch.stop("web-1")
+
+    assert watch.tell(PodAdded(a_sibling("web-3"))) == [("web-2", "Seen", "web-3")]
+
+
+@pytest.mark.parametrize(("spent", "credited"), [("uid-default-web-2", []), ("", ["web-2"])])
+def test_the_replacement_of_a_move_that_ended_replaces_no_other_pod(spent, credited):
+    """If the record names it; one that never ran may be what a later move is credited with."""
+    watch = Watch(a_sibling("web-1", "bad"))
+    watch.follow("web-1")
+    watch.tell(PodAdded(a_sibling("web-2", creationTimestamp="2026-01-02T00:00:00Z")))
+    watch.stop("web-1", spent)
+
+    seen = watch.follow("web-9", since=datetime(2026, 1, 1, tzinfo=UTC))
+
+    assert [pod for _, _, pod in seen] == credited
+
+
+# -- after a restart ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("created", "credited"),
+    [
+        pytest.param("2025-12-31T23:59:59Z", [], id="before"),
+        pytest.param("2026-01-01T00:00:00Z", ["web-2"], id="when-it-was-sent"),
+        pytest.param("2026-01-01T00:00:09Z", ["web-2"], id="after"),
+        pytest.param(None, [], id="unknown"),
+    ],
+)
+def test_siblings_made_since_the_eviction_may_be_the_replacement(created, credited):
+    """An earlier process sent the eviction; pods older than that replace no pod."""
+    metadata = {"creationTimestamp": created} if created else {}
+    watch = Watch(a_sibling("web-2", "good", "Pending", **metadata))
+
+    seen = watch.follow(since=datetime(2026, 1, 1, tzinfo=UTC))
+
+    assert [pod for _, _, pod in seen] == credited
+
+
+def test_the_moved_pod_does_not_replace_itself():
+    """It may be younger than the record says, where clocks differ."""
+    watch = Watch(a_sibling("web-1", "bad", creationTimestamp="2027-01-01T00:00:00Z"))
+
+    assert watch.follow(since=datetime(2026, 1, 1, tzinfo=UTC)) == []
+
+
+def test_siblings_are_kept_as_long_as_they_live():
+    """Nothing is kept of a pod that its owner let go and that was deleted then."""
+    released = a_pod("web-1", node="bad")
+    watch = Watch(a_sibling("web-1", "bad"))
+    before = dict(watch.sightings.siblings(OWNER))
+
+    watch.tell(changed(a_sibling("web-1", "bad"), released), PodDeleted(released))
+
+    assert list(before) == ["uid-default-web-1"]
+    assert watch.sightings == ReplacementSightings()
+
+
+# -- anything ----------------------------------------------------------------------------------------
+
+NAMES = [f"web-{number}" for number in range(1, 6)]
+POD_STATES = st.one_of(
+    st.none(),
+    st.builds(
+        a_sibling,
+        st.just("?"),
+        st.sampled_from(["", "bad", "good"]),
+        st.sampled_from(["Pending", "Running", "Failed", "Succeeded"]),
+        st.sampled_from(["web", "api"]),
+        ready=st.booleans(),
+        namespace=st.just("default"),
+    ),
+)
+ACTIONS = st.one_of(
+    st.tuples(st.just("pod"), st.sampled_from(NAMES), POD_STATES),
+    st.tuples(st.just("follow"), st.sampled_from(NAMES), st.booleans()),
+    st.tuples(st.just("stop"), st.sampled_from(NAMES), st.booleans()),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(ACTIONS, max_size=40))
+def test_whatever_happens_each_pod_replaces_one_pod(actions):
+    """Seen comes first, nothing follows the last word, no pod is credited to two moves simultaneously."""
+    watch, pods, followed, told = Watch(), {}, {}, {}
+    for what, name, how in actions:
+        before = len(watch.told)
+        if what == "pod":
+            old = pods.pop(name, None)
+            if how is not None:
+                pods[name] = _named(how, name)
+                watch.tell(PodAdded(pods[name]) if old is None else PodUpdated(old, pods[name]))
+            elif old is not None:
+                watch.tell(PodDeleted(old))
+        elif what == "follow" and name not in followed:
+            followed[name] = True
+            watch.follow(name, since=datetime(1990, 1, 1, tzinfo=UTC) if how else None)
+        elif what == "stop":
+            followed.pop(name, None)
+            spent = told.pop(name, None)
+            watch.stop(name, f"uid-default-{spent}" if how and spent else "")
+        for move, event, pod in watch.told[before:]:
+            assert move in followed, "only moves that are followed are told of"
+            assert pod != move, "no pod replaces itself"
+            if told.get(move) is None:
+                assert event == "Seen", "the first event of a replacement"
+                assert pod not in told.values(), "credited to another move"
+            else:
+                assert told[move] == pod, "a move has one replacement"
+            told[move] = None if event in {"Lost", "Ready", "Returned"} else pod
+            if event in {"Ready", "Returned"}:
+                del followed[move], told[move]
+
+
+def _named(pod, name):
+    """The same under another name."""
+    return a_sibling(
+        name,
+        pod.node_name,
+        pod.status.phase,
+        pod.metadata.controller.name,
+        ready=pod.is_ready,
+        creationTimestamp="2026-01-01T00:00:00Z",
+    )

@@ -1,0 +1,556 @@
+"""Every event in the stages of a surge: the table of the design, a case for each cell."""
+
+import pytest
+
+from planning.surging import an_only_pod
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
+from plimsoll.planning.limits import Workload
+from plimsoll.planning.moves import Move
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.rebalancing.moves import events
+from plimsoll.rebalancing.moves.events import (
+    PodGone,
+    ProcessRestarted,
+    ReplacementLost,
+    ReplacementReady,
+    ReplacementReturned,
+    ReplacementRunning,
+    ReplacementSeen,
+    RolloutAnswered,
+    RolloutSight,
+    TimedOut,
+)
+from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName, Way
+from plimsoll.rebalancing.moves.transition import Step
+from plimsoll.rebalancing.surges.transitions import TABLE, TAKING_BACK, recovered
+from plimsoll.testing.builders import the_info
+from rebalancing.moves.cells import NOW, FakeSurroundings, a_ready, a_state, facts, short, taken
+from rebalancing.moves.moved import KEY, a_spec
+
+SURGE = {"deployment": "web", "uid": "uid-Deployment/web", "template": "abc"}
+SPEC = a_spec(surge=SURGE)
+DONE = Answer(Verdict.DONE)
+UNKNOWN = Answer(Verdict.UNKNOWN, "no answer in time")
+BUSY = Answer(Verdict.BUSY, "later", retry_after_s=9.0)
+CONFLICT = Answer(Verdict.CONFLICT, "modified")
+FORBIDDEN = Answer(Verdict.REFUSED, "deployments.apps is forbidden")
+FENCED = Answer(Verdict.FENCED)
+
+MOVE = Move(
+    pod=the_info(an_only_pod("web-1", node="bad")),
+    strategy="RemoveDuplicates",
+    reason="for a test",
+    source="bad",
+    target="good",
+    gain=1,
+    ties=0,
+    is_forecast=False,
+    workload=Workload("uid-Deployment/web", "Deployment default/web"),
+)
+
+
+def surging(**more):
+    """A surge whose rollout is being started."""
+    given = {
+        "way": Way.SURGE,
+        "move": MOVE,
+        "begun": False,
+        "attempts": 1,
+        "timers": {TimerName.REPLACEMENT: NOW + 300},
+        **more,
+    }
+    return a_state(MoveStage.SURGING, spec=SPEC, phase=Phase.SURGING, **given)
+
+
+def ready(**more):
+    """A surge whose replacement is ready, and whose old pod stands."""
+    given = {
+        "was_running": True,
+        "was_ready": True,
+        "replacement": a_ready(),
+        "holds": False,
+        "begun": True,
+        "timers": {TimerName.LEAVING: NOW + 900},
+    }
+    return surging(**{**given, **more})
+
+
+def reverting(replacement=None, **more):
+    """A surge whose rollout is being reverted."""
+    landing = Landing(Phase.FAILED, "ReplacementNotReady", "it was not ready", replacement)
+    given = {"begun": True, "ending": landing, "replacement": replacement, "reason": TAKING_BACK}
+    return a_state(MoveStage.REVERTING, spec=SPEC, phase=Phase.SURGING, **{**given, **more})
+
+
+def answered(sight, answer=DONE, patience_s=600.0):
+    return RolloutAnswered(KEY, sight, answer, patience_s)
+
+
+STARTED = ["EmitEvent Surging", "EmitEvent PodSurging", "CountMove 1/0"]
+REVERT = ["CancelTimer replacement", "WriteRecord Surging/TakingBack", "RevertRollout"]
+
+
+def ended(record, *, held=True, pod="", timers=("replacement",), verified="0/0"):
+    """What ends a surge that was begun, or not when ``verified`` is empty."""
+    return [
+        *(["ReleaseTarget"] if held else []),
+        f"StopFollowing uid-{pod}" if pod else "StopFollowing",
+        *(["ReleaseReplacement"] if pod else []),
+        *(f"CancelTimer {timer}" for timer in timers),
+        f"WriteRecord {record}" + (f" by {pod}" if pod else ""),
+        *([f"CountMove {verified}"] if verified else []),
+    ]
+
+
+CELLS = [
+    # -- the rollout: RolloutAnswered ----------------------------------------------------------------
+    ("marked", surging(), answered(RolloutSight.MARKED), "Su", STARTED),
+    (
+        "marked-and-little-time",
+        surging(),
+        answered(RolloutSight.MARKED, patience_s=20.0),
+        "Su",
+        ["RetryAt replacement +20", *STARTED],
+    ),
+    (
+        "little-time-after-it-runs",
+        surging(was_running=True, begun=True),
+        answered(RolloutSight.MARKED, patience_s=20.0),
+        "Su",
+        STARTED[:2],
+    ),
+    ("open-1", surging(), answered(RolloutSight.OPEN, UNKNOWN), "Su", ["RetryAt retry +0.2"]),
+    ("open-2", surging(attempts=2), answered(RolloutSight.OPEN, CONFLICT), "Su", ["RetryAt retry +1"]),
+    ("open-3", surging(attempts=3), answered(RolloutSight.OPEN, UNKNOWN), "Su", ["RetryAt retry +4"]),
+    ("open-busy", surging(), answered(RolloutSight.OPEN, BUSY), "Su", ["RetryAt retry +9"]),
+    ("open-last", surging(attempts=4), answered(RolloutSight.OPEN, UNKNOWN), "Su", ["CountMove 1/0"]),
+    (
+        "conflict-last",
+        surging(attempts=4),
+        answered(RolloutSight.OPEN, CONFLICT),
+        "Cl",
+        ended("Cancelled/Changed", verified=""),
+    ),
+    ("changed", surging(), answered(RolloutSight.CHANGED), "Cl", ended("Cancelled/Changed", verified="")),
+    ("gone", surging(), answered(RolloutSight.GONE), "Cl", ended("Cancelled/Gone", verified="")),
+    (
+        "refused",
+        surging(),
+        answered(RolloutSight.CHANGED, FORBIDDEN),
+        "Cl",
+        ended("Failed/SurgeRefused", verified=""),
+    ),
+    ("fenced", surging(), answered(RolloutSight.CHANGED, FENCED), "Su", []),
+    (
+        "late-marked",
+        a_state(MoveStage.CLOSED, move=MOVE, spec=SPEC),
+        answered(RolloutSight.MARKED),
+        "Cl",
+        STARTED[:2],
+    ),
+    (
+        "late-changed",
+        a_state(MoveStage.CLOSED, move=MOVE, spec=SPEC),
+        answered(RolloutSight.CHANGED),
+        "Cl",
+        [],
+    ),
+    (
+        "reverted",
+        reverting(),
+        answered(RolloutSight.UNTOUCHED),
+        "Cl",
+        ended("Failed/ReplacementNotReady", timers=()),
+    ),
+    (
+        "reverted-by-others",
+        reverting(facts(node="good")),
+        answered(RolloutSight.CHANGED),
+        "Cl",
+        ended("Failed/ReplacementNotReady", timers=(), pod="web-2"),
+    ),
+    (
+        "revert-gone",
+        reverting(),
+        answered(RolloutSight.GONE),
+        "Cl",
+        ended("Failed/ReplacementNotReady", timers=()),
+    ),
+    (
+        "revert-refused",
+        reverting(),
+        answered(RolloutSight.CHANGED, FORBIDDEN),
+        "Cl",
+        ended("Failed/ReplacementNotReady", timers=()),
+    ),
+    ("revert-open", reverting(), answered(RolloutSight.OPEN, UNKNOWN), "Su", ["RetryAt replacement +5"]),
+    ("revert-conflict", reverting(), answered(RolloutSight.OPEN, CONFLICT), "Su", ["RetryAt replacement +5"]),
+    (
+        "revert-fenced",
+        reverting(),
+        answered(RolloutSight.CHANGED, FENCED),
+        "Su",
+        ["RetryAt replacement +5"],
+    ),
+    (
+        "revert-open-and-ready-now",
+        reverting(a_ready(), was_running=True),
+        answered(RolloutSight.OPEN, UNKNOWN),
+        "Su",
+        ["RetryAt replacement +5", "CancelTimer replacement", "RetryAt leaving +900"],
+    ),
+    (
+        "revert-open-and-runs-now",
+        reverting(facts(node="good")),
+        answered(RolloutSight.OPEN, UNKNOWN),
+        "Su",
+        ["RetryAt replacement +5", "RetryAt replacement +300"],
+    ),
+    (
+        "revert-open-and-over-now",
+        reverting(a_ready(), was_running=True, pod_gone=True, holds=False),
+        answered(RolloutSight.OPEN, UNKNOWN),
+        "Cl",
+        [
+            "RetryAt replacement +5",
+            *ended("Settled/Verified", held=False, pod="web-2", verified="0/1"),
+        ],
+    ),
+    (
+        "revert-open-and-returned-now",
+        reverting(a_ready(node="bad"), was_running=True, holds=False),
+        answered(RolloutSight.OPEN, UNKNOWN),
+        "Cl",
+        ["RetryAt replacement +5", *ended("Returned/SameNode", held=False, pod="web-2")],
+    ),
+    # -- time: TimedOut ------------------------------------------------------------------------------
+    (
+        "another-try",
+        surging(timers={TimerName.RETRY: NOW}),
+        TimedOut(KEY, TimerName.RETRY),
+        "Su",
+        ["CancelTimer retry", "StartRollout"],
+    ),
+    ("not-ready", surging(begun=True), TimedOut(KEY, TimerName.REPLACEMENT), "Rv", REVERT),
+    (
+        "not-ready-and-not-yet-started",
+        surging(awaits=frozenset({"rollout"})),
+        TimedOut(KEY, TimerName.REPLACEMENT),
+        "Su",
+        ["CancelTimer replacement", "RetryAt replacement +5"],
+    ),
+    (
+        "not-ready-after-a-restart",
+        surging(begun=True, reason=TAKING_BACK),
+        TimedOut(KEY, TimerName.REPLACEMENT),
+        "Rv",
+        ["CancelTimer replacement", "RevertRollout"],
+    ),
+    (
+        "old-pod-stays",
+        ready(),
+        TimedOut(KEY, TimerName.LEAVING),
+        "Cl",
+        ["CancelTimer leaving", *ended("Failed/OldPodStays", held=False, pod="web-2", timers=())],
+    ),
+    (
+        "old-pod-stays-and-the-new-one-died",
+        ready(replacement=None),
+        TimedOut(KEY, TimerName.LEAVING),
+        "Cl",
+        ["CancelTimer leaving", *ended("Failed/OldPodStays", held=False, timers=())],
+    ),
+    ("late-timer", reverting(), TimedOut(KEY, TimerName.REPLACEMENT), "Rv", []),
+    # -- pods ----------------------------------------------------------------------------------------
+    ("old-pod-gone", surging(), PodGone(KEY), "Su", []),
+    (
+        "old-pod-gone-and-ready",
+        ready(),
+        PodGone(KEY),
+        "Cl",
+        ended("Settled/Verified", held=False, pod="web-2", timers=("leaving",), verified="0/1"),
+    ),
+    (
+        "old-pod-gone-and-ready-no-more",
+        ready(replacement=facts(node="good")),
+        PodGone(KEY),
+        "Su",
+        [],
+    ),
+    ("old-pod-gone-while-reverting", reverting(), PodGone(KEY), "Rv", []),
+    (
+        "seen",
+        surging(),
+        ReplacementSeen(KEY, facts()),
+        "Su",
+        ["ReleaseTarget", "TransferTarget web-2"],
+    ),
+    ("seen-again", surging(replacement=facts()), ReplacementSeen(KEY, facts()), "Su", []),
+    (
+        "running",
+        surging(replacement=facts(), timers={TimerName.REPLACEMENT: NOW + 40}),
+        ReplacementRunning(KEY, facts(node="good")),
+        "Su",
+        ["RetryAt replacement +300"],
+    ),
+    (
+        "running-again",
+        surging(replacement=facts(), was_running=True),
+        ReplacementRunning(KEY, facts(node="good")),
+        "Su",
+        [],
+    ),
+    (
+        "ready",
+        surging(replacement=facts(), was_running=True),
+        ReplacementReady(KEY, a_ready()),
+        "Su",
+        ["CancelTimer replacement", "RetryAt leaving +900"],
+    ),
+    ("ready-again", ready(), ReplacementReady(KEY, a_ready()), "Su", []),
+    (
+        "ready-and-old-pod-gone",
+        surging(replacement=facts(), was_running=True, pod_gone=True),
+        ReplacementReady(KEY, a_ready()),
+        "Cl",
+        ["CountMove 1/0", *ended("Settled/Verified", pod="web-2", verified="0/1")],
+    ),
+    (
+        "returned",
+        surging(replacement=facts(), was_running=True),
+        ReplacementReturned(KEY, a_ready(node="bad")),
+        "Cl",
+        ["CountMove 1/0", *ended("Returned/SameNode", pod="web-2")],
+    ),
+    ("lost", surging(replacement=facts()), ReplacementLost(KEY, facts()), "Su", []),
+    (
+        "seen-while-reverting",
+        reverting(),
+        ReplacementSeen(KEY, facts()),
+        "Rv",
+        ["ReleaseTarget", "TransferTarget web-2"],
+    ),
+    ("running-while-reverting", reverting(facts()), ReplacementRunning(KEY, facts(node="good")), "Rv", []),
+    ("ready-while-reverting", reverting(facts()), ReplacementReady(KEY, a_ready()), "Rv", []),
+    ("returned-while-reverting", reverting(facts()), ReplacementReturned(KEY, a_ready(node="bad")), "Rv", []),
+    ("lost-while-reverting", reverting(facts()), ReplacementLost(KEY, facts()), "Rv", []),
+]
+
+
+@pytest.mark.parametrize(
+    ("state", "event", "stage", "instructions"), [case[1:] for case in CELLS], ids=[case[0] for case in CELLS]
+)
+def test_a_cell(state, event, stage, instructions):
+    """Next stage and instructions, in order."""
+    after, ordered = taken(TABLE, state, event)
+
+    assert (after.stage.value, ordered) == (stage, instructions)
+
+
+INDIFFERENT = [
+    events.MovePlanned(KEY, SPEC, MOVE, "run", "Proved", ""),
+    events.MoveUnplanned(KEY),
+    events.MoveApproved(KEY),
+    events.MoveRejected(KEY),
+    events.ApprovalWithdrawn(KEY),
+    events.RecordWritten(KEY, Phase.SURGING),
+    events.RecordRefused(KEY, Phase.SURGING, UNKNOWN),
+    events.RecordDeleted(KEY),
+    events.PolicyChanged("tidy", None),
+    events.PolicyChanged("tidy", Mode.ENFORCE, EvictBy.EVICTION_REQUEST),
+    events.StopPressed("somebody pressed it"),
+    events.BundleBroken(KEY, Landing(Phase.CANCELLED, "NotAll", "")),
+    events.PodProtected(KEY, "NeverEvict", ""),
+    events.PodTerminating(KEY),
+    events.RequestProgressed(KEY, None),
+]
+
+
+@pytest.mark.parametrize("state", [surging(), ready(), reverting()], ids=["surging", "ready", "reverting"])
+@pytest.mark.parametrize("event", INDIFFERENT, ids=lambda event: type(event).__name__)
+def test_a_rollout_goes_on_whatever_else_happens(state, event):
+    """Once the Deployment is marked, only the rollout and time end a surge."""
+    assert taken(TABLE, state, event) == (state, [])
+
+
+@pytest.mark.parametrize("stage", [MoveStage.SURGING, MoveStage.REVERTING])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        events.ProcessRestarted,
+        events.TurnReached,
+        events.MoveSkipped,
+        events.Revalidated,
+        events.RevalidationRefused,
+        events.EvictionAnswered,
+        events.RequestAnswered,
+    ],
+)
+def test_what_cannot_happen_has_no_cell(stage, kind):
+    """The machine refuses it and tells the record's story."""
+    assert (stage, kind) not in TABLE.transitions
+
+
+def test_every_event_is_in_the_columns():
+    """A new kind of event must be thought about here as well."""
+    kinds = {
+        each
+        for each in vars(events).values()
+        if isinstance(each, type) and each.__module__ == events.__name__
+    }
+    concerned = {kind for stage, kind in TABLE.transitions if stage is MoveStage.SURGING}
+    abstract = {events.MoveEvent, events.ReplacementEvent, events.RolloutSight}
+    for_bundles = {events.BundlePlanned, events.HoldUpsChanged, events.NodeClosed, events.NodeNotClosed}
+
+    assert {kind.__name__ for kind in kinds - concerned - abstract - for_bundles} == {
+        "ProcessRestarted",
+        "TurnReached",
+        "MoveSkipped",
+        "Revalidated",
+        "RevalidationRefused",
+        "EvictionAnswered",
+        "RequestAnswered",
+    }
+
+
+def test_a_surge_begins_with_the_search_for_its_replacement():
+    """The rollout may be quicker than the answer to its start."""
+    state = a_state(MoveStage.COMMITTING, spec=SPEC, phase=Phase.SURGING, begun=False, way=Way.SURGE)
+    step = Step(state, NOW, FakeSurroundings())
+
+    TABLE.begins[Way.SURGE](step)
+
+    assert step.state.stage is MoveStage.SURGING
+    assert [short(each) for each in step.instructions] == [
+        "FollowReplacement",
+        "StartRollout",
+        "RetryAt replacement +300",
+    ]
+
+
+# -- sentences ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (surging(begun=True), "no replacement came within 300 s"),
+        (surging(begun=True, patience_s=20.0), "no replacement came within 20 s"),
+        (
+            surging(begun=True, replacement=facts()),
+            "the replacement was not ready within 300 s; pod web-2 is Pending",
+        ),
+        (
+            surging(begun=True, replacement=facts(node="good")),
+            "the replacement was not ready within 300 s; pod web-2 is not ready",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_replacement_is_on_record(state, message):
+    """Before the rollout is reverted."""
+    after, _ = taken(TABLE, state, TimedOut(KEY, TimerName.REPLACEMENT))
+
+    assert after.message == message
+
+
+@pytest.mark.parametrize(
+    ("event", "end"),
+    [
+        (answered(RolloutSight.UNTOUCHED), "the rollout was taken back, pod web-1 stays"),
+        (
+            answered(RolloutSight.CHANGED),
+            "somebody changed the Deployment since, so the rollout was left alone",
+        ),
+        (answered(RolloutSight.GONE), "the Deployment is gone since, so the rollout was left alone"),
+        (
+            answered(RolloutSight.CHANGED, FORBIDDEN),
+            "the rollout could not be taken back: deployments.apps is forbidden",
+        ),
+    ],
+)
+def test_what_became_of_the_rollout_is_on_record(event, end):
+    """After what was wrong."""
+    after, _ = taken(TABLE, reverting(), event)
+
+    assert after.message == f"it was not ready; {end}"
+
+
+# -- a restart ---------------------------------------------------------------------------------------
+
+
+def found(reason="Sent", *, rollout=None, pod=None, patience_s=300.0):
+    """A record of an earlier process."""
+    return ProcessRestarted(KEY, SPEC, Phase.SURGING, reason, rollout=rollout, pod=pod, patience_s=patience_s)
+
+
+OLD = facts("web-1", "bad")
+
+
+@pytest.mark.parametrize(
+    ("event", "stage", "instructions"),
+    [
+        pytest.param(
+            found(rollout=RolloutSight.UNTOUCHED, pod=OLD),
+            "Cl",
+            ["WriteRecord Cancelled/Restarted"],
+            id="not-started",
+        ),
+        pytest.param(
+            found(rollout=RolloutSight.UNTOUCHED),
+            "Su",
+            ["FollowReplacement", "RetryAt replacement +300"],
+            id="undone-and-pod-gone",
+        ),
+        pytest.param(
+            found(rollout=RolloutSight.MARKED, pod=OLD),
+            "Su",
+            ["FollowReplacement", "RetryAt replacement +300"],
+            id="started",
+        ),
+        pytest.param(
+            found(rollout=RolloutSight.MARKED, pod=OLD, patience_s=20.0),
+            "Su",
+            ["FollowReplacement", "RetryAt replacement +20"],
+            id="little-time",
+        ),
+        pytest.param(
+            found(rollout=RolloutSight.CHANGED, pod=OLD, patience_s=600.0),
+            "Su",
+            ["FollowReplacement", "RetryAt replacement +300"],
+            id="changed",
+        ),
+        pytest.param(
+            found(rollout=RolloutSight.OPEN, pod=OLD),
+            "Su",
+            ["FollowReplacement", "RetryAt replacement +300"],
+            id="cannot-be-read",
+        ),
+        pytest.param(
+            found(TAKING_BACK, rollout=RolloutSight.UNTOUCHED, pod=OLD),
+            "Su",
+            ["FollowReplacement", "RetryAt replacement +0"],
+            id="being-reverted",
+        ),
+    ],
+)
+def test_a_record_of_an_earlier_process(event, stage, instructions):
+    """Table 3: the next process goes on where the Deployment says that the last one was."""
+    state = a_state(
+        MoveStage.NEW, spec=SPEC, phase=Phase.SURGING, reason=event.reason, holds=False, begun=False
+    )
+    step = Step(state, NOW, FakeSurroundings())
+
+    assert recovered(step, event)
+    assert step.state.stage.value == stage
+    assert [short(each) for each in step.instructions] == instructions
+    assert step.state.pod_gone == (stage == "Su" and event.pod is None)
+
+
+@pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.SURGING])
+def test_other_records_are_no_surges(phase):
+    """They are seen to elsewhere."""
+    step = Step(a_state(MoveStage.NEW), NOW, FakeSurroundings())
+
+    assert not recovered(step, ProcessRestarted(KEY, SPEC, phase))
+    assert step.instructions == []
