@@ -92,9 +92,9 @@ class World:
         """Whether a pod waits for a node."""
         return uid in self.waiting
 
-    def is_wanted(self, key):
-        """Whether a victim has to go."""
-        return key not in self.unwanted
+    def needless(self, key):
+        """Why a victim need not go."""
+        return "its room is needed no longer" if key in self.unwanted else ""
 
     def proposed(self, specs):
         """The moves of records."""

@@ -396,16 +396,6 @@ def test_a_policy_that_changes_while_its_record_is_created_is_heeded():
     assert phases(play, key) == [(Phase.CANCELLED, "PolicyChanged")]
 
 
-def test_a_prediction_is_written_and_no_more():
-    """A dry run announces nothing."""
-    play = Play()
-    (key,) = play.plan(a_move(), mode=Mode.DRY_RUN)
-    play.tell(events.RecordWritten(key, Phase.PREDICTED))
-
-    assert [type(each) for each in play.ordered] == [CreateRecord]
-    assert play.stage(key) is MoveStage.CLOSED
-
-
 # -- victims of preemption -------------------------------------------------------------------------------
 
 

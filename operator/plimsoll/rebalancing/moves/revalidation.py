@@ -82,9 +82,11 @@ class MoveRevalidator:
         try:
             found = await self._judged(order, record)
         except Exception as exc:  # noqa: BLE001 - whatever a strategy or plugin did, the record is closed
-            self.problems[order.key] = exc
-            story = f"the move could not be judged again: {exc!r}"
-            return RevalidationRefused(order.key, cancelled(NOT_REVALIDATED, story), repr(exc))
+            is_awaited = order.run in self.memories
+            if is_awaited:
+                self.problems[order.key] = exc
+            cause = cancelled(NOT_REVALIDATED, f"the move could not be judged again: {exc!r}")
+            return RevalidationRefused(order.key, cause, "" if is_awaited else repr(exc))
         if isinstance(found, Landing):
             return RevalidationRefused(order.key, found)
         spec = self._spec_of(record.spec.policy)
