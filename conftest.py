@@ -1,5 +1,6 @@
 """Documentation is executed: python blocks run, policies in yaml blocks are validated."""
 
+import pytest
 import yaml
 from sybil import Sybil
 from sybil.example import Example
@@ -25,3 +26,14 @@ pytest_collect_file = Sybil(
     patterns=["*.md"],
     excludes=["tests/**", ".venv/**"],
 ).pytest()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the option that writes the expected files of field cases (tests/cases)."""
+    parser.addoption("--update-cases", action="store_true", help="write tests/cases/**/*.expected.yaml")
+
+
+@pytest.fixture
+def update_cases(request: pytest.FixtureRequest) -> bool:
+    """Whether expected files are written instead of compared."""
+    return bool(request.config.getoption("--update-cases"))

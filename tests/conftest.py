@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,6 +17,8 @@ from pathlib import Path
 import pytest
 import yaml
 from hypothesis import settings
+
+from forking import Forked
 
 #: Seconds until a development cluster answers; an operator has as long (tests/e2e/operating.py).
 PATIENCE_S = 90
@@ -77,29 +78,25 @@ class RunningCluster:
 StartDevCluster = Callable[..., RunningCluster]
 
 
-def _started(folder: Path, options: tuple[str, ...]) -> tuple[RunningCluster, subprocess.Popen[bytes]]:
+def _started(folder: Path, options: tuple[str, ...]) -> tuple[RunningCluster, Forked]:
     """Start a development cluster in a process of its own and wait until it answers."""
     path, log = folder / "kubeconfig", folder / "log"
-    command = [sys.executable, "-m", "roadstead", "--kubeconfig", str(path), *options]
-    with log.open("wb") as sink:
-        process = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT)
+    process = Forked("roadstead", "--kubeconfig", str(path), *options, output=log)
     deadline = time.monotonic() + PATIENCE_S
     while not path.exists():
         if process.poll() is not None or time.monotonic() > deadline:
             process.kill()
-            process.wait()
             pytest.fail(f"the development cluster did not start: {log.read_text()}")
         time.sleep(0.02)
     return RunningCluster(path), process
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: Forked) -> None:
     process.terminate()
     try:
         process.wait(10)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ import urllib.request
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from forking import Forked
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -38,18 +40,23 @@ class Operator:
     health_port: int = field(default_factory=free_port)
     environment: dict[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
-    _process: subprocess.Popen[bytes] | None = None
+    _process: Forked | subprocess.Popen[bytes] | None = None
 
     def start(self) -> Operator:
         """Start a process; ``until_ready`` waits for it."""
-        command = [sys.executable, "-m", "plimsoll", "run", "--kubeconfig", str(self.kubeconfig)]
-        command += ["--bind-address", "127.0.0.1", "--log-format", "text"]
-        command += ["--metrics-port", str(self.metrics_port), "--health-port", str(self.health_port)]
-        command += self.options
-        with self.log.open("ab") as sink:
-            self._process = subprocess.Popen(
-                command, stdout=sink, stderr=subprocess.STDOUT, env={**os.environ, **self.environment}
-            )
+        args = ["run", "--kubeconfig", str(self.kubeconfig), "--bind-address", "127.0.0.1"]
+        args += ["--log-format", "text", "--metrics-port", str(self.metrics_port)]
+        args += ["--health-port", str(self.health_port), *self.options]
+        if self.environment:  # an interpreter reads it when it starts
+            with self.log.open("ab") as sink:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "plimsoll", *args],
+                    stdout=sink,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, **self.environment},
+                )
+        else:
+            self._process = Forked("plimsoll", *args, output=self.log)
         return self
 
     @property
@@ -105,7 +112,7 @@ class Operator:
         """End it without a warning, as a machine does that loses power."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
+            self._process.wait(END_S)
 
     def terminate(self) -> int:
         """End it politely; the exit status."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 from engine.toys import ALL
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import NoArgs, Registry
-from plimsoll.framework.descheduling.strategy import Candidate, Refusal, StrategyKind, Verdict, is_replacement
+from plimsoll.framework.descheduling.strategy import Candidate, Refusal, StrategyKind, Verdict
 from plimsoll.planning.moves import Circumstances, Rebalancing
 from plimsoll.planning.proven.planner import plan
 
@@ -28,7 +28,7 @@ class Named:
     def candidates(self, context):
         for node in context.nodes:
             for pod in context.all_pods(node):
-                if is_replacement(pod) or (self.names and pod.name not in self.names):
+                if pod.stands_in_for is not None or (self.names and pod.name not in self.names):
                     continue
                 verdict = yield Candidate(pod, node, "it was named")
                 self.verdicts.append((pod.name, verdict))

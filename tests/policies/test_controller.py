@@ -89,7 +89,7 @@ class Scene:
             cluster=Cluster(),
             rebalancing=self.rebalancing,
             statuses=self.statuses,
-            nominations=Nominations(),
+            nominator=Nominations(),
             clock=self.clock,
             randomness=FakeRandomness(),
             observer=self.observer,

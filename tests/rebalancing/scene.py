@@ -10,7 +10,6 @@ from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.cycle import Nominations
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
@@ -36,6 +35,7 @@ from plimsoll.testing.fakes import (
     FakeRollouts,
     InlineComputer,
     RememberingObserver,
+    a_book,
     settled,
 )
 
@@ -94,7 +94,8 @@ class Scene:
         self.observer = RememberingObserver()
         self.meter = FakeMeter()
         self.cache = Cache()
-        self.nominations = Nominations()
+        self.book = a_book(self.cache)
+        self.nominations = self.book.nominator
         self.groups = Groups()
         self.reviewer = FakeAccessReviewer()
         self.access = Access(self.reviewer, self.clock, self.observer)
@@ -105,7 +106,7 @@ class Scene:
         profile = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
         self.rebalancers = Rebalancers(
             cache=self.cache,
-            nominations=self.nominations,
+            book=self.book,
             strategies=StrategyRegistry(STRATEGIES),
             evictors=EvictorRegistry(EVICTORS),
             forecast=profile,
@@ -126,7 +127,7 @@ class Scene:
         )
         self.rebalancers.profiles = {"default-scheduler": profile}
         queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
-        self.ingestion = Ingestion(self.cache, queue, lambda _: None, self.observer, self.nominations)
+        self.ingestion = Ingestion(self.cache, queue, lambda _: None, self.observer, self.book)
         self.ingestion.before_event(self.groups.observe)
         self.ingestion.on_event(self.rebalancers.observe)
         self.tell(

@@ -766,7 +766,7 @@ async def test_room_that_is_promised_to_somebody_else_is_no_target():
 
         async def create_and_promise(document):
             big = scene.cache.info(a_pod("big", cpu="4"))
-            scene.nominations.add(big, "good")
+            scene.book.nominate(big, "good")
             return await create(document)
 
         scene.records.create = create_and_promise

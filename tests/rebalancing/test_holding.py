@@ -2,21 +2,25 @@
 
 import pytest
 
+from plimsoll.cluster.reservations import FIRM
 from plimsoll.model.kinds.watch_event import PodAdded, PodUpdated
-from plimsoll.planning.moves import REPLACEMENT
 from plimsoll.rebalancing.moves.approving import APPROVED
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, status_of, web
 
 LATE = "2026-06-01T00:00:00Z"
-FIRM = 2**31 - 1
 
 
 def approve(scene):
     """Somebody approves the only proposal."""
     namespace, name = next(iter(scene.keeper.known)).split("/")
     scene.rebalancers.approvals.annotated(namespace, name, {APPROVED: "true"})
+
+
+def in_stead(scene):
+    """The uid under which the replacement of the only move counts."""
+    return f"replacement:{next(iter(scene.keeper.known))}"
 
 
 def held(scene):
@@ -37,13 +41,13 @@ async def test_an_approved_move_holds_its_target_unless_it_is_a_forecast(planner
         approve(scene)
         await scene.clock.advance(2)
         assert scene.evictor.evicted == ["web-1"]
-        before = held(scene)
+        before, uid = held(scene), in_stead(scene)
         scene.gone(web(1, "bad"))
         scene.tell(PodAdded(web(3, created=LATE)))
         after = held(scene)
 
     assert scene.record["spec"].get("forecast", False) is is_forecast
-    assert before == ({} if is_forecast else {"good": [(f"{REPLACEMENT}uid-default-web-1", FIRM)]})
+    assert before == ({} if is_forecast else {"good": [(uid, FIRM)]})
     assert after == ({} if is_forecast else {"good": [("uid-default-web-3", 0)]})
 
 
@@ -103,7 +107,7 @@ async def test_a_new_leader_holds_the_target_until_the_replacement_appears(is_go
     scene.gone(pod) if is_gone else scene.leaving(pod)
 
     async with scene.running():
-        first = held(scene)
+        first, uid = held(scene), in_stead(scene)
         if not is_gone:
             scene.gone(pod)
         waiting = web(3, created=LATE)
@@ -113,7 +117,7 @@ async def test_a_new_leader_holds_the_target_until_the_replacement_appears(is_go
         await settled()
         last = held(scene)
 
-    assert first == {"good": [(f"{REPLACEMENT}uid-default-web-1", FIRM)]}
+    assert first == {"good": [(uid, FIRM)]}
     assert second == {"good": [("uid-default-web-3", 0)]}
     assert last == {}
     assert scene.record["status"]["phase"] == "Settled"

@@ -3,7 +3,6 @@
 import pytest
 
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.cycle import Nominations
 from plimsoll.framework import DisruptionBudgets
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.metadata import ObjectMeta
@@ -22,7 +21,7 @@ from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget
 from plimsoll.scheduling.ingesting import Ingestion
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
-from plimsoll.testing.fakes import RememberingObserver
+from plimsoll.testing.fakes import RememberingObserver, a_book
 
 
 class Scene:
@@ -31,10 +30,11 @@ class Scene:
     def __init__(self):
         self.cache = Cache()
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
-        self.nominations = Nominations()
+        self.book = a_book(self.cache)
+        self.nominations = self.book.nominator
         self.observer = RememberingObserver()
         self.served = {"ours"}
-        self.ingestion = Ingestion(self.cache, self.queue, self._serves, self.observer, self.nominations)
+        self.ingestion = Ingestion(self.cache, self.queue, self._serves, self.observer, self.book)
 
     def _serves(self, pod):
         return pod.pod.spec.scheduler_name in self.served
@@ -181,7 +181,7 @@ def test_nominations_go_with_their_pods():
     one, other = ours("one"), ours("other")
     scene.tell(PodAdded(one), PodAdded(other))
     for queued in list(scene.queue):
-        scene.nominations.add(queued.pod, "n1")
+        scene.book.nominate(queued.pod, "n1")
 
     scene.tell(PodDeleted(one), PodUpdated(other, ours("other", node="n2")))
 

@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.app.clock import SeededRandomness
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.cycle import Nominations, Scheduler
+from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Code, Registry, Status, error, unschedulable
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
@@ -26,6 +26,7 @@ from plimsoll.testing.fakes import (
     FakeRecorder,
     FakeStatuses,
     FakeVolumes,
+    a_book,
     settled,
 )
 from plugins.stored import a_claim, a_class, a_volume, mounting
@@ -51,10 +52,12 @@ class Stage:
         self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), Counted()
         self.volumes = FakeVolumes()
         self.cache = Cache()
+        self.book = a_book(self.cache)
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         self.loop = loop(
             self.cache,
             self.queue,
+            book=self.book,
             binder=self.binder,
             volumes=self.volumes,
             preemptor=self.preemptor,
@@ -67,9 +70,9 @@ class Stage:
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]
         names += [Enabled(plugin.name) for plugin in more] + [Enabled("DefaultBinder")]
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
-        nominations = Nominations()
-        self.loop.schedulers = {"s": Scheduler(self.profile, self.cache.cluster, nominations=nominations)}
-        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, nominations)
+        nominator = self.book.nominator
+        self.loop.schedulers = {"s": Scheduler(self.profile, self.cache.cluster, nominations=nominator)}
+        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.book)
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)
 

@@ -24,7 +24,8 @@ from plimsoll.app.settings import Settings
 from plimsoll.app.supervision import Supervision
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.cycle import Nominations, Scheduler
+from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import NoArgs, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
@@ -82,6 +83,7 @@ from plimsoll.telemetry.queueing import QueueingMetrics
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
 from plimsoll.telemetry.scheduling import MetricsObserver
 from plimsoll.telemetry.scraped_state import Sources, StateCollector
+from plimsoll.timing.timer import Timer
 
 #: What a leader writes to: one that takes over lists these again, for a watch may lag behind.
 WRITTEN = frozenset(("pods", "persistentvolumes", "persistentvolumeclaims"))
@@ -150,7 +152,8 @@ class Operator:
             *extensions.load(extensions.PLUGINS, registry.add, self.observer),
             *extensions.load(extensions.STRATEGIES, strategies.add, self.observer),
         ]
-        nominations = Nominations()
+        self.timer = Timer(self.clock, self.observer)
+        book = ReservationBook(self.cache, self.timer)
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
         self.order = QueueOrder(PrioritySort(NoArgs()), self.observer)
         self.queue = SchedulingQueue(self.order.key, self.observer)
@@ -191,6 +194,7 @@ class Operator:
         self.loop = SchedulingLoop(
             self.cache,
             self.queue,
+            book=book,
             binder=PodBinder(session),
             volumes=VolumePatcher(session),
             preemptor=PodPreemptor(session, self.clock),
@@ -205,7 +209,7 @@ class Operator:
             access=access,
         )
         self.ingestion = Ingestion(
-            self.cache, self.queue, self.loop.serves, self.observer, nominations, clock=self.clock
+            self.cache, self.queue, self.loop.serves, self.observer, book, clock=self.clock
         )
         self.ingestion.before_event(groups.observe)
         self.loop.gangs.gates.changed = self.group_reports.touch
@@ -215,7 +219,7 @@ class Operator:
         self.ingestion.on_event(self.loop.observe)
         self.rebalancers = Rebalancers(
             cache=self.cache,
-            nominations=nominations,
+            book=book,
             strategies=strategies,
             evictors=EvictorRegistry(EVICTORS),
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
@@ -246,7 +250,7 @@ class Operator:
             cluster=self.cache.cluster,
             rebalancing=self.rebalancers,
             statuses=statuses,
-            nominations=nominations,
+            nominator=book.nominator,
             clock=self.clock,
             randomness=randomness,
             observer=self.observer,
@@ -398,6 +402,7 @@ class Operator:
             structlog.get_logger("plimsoll").warning("evictions are shadowed", by=shadow)
             await self.policies.refresh()
         async with asyncio.TaskGroup() as group:
+            group.create_task(self.timer.run())
             group.create_task(self.access.run())
             group.create_task(self.orphans.run())
             group.create_task(self.rebalancers.run())

@@ -70,12 +70,13 @@ class ReservationBook:
         timer: Ends reservations that have an end.
 
     Attributes:
+        cache: As given.
         nominator: The index by node that filters read; written by the book alone.
     """
 
     def __init__(self, cache: Cache, timer: Timer) -> None:
         self.nominator = Nominations()
-        self._cache = cache
+        self.cache = cache
         self._timer = timer
         self._by_uid: dict[str, Reservation] = {}  #: by the uid of the holder
 
@@ -129,7 +130,7 @@ class ReservationBook:
             priority: ``FIRM`` for targets of moves; None is the pod's own.
             until: Seconds of the monotonic clock at which it ends by itself.
         """
-        stand_in = self._cache.cluster.templates.stand_in(pod, holder, priority)
+        stand_in = self.cache.cluster.templates.stand_in(pod, holder, priority)
         reservation = Reservation(holder, stand_in, node, reason, owner, until)
         self.reserve(reservation)
         return reservation
@@ -192,7 +193,7 @@ class ReservationBook:
 
     def claimed(self) -> Cluster:
         """A fork of the cluster in which every reservation is taken up; what planners start from."""
-        fork = self._cache.cluster.fork()
+        fork = self.cache.cluster.fork()
         for node, pods in self.nominator.by_node.items():
             for uid, pod in pods.items():
                 if uid not in fork.pods:
@@ -209,7 +210,7 @@ class ReservationBook:
         for uid, held in self._by_uid.items():
             assert held.holder.uid == uid == held.pod.uid
             assert held.pod.stands_in_for == (None if held.holder.kind is HolderKind.POD else held.holder)
-            assert held.pod.stands_in_for is not None or not self._cache.node_of(uid), f"{uid} has a node"
+            assert held.pod.stands_in_for is not None or not self.cache.node_of(uid), f"{uid} has a node"
             assert (held.until is not None) == (held.holder in self._timer)
             by_node.setdefault(held.node, {})[uid] = held.pod
         assert by_node == self.nominator.by_node

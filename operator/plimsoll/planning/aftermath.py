@@ -43,18 +43,19 @@ def aftermath(
 
 def settled(pod: PodInfo, cluster: Cluster, node: str, now: datetime) -> PodInfo:
     """The replacement of a moved pod as it is when it serves."""
-    fresh = replacement_of(pod, cluster, node).pod
+    fresh = replacement_of(pod, cluster, node)
     return cluster.templates.info(
         msgspec.structs.replace(
-            fresh,
-            metadata=msgspec.structs.replace(fresh.metadata, creation_timestamp=now),
+            fresh.pod,
+            metadata=msgspec.structs.replace(fresh.pod.metadata, creation_timestamp=now),
             status=PodStatus(
                 phase="Running",
                 qos_class=pod.pod.status.qos_class,
                 start_time=pod.pod.status.start_time,  # what protects the young protects it for a while only
                 conditions=(PodCondition(type="Ready", status="True"),),
             ),
-        )
+        ),
+        fresh.stands_in_for,
     )
 
 

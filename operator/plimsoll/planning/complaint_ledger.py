@@ -20,7 +20,6 @@ from plimsoll.framework import Cluster, PluginError, PodInfo
 from plimsoll.framework.descheduling.complaints import Complaining, Complaints, Vicinity
 from plimsoll.framework.descheduling.context import StrategyContext, UnplacedPods
 from plimsoll.framework.descheduling.strategy import (
-    REPLACEMENT,
     Bundle,
     Proposal,
     Refusal,
@@ -30,6 +29,7 @@ from plimsoll.framework.descheduling.strategy import (
     wants_restart,
 )
 from plimsoll.planning.aftermath import settled, shifted
+from plimsoll.planning.moves import replacement_uid
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.planning.strategy_run import run_strategy
 
@@ -148,7 +148,7 @@ class Conscience:
             return self._heard(Vicinity(tuple(heirs), nodes), strategy)
         finally:
             for _, trip in made:
-                self._fork.displace(f"{REPLACEMENT}{trip.pod.uid}")
+                self._fork.displace(replacement_uid(trip.pod))
             for standing, trip in made:
                 self._fork.place(standing, trip.source)
             for context, known in measured:

@@ -6,15 +6,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-import msgspec
-
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import Cluster, PluginError, PodInfo
 from plimsoll.framework.descheduling.context import Measurements, NodeClasses, Planner
-from plimsoll.framework.descheduling.strategy import REPLACEMENT, Beneficiary, Evictor, Refusal, Strategy
-from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.framework.descheduling.strategy import Beneficiary, Evictor, Refusal, Strategy
 from plimsoll.model.kinds.node import Node
-from plimsoll.model.kinds.pod import PodStatus
+from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import Limits, Workload
@@ -262,22 +259,17 @@ class EvictionPlan:
 
 
 def replacement_of(pod: PodInfo, cluster: Cluster, node: str = "") -> PodInfo:
-    """The pod that the owner will make in its place: the same template, a new identity, maybe a node."""
-    metadata = pod.pod.metadata
-    fresh = msgspec.structs.replace(
-        pod.pod,
-        metadata=ObjectMeta(
-            name=metadata.name,
-            namespace=metadata.namespace,
-            uid=f"{REPLACEMENT}{metadata.uid}",
-            labels=metadata.labels,
-            annotations=metadata.annotations,
-            owner_references=metadata.owner_references,
-        ),
-        spec=msgspec.structs.replace(pod.pod.spec, node_name=node),
-        status=PodStatus(phase="Pending"),
-    )
-    return cluster.templates.info(fresh)
+    """The pod that the owner will create in its place, as planners put it on forks; maybe on a node."""
+    return cluster.templates.stand_in(pod, _replacement(pod), node=node)
+
+
+def replacement_uid(pod: PodInfo) -> str:
+    """The uid under which :func:`replacement_of` this pod counts."""
+    return _replacement(pod).uid
+
+
+def _replacement(pod: PodInfo) -> Holder:
+    return Holder(HolderKind.REPLACEMENT, pod.uid)
 
 
 def workload_of(pod: PodInfo) -> Workload:

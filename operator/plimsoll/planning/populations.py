@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from plimsoll.framework import Cluster, PodTemplate
-from plimsoll.framework.descheduling.strategy import Evictor, is_replacement
+from plimsoll.framework.descheduling.strategy import Evictor
 from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.scope import PolicyScope
@@ -52,7 +52,7 @@ class Populations:
                     inside = known[pod.template] = not any(
                         scope.excludes(pod, self._cluster.objects) for scope in self._scopes
                     )
-                if not inside or is_replacement(pod):
+                if not inside or pod.stands_in_for is not None:
                     continue
                 by_node[node.name] += 1
                 by_namespace[pod.namespace] += 1

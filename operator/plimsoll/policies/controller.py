@@ -102,7 +102,7 @@ class Policies:
         cluster: What schedulers decide on.
         rebalancing: Carries out the rebalancing part.
         statuses: Writes status.
-        nominations: Shared by all schedulers.
+        nominator: Shared by all schedulers; read by them alone.
         clock: Time.
         randomness: Breaks ties of schedulers.
         observer: Told of failures.
@@ -121,7 +121,7 @@ class Policies:
         cluster: Cluster,
         rebalancing: Rebalancing,
         statuses: PolicyStatusWriter,
-        nominations: Nominations,
+        nominator: Nominations,
         clock: Clock,
         randomness: Randomness,
         observer: Observer,
@@ -136,7 +136,7 @@ class Policies:
         self._cluster = cluster
         self._rebalancing = rebalancing
         self._statuses = statuses
-        self._nominations = nominations
+        self._nominator = nominator
         self._clock = clock
         self._randomness = randomness
         self._observer = observer
@@ -295,7 +295,7 @@ class Policies:
             self._failures.forgive(profile.plugin_names)
             self._schedulers[name] = (
                 spec,
-                Scheduler(profile, self._cluster, self._randomness.below, self._nominations),
+                Scheduler(profile, self._cluster, self._randomness.below, self._nominator),
             )
         self._serve({name: scheduler for name, (_, scheduler) in self._schedulers.items()})
 

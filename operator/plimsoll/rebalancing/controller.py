@@ -15,7 +15,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.cycle import Nominations
+from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import ConfigurationError, Pod
 from plimsoll.framework.descheduling.context import Planner
@@ -90,7 +90,7 @@ class Rebalancers:
         self,
         *,
         cache: Cache,
-        nominations: Nominations,
+        book: ReservationBook,
         strategies: StrategyRegistry,
         evictors: EvictorRegistry,
         forecast: Profile,
@@ -142,7 +142,8 @@ class Rebalancers:
             observer=observer,
         )
         self._stop = StopButton(cache.cluster.objects, namespace)
-        self._holds = Holds(cache, nominations)
+        self._book = book
+        self._holds = Holds(cache, book)
         self._displacements = Displacements(
             cache.cluster, self._displaceable, lambda name: name in self.profiles, clock
         )
@@ -197,7 +198,7 @@ class Rebalancers:
             sender=self._requests,
             surges=self._surges,
             clock=clock,
-            nominations=nominations,
+            book=book,
             others=self._others,
             groups=groups,
         )
@@ -452,7 +453,7 @@ class Rebalancers:
         rebalancing = rested(self._configured(policy), memory, name)
         deployments = await self._surges.deployments() if rebalancing.surge else None
         is_upstream = rebalancing.planner is Planner.UPSTREAM  # descheduler does not see nominations
-        fork = self._cache.cluster.fork() if is_upstream else self._holds.claimed()
+        fork = self._cache.cluster.fork() if is_upstream else self._book.claimed()
         over_for = self._over.get(name, {})
         around = self._mover.circumstances(name, memory, deployments=deployments)
         recent = around.recent + self._enforcement.left(name)

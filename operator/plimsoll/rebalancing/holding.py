@@ -1,8 +1,7 @@
-"""Holding targets: the room that a move was proved for stays taken until its replacement is there.
+"""Reserves the targets of moves: room that a move was proved for stays taken until its replacement is there.
 
-A held target is a nomination at the highest priority, so nobody is told that the room is free: neither
-the scheduling loop nor another plan. It is held in the replacement's stead first, and in its own name as
-soon as it appears.
+A target is reserved at the highest priority, so that neither the scheduling loop nor another plan counts on
+it: with a stand-in first, and in the replacement's own name as soon as that exists.
 """
 
 from collections import Counter
@@ -11,15 +10,12 @@ from collections.abc import Mapping
 import msgspec
 
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.cycle import Nominations
+from plimsoll.cluster.reservations import FIRM, Reservation, ReservationBook, ReservationReason
 from plimsoll.engine.profile import Profile
-from plimsoll.framework import Cluster, Pod, PodInfo
-from plimsoll.framework.descheduling.strategy import REPLACEMENT
-from plimsoll.planning.moves import Move, replacement_of
+from plimsoll.framework import Pod, PodInfo
+from plimsoll.model.kinds.pod_info import Holder, HolderKind
+from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.records.record import Record
-
-#: The priority with which a target is held.
-FIRM = 2**31 - 1
 
 
 class Holds:
@@ -29,11 +25,10 @@ class Holds:
         profiles: By scheduler name: who places replacements; set when policies change.
     """
 
-    def __init__(self, cache: Cache, nominations: Nominations) -> None:
+    def __init__(self, cache: Cache, book: ReservationBook) -> None:
         self.profiles: Mapping[str, Profile] = {}
         self._cache = cache
-        self._nominations = nominations
-        self._held_by: dict[str, str] = {}  #: uid of the nomination, by record
+        self._book = book
         self._beginning: dict[str, str] = {}  #: uid of the workload, by record
 
     def begin(self, record: Record, move: Move) -> None:
@@ -54,9 +49,7 @@ class Holds:
     def hold(self, record: Record, move: Move) -> None:
         """Keep the room on the target for the replacement: other pods see it taken."""
         if move.target and not move.is_forecast:
-            firm = self._firm(replacement_of(move.pod, self._cache.cluster))
-            self._held_by[record.key] = firm.uid
-            self._nominations.add(firm, move.target)
+            self._hold(record, move.pod, move.target)
 
     def restore(self, record: Record, like: Pod) -> None:
         """Keep the room again for the replacement of a pod that an earlier process evicted.
@@ -66,50 +59,46 @@ class Holds:
             like: The evicted pod, or another one of its owner.
         """
         target = record.spec.target_node
-        if target is None or record.is_forecast:
-            return
-        metadata = msgspec.structs.replace(like.metadata, name=record.spec.pod.name, uid=record.spec.pod.uid)
-        pod = self._cache.info(msgspec.structs.replace(like, metadata=metadata))
-        firm = self._firm(replacement_of(pod, self._cache.cluster))
-        self._held_by[record.key] = firm.uid
-        self._nominations.add(firm, target)
+        if target is not None and not record.is_forecast:
+            metadata = msgspec.structs.replace(like.metadata, name=record.spec.pod.name)
+            self._hold(record, self._cache.info(msgspec.structs.replace(like, metadata=metadata)), target)
 
-    def reserve(self, move: Move) -> None:
+    def reserve(self, move: Move, policy: str) -> None:
         """Keep the room for a move of a bundle whose turn has not come."""
         if move.target and not move.is_forecast:
-            self._nominations.add(self._firm(replacement_of(move.pod, self._cache.cluster)), move.target)
+            reason = ReservationReason.MOVE_WAITING
+            self._book.reserve_in_stead(_waiting(move), move.pod, move.target, reason, policy, priority=FIRM)
 
     def unreserve(self, move: Move) -> None:
         """Its turn has come, or never will."""
-        self._nominations.remove(f"{REPLACEMENT}{move.pod.uid}")
+        self._book.release(_waiting(move))
 
     def hand_over(self, record: Record, pod: Pod) -> None:
         """The replacement has appeared: the room is kept in its own name, and it goes there."""
         self.release(record)
         target = record.spec.target_node
         if target is not None and not pod.node_name and not record.is_forecast:
-            self._nominations.add(self._cache.info(pod), target)
+            own, reason = Holder(HolderKind.POD, pod.uid), ReservationReason.HANDED_OVER
+            info, policy = self._cache.info(pod), record.spec.policy
+            self._book.reserve(Reservation(own, info, target, reason, policy))
 
     def release(self, record: Record) -> None:
-        """The room is anybody's again."""
-        uid = self._held_by.pop(record.key, None)
-        if uid is not None:
-            self._nominations.remove(uid)
+        """The room is no longer reserved."""
+        self._book.release(_replacement(record))
 
     def arrived(self, uid: str) -> None:
         """A replacement runs: it needs no nomination any more."""
-        self._nominations.remove(uid)
+        self._book.release_uid(uid)
 
-    def claimed(self) -> Cluster:
-        """A fork of the cluster in which everybody who has a nominated node is there already."""
-        fork = self._cache.cluster.fork()
-        for node, pods in self._nominations.by_node.items():
-            for pod in pods.values():
-                if pod.uid not in fork.pods:
-                    fork.place(pod, node)
-        return fork
+    def _hold(self, record: Record, like: PodInfo, target: str) -> None:
+        reason = ReservationReason.MOVE_TARGET
+        policy = record.spec.policy
+        self._book.reserve_in_stead(_replacement(record), like, target, reason, policy, priority=FIRM)
 
-    def _firm(self, hold: PodInfo) -> PodInfo:
-        """The same with the highest priority: nobody is told that the room is free."""
-        spec = msgspec.structs.replace(hold.pod.spec, priority=FIRM)
-        return self._cache.info(msgspec.structs.replace(hold.pod, spec=spec))
+
+def _replacement(record: Record) -> Holder:
+    return Holder(HolderKind.REPLACEMENT, record.key)
+
+
+def _waiting(move: Move) -> Holder:
+    return Holder(HolderKind.WAITING_MOVE, move.pod.uid)

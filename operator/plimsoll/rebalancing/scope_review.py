@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework import Cluster, PodInfo, PodTemplate
-from plimsoll.framework.descheduling.strategy import is_replacement
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.selectors import Selector
 from plimsoll.planning.moves import Rebalancing
@@ -93,7 +92,7 @@ def review(mine: Scoped, others: Iterable[Scoped], cluster: Cluster) -> ScopeRev
             continue
         here = [each for each in rest if each.has_node(node)]
         for pod in cluster.pods_on(row):
-            if is_replacement(pod) or not own.has_pod(pod):
+            if pod.stands_in_for is not None or not own.has_pod(pod):
                 continue
             pods += 1
             sharing = [each.policy for each in here if each.has_pod(pod)]

@@ -11,7 +11,7 @@ import msgspec
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.changes import node_changes, pod_changes
-from plimsoll.engine.cycle import Nominations
+from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.framework import ActionType, Change, EventResource, Node, Pod, PodInfo
 from plimsoll.model.kinds.node_facts import unreadable_of
 from plimsoll.model.kinds.storage import (
@@ -82,7 +82,7 @@ class Ingestion:
         queue: The waiting pods.
         serves: Says which pods are ours.
         observer: Told of objects that are left out.
-        nominations: Forgotten with the pods that they are of; those of earlier processes are taken over.
+        book: Nominations end with their pods; those of earlier processes are taken over.
         clock: Measures what waking costs; without one that is not told.
     """
 
@@ -92,7 +92,7 @@ class Ingestion:
         queue: SchedulingQueue,
         serves: Serves,
         observer: Observer,
-        nominations: Nominations | None = None,
+        book: ReservationBook,
         *,
         clock: Clock | None = None,
     ) -> None:
@@ -101,7 +101,7 @@ class Ingestion:
         self._queue = queue
         self._serves = serves
         self._observer = observer
-        self._nominations = Nominations() if nominations is None else nominations
+        self._book = book
         self._listeners: list[Callable[[ClusterEvent], None]] = []
         self._first: list[Callable[[ClusterEvent], None]] = []
         self._woken: Callable[[], None] = lambda: None
@@ -142,7 +142,7 @@ class Ingestion:
     def take_over(self) -> None:
         """This process leads from now on: nominations are what the pods say, whatever was seen before."""
         for pod in self.waiting.values():
-            self._nominations.remove(pod.uid)
+            self._book.release_uid(pod.uid)
             self._take_over_nomination(pod)
 
     def requeue_all(self, now: float) -> None:
@@ -165,7 +165,7 @@ class Ingestion:
                 self._set_pod(pod, now)
                 self._forgo_nomination(old, pod, now)
             case PodDeleted(pod):
-                self._nominations.remove(pod.uid)
+                self._book.release_uid(pod.uid)
                 self._forgo_nomination(pod, None, now)
                 self._drop(pod, now)
             case NodeAdded(node) | NodeUpdated(_, node):
@@ -211,7 +211,7 @@ class Ingestion:
 
     def _set_pod(self, pod: Pod, now: float) -> None:
         if pod.is_terminal or pod.node_name:
-            self._nominations.remove(pod.uid)
+            self._book.release_uid(pod.uid)
         if pod.is_terminal:
             self._drop(pod, now)
         elif pod.node_name:
@@ -248,7 +248,7 @@ class Ingestion:
         """A pod seen for the first time says where room was made for it, maybe by an earlier process."""
         node = pod.nominated_node_name
         if node and pod.uid in self._queue:
-            self._nominations.add(self._cache.info(pod), node)
+            self._book.nominate(self._cache.info(pod), node, pod.spec.scheduler_name)
 
     def _forgo_nomination(self, old: Pod, new: Pod | None, now: float) -> None:
         """A pod that waited for a node's room waits no longer, or for another's: others may have it."""

@@ -11,6 +11,7 @@ from typing import Any
 from plimsoll.access.rights import Access
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.cycle import Decision, Outcome, Scheduler
 from plimsoll.engine.extenders.extender import interested
 from plimsoll.framework import (
@@ -57,6 +58,7 @@ class SchedulingLoop:
         queue: The waiting pods.
         binder: Sends bindings.
         volumes: Gives volumes to claims that waited for their pod.
+        book: Where nominated pods hold room.
         preemptor: Removes victims.
         statuses: Writes conditions.
         recorder: Records events.
@@ -78,6 +80,7 @@ class SchedulingLoop:
         cache: Cache,
         queue: SchedulingQueue,
         *,
+        book: ReservationBook,
         binder: Binder,
         volumes: VolumeWriter,
         preemptor: Preemptor,
@@ -94,6 +97,7 @@ class SchedulingLoop:
         self._schedulers: Mapping[str, Scheduler] = {}
         self._enqueueing = Enqueueing(queue, cache.cluster.objects, clock, observer)
         self._cache = cache
+        self._book = book
         self._queue = queue
         self._binding = BindingCycle(binder, statuses, clock, observer)
         self._preemption = Preemption(preemptor, recorder, observer, self._binding.call_off, evictions)
@@ -107,6 +111,7 @@ class SchedulingLoop:
         self._work = asyncio.Event()
         self._carrier = Carrier(
             cache=cache,
+            book=book,
             queue=queue,
             binding=self._binding,
             volumes=ClaimBinder(cache.cluster, volumes, clock),
@@ -124,8 +129,8 @@ class SchedulingLoop:
         self._observer = observer
         self.gangs = Gangs(
             Groups() if groups is None else groups,
-            cache,
             queue,
+            book=book,
             binding=self._binding,
             hands=Hands(
                 begun=self._carrier.begun,
@@ -376,14 +381,14 @@ class SchedulingLoop:
         )
         if nomination is not None and nomination.status.is_success and nomination.node:
             # Before the next decision: nobody else may count on that room, or preempt the same victims.
-            scheduler.nominations.add(queued.pod, nomination.node)
+            self._book.nominate(queued.pod, nomination.node, scheduler.profile.scheduler_name)
             for outranked in nomination.outranked:
-                scheduler.nominations.remove(outranked.uid)
+                self._book.release_uid(outranked.uid)
             # The pod stays in flight until its victims are on their way out: it must not preempt twice.
             self._carrier.beside(self._preempt(queued, nomination, plugins))
             return
         if node == "":
-            scheduler.nominations.remove(queued.pod.uid)
+            self._book.release_uid(queued.pod.uid)
         self._queue.failed(queued.pod.uid, now, plugins)
 
     async def _preempt(self, queued: QueuedPod, nomination: Nomination, plugins: frozenset[str]) -> None:

@@ -40,7 +40,7 @@ from plimsoll.framework import (
     Verdict,
 )
 from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity
-from plimsoll.framework.descheduling.strategy import Candidate, Candidates, is_replacement
+from plimsoll.framework.descheduling.strategy import Candidate, Candidates
 from plimsoll.toolkit.descheduling.eviction_cost import eviction_cost
 from plimsoll.toolkit.descheduling.eviction_order import in_turn
 from plimsoll.toolkit.descheduling.node_fit import fits_any_other_node
@@ -172,7 +172,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
             node = context.node_of(pod)
             if node not in context.considered or node in closed or (pod.template, node) in refused:
                 continue
-            if pod.is_terminating or pod.pod.is_terminal or is_replacement(pod):
+            if pod.is_terminating or pod.pod.is_terminal or pod.stands_in_for is not None:
                 continue
             sizes = [
                 (size, each.line)

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from plimsoll.access.rights import Right
+from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.framework.descheduling.context import Sample
 from plimsoll.leadership.election import Lease
 from plimsoll.model.kinds.deployment import SURGED, Deployment
@@ -29,6 +31,7 @@ from plimsoll.ports.ports import (
     Reply,
     Verdict,
 )
+from plimsoll.timing.timer import Timer
 
 T = TypeVar("T")
 
@@ -69,6 +72,11 @@ class FakeClock:
             await settled()
         self.time = until
         await settled()
+
+
+def a_book(cache: Cache) -> ReservationBook:
+    """A reservation book without a running timer: reservations end when they are released."""
+    return ReservationBook(cache, Timer(FakeClock(), Observer()))
 
 
 async def settled() -> None:

@@ -16,7 +16,6 @@ from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.cycle import Nominations
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Cluster, ConfigurationError, Pod, PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
@@ -46,6 +45,7 @@ from plimsoll.testing.fakes import (
     FakeRecords,
     FakeRollouts,
     InlineComputer,
+    a_book,
 )
 
 Evicted = tuple[str, str, str, str]
@@ -117,7 +117,7 @@ class RecordedServer:
         self._accepted: list[str] = []
         self._rebalancers = Rebalancers(
             cache=self._cache,
-            nominations=Nominations(),
+            book=a_book(self._cache),
             strategies=StrategyRegistry(STRATEGIES),
             evictors=RecordedEvictors(evictor),
             forecast=PROFILE,

@@ -35,6 +35,7 @@ from plimsoll.testing.fakes import (
     FakeRecorder,
     FakeStatuses,
     FakeVolumes,
+    a_book,
     settled,
 )
 
@@ -61,6 +62,7 @@ class Stage:
         self.recorder, self.observer = FakeRecorder(), Counted()
         self.extenders, self.documents, self.preemptor = FakeExtenders(), FakePods(), FakePreemptor()
         self.cache, self.groups = Cache(), Groups()
+        self.book = a_book(self.cache)
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         self.fence = Fence(self.clock)
         self.fence.open(self.clock.monotonic() + 10_000)
@@ -70,6 +72,7 @@ class Stage:
         self.loop = SchedulingLoop(
             self.cache,
             self.queue,
+            book=self.book,
             binder=self.binder,
             volumes=FakeVolumes(),
             preemptor=self.preemptor,
@@ -82,7 +85,7 @@ class Stage:
             extending=self.extending,
         )
         self.serve(*extenders)
-        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer)
+        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.book)
         self.ingestion.before_event(self.groups.observe)
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)

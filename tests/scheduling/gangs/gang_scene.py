@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from plimsoll.app.clock import SeededRandomness
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.cycle import Nominations, Scheduler
+from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.model.decoding import convert
@@ -30,6 +30,7 @@ from plimsoll.testing.fakes import (
     FakeStatuses,
     FakeVolumes,
     RememberingObserver,
+    a_book,
     settled,
 )
 
@@ -70,12 +71,15 @@ class GangScene:
     def __init__(self, *more, args=None, enabled=()):
         self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
         self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), RememberingObserver()
-        self.cache, self.groups, self.nominations = Cache(), Groups(), Nominations()
+        self.cache, self.groups = Cache(), Groups()
+        self.book = a_book(self.cache)
+        self.nominations = self.book.nominator
         self.group_statuses = FakeGroupStatuses()
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         self.loop = SchedulingLoop(
             self.cache,
             self.queue,
+            book=self.book,
             binder=self.binder,
             volumes=FakeVolumes(),
             preemptor=self.preemptor,
@@ -93,7 +97,7 @@ class GangScene:
         scheduler = Scheduler(self.profile, self.cache.cluster, nominations=self.nominations)
         self.loop.schedulers = {"s": scheduler}
         self.reports = GroupReports(self.groups, self.group_statuses, self.clock, self.observer)
-        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.nominations)
+        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.book)
         self.ingestion.before_event(self.groups.observe)
         self.sharing = Sharing(self.cache, self.queue, self.observer)
         self.sharing.serve(self.loop.schedulers, ())

@@ -24,7 +24,7 @@ from plimsoll.scheduling.ingesting import Ingestion
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queue_plugins import Enqueueing
 from plimsoll.testing.builders import a_node, a_pod
-from plimsoll.testing.fakes import FakeClock
+from plimsoll.testing.fakes import FakeClock, a_book
 
 
 class Told(Observer):
@@ -78,7 +78,7 @@ class Scene:
         profile = build_profile(ProfileConfig("s"), Registry([*IN_TREE, Odd]), plugins)
         self.asking.serve({"s": Scheduler(profile, self.cache.cluster)})
         self.ingestion = Ingestion(
-            self.cache, self.queue, self.asking.serves, self.observer, clock=self.clock
+            self.cache, self.queue, self.asking.serves, self.observer, a_book(self.cache), clock=self.clock
         )
 
     def tell(self, *events):

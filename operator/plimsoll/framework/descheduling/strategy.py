@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from plimsoll.framework.descheduling.context import StrategyContext
 
 
-REPLACEMENT = "replacement-of-"
-"""What the uids of pods begin with that are expected and not there yet."""
-
-
 class StrategyKind(StrEnum):
     """When a strategy runs: all of the first kind before any of the second; upstream's words."""
 
@@ -239,8 +235,3 @@ class Evictor(Protocol):
 
     def pre_eviction_filter(self, pod: PodInfo, context: "StrategyContext") -> Refusal | None:
         """Likewise, asked for pods about to be proposed: checks that look at the rest of the cluster."""
-
-
-def is_replacement(pod: PodInfo) -> bool:
-    """Whether it stands for the replacement of a pod that moves, and is not there yet."""
-    return pod.uid.startswith(REPLACEMENT)

@@ -208,13 +208,13 @@ class Templates:
     def __len__(self) -> int:
         return len(self._by_signature)
 
-    def info(self, pod: Pod) -> PodInfo:
-        """The engine's view of ``pod``."""
+    def info(self, pod: Pod, stands_in_for: Holder | None = None) -> PodInfo:
+        """The engine's view of ``pod``; another state of a stand-in goes on to stand in for its holder."""
         signature = self._encoder.encode(shape_of(pod))
         template = self._by_signature.get(signature)
         if template is None:
             template = self._by_signature[signature] = PodTemplate(pod, signature)
-        return PodInfo(pod, template)
+        return PodInfo(pod, template, stands_in_for)
 
     def stand_in(self, pod: PodInfo, holder: Holder, priority: int | None = None, node: str = "") -> PodInfo:
         """A pod of the same shape that counts in a holder's stead; the only place that makes one.
@@ -229,7 +229,7 @@ class Templates:
         spec = msgspec.structs.replace(pod.pod.spec, node_name=node)
         if priority is not None:
             spec = msgspec.structs.replace(spec, priority=priority)
-        shaped = self.info(
+        return self.info(
             msgspec.structs.replace(
                 pod.pod,
                 metadata=ObjectMeta(
@@ -242,9 +242,9 @@ class Templates:
                 ),
                 spec=spec,
                 status=PodStatus(phase="Pending"),
-            )
+            ),
+            holder,
         )
-        return PodInfo(shaped.pod, shaped.template, holder)
 
 
 def shape_of(pod: Pod) -> tuple[object, ...]:

@@ -31,14 +31,13 @@ from plimsoll.engine.plugin_calls import calling
 from plimsoll.framework import PodInfo, PodTemplate
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.strategy import (
-    REPLACEMENT,
     Beneficiary,
     Bundle,
     Candidate,
     ServesPending,
     Verdict,
 )
-from plimsoll.planning.moves import Rebalancing, replacement_of
+from plimsoll.planning.moves import Rebalancing, replacement_of, replacement_uid
 from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.milp import solve
 from plimsoll.planning.optimal.problem import Solution
@@ -250,7 +249,7 @@ class _Unfolding:
     def _undo(self, mark: int) -> None:
         """Take back all moves made since."""
         for pod, source, target in reversed(self._made[mark:]):
-            self._fork.displace(f"{REPLACEMENT}{pod.uid}")
+            self._fork.displace(replacement_uid(pod))
             self._fork.place(pod, source)
             self._leaving[source].append(pod)
             self._open[pod.template][target] += 1

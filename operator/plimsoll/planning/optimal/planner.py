@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 
 from plimsoll.framework import Cluster, PluginError, PodTemplate
 from plimsoll.framework.descheduling.context import Planner
-from plimsoll.framework.descheduling.strategy import REPLACEMENT, Candidate, ServesPending
+from plimsoll.framework.descheduling.strategy import Candidate, ServesPending
 from plimsoll.planning.aftermath import aftermath
 from plimsoll.planning.moves import (
     Circumstances,
@@ -32,6 +32,7 @@ from plimsoll.planning.moves import (
     Move,
     Optimisation,
     Rebalancing,
+    replacement_uid,
 )
 from plimsoll.planning.optimal.encoding import Setting, wishes_of
 from plimsoll.planning.optimal.milp import solve
@@ -194,9 +195,7 @@ class _Judge:
         found: Counter[tuple[PodTemplate, str]] = Counter()
         for again in (True, False):
             for move in reversed(moves):
-                if (f"{REPLACEMENT}{move.pod.uid}" in wanted) is again and (
-                    again or surplus[move.target] > 0
-                ):
+                if (replacement_uid(move.pod) in wanted) is again and (again or surplus[move.target] > 0):
                     found[move.pod.template, move.target] += 1
                     surplus[move.target] -= 1
         return found

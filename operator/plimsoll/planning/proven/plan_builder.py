@@ -27,7 +27,6 @@ from plimsoll.framework.descheduling.context import (
     considered_nodes,
 )
 from plimsoll.framework.descheduling.strategy import (
-    REPLACEMENT,
     AsksForGain,
     Beneficiary,
     Bundle,
@@ -38,7 +37,6 @@ from plimsoll.framework.descheduling.strategy import (
     Strategy,
     StrategyKind,
     Verdict,
-    is_replacement,
     wants_restart,
 )
 from plimsoll.model.kinds.pod import PodStatus
@@ -60,6 +58,7 @@ from plimsoll.planning.moves import (
     Rebalancing,
     Refused,
     replacement_of,
+    replacement_uid,
     workload_of,
 )
 from plimsoll.planning.populations import Populations
@@ -172,7 +171,7 @@ class Book:
         """
         pod = candidate.pod
         given_back = after.budget if after else ""
-        if pod.uid in self._moved or is_replacement(pod):
+        if pod.uid in self._moved or pod.stands_in_for is not None:
             return Verdict.REFUSED  # strategies see replacements in their new places, before they are there
         hasty = self._hasty(candidate.node, strategy)
         if hasty is not None:
@@ -285,9 +284,8 @@ class Book:
         if move.target:
             info = replacement_of(move.pod, self._fork, move.target)
             self._fork.displace(info.uid)
-            self._fork.place(
-                self._fork.templates.info(msgspec.structs.replace(info.pod, status=status)), move.target
-            )
+            changed = msgspec.structs.replace(info.pod, status=status)
+            self._fork.place(self._fork.templates.info(changed, info.stands_in_for), move.target)
 
     def _no_use(self, bundle: Bundle) -> Refusal | None:
         """Why the moves, all made, do not help the pod that they are for."""
@@ -326,7 +324,7 @@ class Book:
         pod = move.pod
         self._moved.discard(pod.uid)
         if move.target:
-            self._fork.displace(f"{REPLACEMENT}{pod.uid}")
+            self._fork.displace(replacement_uid(pod))
             self._fork.place(pod, move.source)
             self.context.measurements = shifted(
                 self.context.measurements, [(pod.key, move.target, move.source)]
@@ -570,7 +568,7 @@ class Book:
     def may_be_sent(self, pod: PodInfo, node: str, strategy: str) -> bool:
         """Whether a pod may be moved and told where to go: no protection, budget or lesson objects."""
         profile = self._rebalancing.profiles.get(pod.pod.spec.scheduler_name)
-        if profile is None or pod.is_terminating or pod.uid in self._moved or is_replacement(pod):
+        if profile is None or pod.is_terminating or pod.uid in self._moved or pod.stands_in_for is not None:
             return False
         if any(each.places for each in interested(profile.extenders, pod)):
             return False

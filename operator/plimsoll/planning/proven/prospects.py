@@ -19,8 +19,7 @@ from plimsoll.framework import (
     WhatIf,
 )
 from plimsoll.framework.descheduling.prospects import Outlook
-from plimsoll.framework.descheduling.strategy import REPLACEMENT, is_replacement
-from plimsoll.planning.moves import Rebalancing, replacement_of
+from plimsoll.planning.moves import Rebalancing, replacement_of, replacement_uid
 
 
 class ForkAttempt:
@@ -49,7 +48,7 @@ class ForkAttempt:
             if not source:
                 self._fork.displace(pod.uid)
                 continue
-            self._fork.displace(f"{REPLACEMENT}{pod.uid}")
+            self._fork.displace(replacement_uid(pod))
             self._fork.place(pod, source)
         self._made.clear()
 
@@ -102,7 +101,7 @@ class ForkProspects:
 
     def feasible(self, pod: PodInfo) -> RowArray | None:
         """Rows of the nodes that would take a pod like this one, kept until something changes."""
-        if is_replacement(pod):
+        if pod.stands_in_for is not None:
             return None
         tick, rows = self._known.get(pod.template, (-1, None))
         if tick != self._fork.tick:

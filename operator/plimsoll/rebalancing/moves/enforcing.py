@@ -127,7 +127,7 @@ class Enforcement:
         """Make moves, as far as none of them has to wait; the rest follows."""
         for move in work.moves:
             if move.waits:
-                self._holds.reserve(move)
+                self._holds.reserve(move, work.totals.policy.metadata.name)
         if not await self._advance(work, memory):
             self._waiting.append(work)
 

@@ -11,7 +11,7 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.gang_needs import gang_needs
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.cycle import Nominations
+from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.framework.descheduling.context import Measurements
 from plimsoll.framework.descheduling.strategy import Refusal
@@ -67,12 +67,13 @@ class Mover:
         sender: Sender,
         surges: Surges,
         clock: Clock,
-        nominations: Nominations,
+        book: ReservationBook,
         groups: Groups,
         others: Callable[[str], Mapping[str, Rebalancing]] = lambda _: {},
     ) -> None:
         self._groups = groups
-        self.rooms = Rooms(cache, nominations, self.find)
+        self.rooms = Rooms(cache, book, self.find)
+        self._book = book
         self._cache = cache
         self._keeper = keeper
         self._verification = verification
@@ -177,7 +178,7 @@ class Mover:
             present = ask_again(
                 move,
                 rebalancing,
-                self._holds.claimed(),
+                self._book.claimed(),
                 self.circumstances(record.spec.policy, memory, move, deployments),
             )
         except Exception as exc:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.extenders.extender import interested
 from plimsoll.framework import (
@@ -40,6 +41,7 @@ class Carrier:
 
     Args:
         cache: Where pods are assumed and forgotten.
+        book: Pods that are assumed need their reservation no longer.
         queue: Told how attempts end.
         binding: Runs the plugins.
         volumes: Books volumes.
@@ -61,6 +63,7 @@ class Carrier:
         self,
         *,
         cache: Cache,
+        book: ReservationBook,
         queue: SchedulingQueue,
         binding: BindingCycle,
         volumes: ClaimBinder,
@@ -76,6 +79,7 @@ class Carrier:
         self.on_placed: list[Callable[[PodInfo, str], None]] = []
         self.on_not_bound: Callable[[PodInfo, str, str], None] = lambda _pod, _node, _name: None
         self._cache = cache
+        self._book = book
         self._queue = queue
         self._binding = binding
         self._volumes = volumes
@@ -91,7 +95,7 @@ class Carrier:
     ) -> tuple[Attempt, Status]:
         """Assume a pod on its node and begin its binding cycle."""
         self._cache.assume(queued.pod, node)
-        scheduler.nominations.remove(queued.pod.uid)
+        self._book.release_uid(queued.pod.uid)
         attempt = Attempt(queued.pod, node, scheduler.profile, state, began)
         attempt.state.write(VolumesPort(Snapshot(self._cache.cluster), self._volumes))
         attempt.state.write(PodsToActivate())

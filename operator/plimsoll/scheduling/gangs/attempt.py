@@ -9,7 +9,7 @@ The loop hands over a popped member; its siblings are taken out of the queue, an
   member is told how many fit and what the others lack.
 
 Members wait for one another on Permit. A binding that fails afterwards unbinds nobody: the member is tried
-again, and its room is held by a nomination until ``scheduleTimeoutSeconds`` after the decision. A group
+again, and its room is reserved until ``scheduleTimeoutSeconds`` after the decision. A group
 that has started has no say any more in where its further members go.
 """
 
@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Group, Groups
+from plimsoll.cluster.reservations import Reservation, ReservationBook, ReservationReason
 from plimsoll.engine.cycle import Outcome, Scheduler
 from plimsoll.engine.extenders.extender import interested
 from plimsoll.engine.gang import GangDecision, lacking_resources, place_together
@@ -30,15 +31,15 @@ from plimsoll.framework import (
     unschedulable,
 )
 from plimsoll.model.kinds.pod_group import DEFAULT_TIMEOUT_S
-from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted
+from plimsoll.model.kinds.pod_info import Holder, HolderKind
+from plimsoll.model.kinds.watch_event import ClusterEvent
 from plimsoll.model.quantity import QuantityError, milli, units
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.ports import Clock, Note, Recorder
 from plimsoll.scheduling.binding.cycle import Attempt, BindingCycle
-from plimsoll.scheduling.gangs.gang_rooms import GangRooms, Room
 from plimsoll.scheduling.gangs.gates import PLUGIN, GangGates
 from plimsoll.scheduling.gangs.release import Begun, Hands, Releasing, too_few
-from plimsoll.scheduling.queue.queue import SchedulingQueue
+from plimsoll.scheduling.queue.queue import SchedulingQueue, room_freed
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 
@@ -47,8 +48,8 @@ class Gangs:
 
     Args:
         groups: Who belongs together.
-        cache: Who is placed.
         queue: Who waits.
+        book: Where members' room is reserved; its cache knows who is placed.
         binding: Carries attempts out.
         hands: The loop's.
         recorder: Records events on PodGroups.
@@ -62,9 +63,9 @@ class Gangs:
     def __init__(
         self,
         groups: Groups,
-        cache: Cache,
         queue: SchedulingQueue,
         *,
+        book: ReservationBook,
         binding: BindingCycle,
         hands: Hands,
         recorder: Recorder,
@@ -72,7 +73,8 @@ class Gangs:
         observer: Observer,
     ) -> None:
         self.groups = groups
-        self._cache = cache
+        self._cache = book.cache
+        self._book = book
         self._queue = queue
         self._binding = binding
         self._hands = hands
@@ -80,13 +82,10 @@ class Gangs:
         self._clock = clock
         self._observer = observer
         self._releasing = Releasing(binding, hands, clock)
-        self._rooms = GangRooms(cache, queue, clock)
         self.gates = GangGates(groups, queue, hands.explain, self._sentence, clock)
 
     def observe(self, event: ClusterEvent) -> None:
         """Something happened, and was applied."""
-        if isinstance(event, PodDeleted):
-            self._rooms.drop(event.pod.uid)
         self.gates.observe(event)
 
     def placed(self, group: Group) -> list[Pod]:
@@ -155,12 +154,12 @@ class Gangs:
         uids = {pod.uid for pod in siblings}
         rescue = place_together(members, cluster, needed, is_preempting=True, placed=uids)
         if rescue.is_feasible:
-            self._preempt(group, rescue, by_uid, schedulers, decision.message(placed))
+            self._preempt(group, rescue, by_uid, decision.message(placed))
             return
         if not rescue.awaits_victims:
-            for pod, scheduler in members:
-                if pod.uid not in self._rooms:
-                    scheduler.nominations.remove(pod.uid)
+            for pod, _ in members:
+                if not self._keeps_room(pod.uid):
+                    self._book.release_uid(pod.uid)
         self._reject(
             group,
             taken,
@@ -188,7 +187,7 @@ class Gangs:
         now = self._clock.monotonic()
         attempts = max(queued.unschedulable_count for queued in taken)
         for queued in taken:
-            keeps = keeps_nominations or queued.pod.uid in self._rooms
+            keeps = keeps_nominations or self._keeps_room(queued.pod.uid)
             self._hands.explain(queued.pod.pod, "Unschedulable", message, None if keeps else "")
             queued.unschedulable_count = attempts
             self._queue.failed(queued.pod.uid, now, plugins)
@@ -198,7 +197,6 @@ class Gangs:
         group: Group,
         rescue: GangDecision,
         by_uid: Mapping[str, QueuedPod],
-        schedulers: Mapping[str, Scheduler],
         message: str,
     ) -> None:
         """Nominate every member to its place, and let the victims go."""
@@ -214,14 +212,13 @@ class Gangs:
                 self._queue.failed(uid, self._clock.monotonic(), rescue.plugins or frozenset({PLUGIN}))
                 continue
             # Before the next decision: nobody else may count on that room, or preempt the same victims.
-            nominations = schedulers[queued.pod.pod.spec.scheduler_name].nominations
-            nominations.add(queued.pod, placement.node)
+            self._reserve(queued.pod, placement.node, group, keeps=self._keeps_room(uid))
             nomination = placement.decision.nomination
             if nomination is None or not placement.victims:
                 self._queue.failed(uid, self._clock.monotonic(), frozenset({PLUGIN}))
                 continue
             for outranked in nomination.outranked:
-                nominations.remove(outranked.uid)
+                self._book.release_uid(outranked.uid)
             self._hands.make_room(queued, nomination, frozenset({PLUGIN}))
 
     # -- starting ------------------------------------------------------------------------------------
@@ -264,8 +261,6 @@ class Gangs:
             group.refusal = self._sentence(why.message)
             return
         group.refusal = ""
-        for queued, _ in begun:
-            self._rooms.drop(queued.pod.uid)
         self._note(group, "Scheduled", f"{len(begun)} members start together")
         if group.started_at is None or needed == group.min_member:
             # Not a further try for those whose bindings failed: that does not lengthen the time.
@@ -299,12 +294,24 @@ class Gangs:
             or self._clock.now() - group.started_at >= self._timeout(group)
         ):
             return
-        self._rooms.hold(Room(group.key, pod, node, scheduler))
+        self._reserve(pod, node, group, keeps=True)
+
+    def _reserve(self, pod: PodInfo, node: str, group: Group, *, keeps: bool) -> None:
+        """Nominate a member; ``keeps``: until its group gives its room up, whatever an attempt says."""
+        reason = ReservationReason.GANG if keeps else ReservationReason.NOMINATED
+        self._book.reserve(Reservation(Holder(HolderKind.POD, pod.uid), pod, node, reason, group.key))
+
+    def _keeps_room(self, uid: str) -> bool:
+        """Whether a member whose binding failed has its room until the group gives it up."""
+        held = self._book.held_by_pod(uid)
+        return held is not None and held.reason is ReservationReason.GANG
 
     async def _oversee(self, key: str, started_at: float, timeout_s: float) -> None:
         """When the time for a start is over, hold no more room, and say who is missing."""
         await self._clock.sleep(timeout_s)
-        self._rooms.give_up(key)
+        for held in self._book.release_owner(key, ReservationReason.GANG):
+            freed = room_freed(held.pod, self._cache.cluster.objects, held.node)
+            self._queue.happened(freed, self._clock.monotonic(), but=held.pod.uid)
         self._hands.wake()
         group = self.groups.find(key)
         if group is None or group.started_at != started_at:

@@ -1,0 +1,442 @@
+"""Plays an API server and its controllers around the operator's own parts, for one field case.
+
+Policies, the scheduling loop, the queue and the rebalancers are the operator's; what lies beyond their ports
+is played here: objects are kept as documents, and the operator sees each change as a watch shows it. A bound
+pod runs immediately, an eviction is refused where a PodDisruptionBudget allows none, and a controller makes
+a pending pod named ``<pod>-new`` for one that leaves.
+"""
+
+import asyncio
+import copy
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from plimsoll.access.rights import Access
+from plimsoll.app.clock import SeededRandomness
+from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.pod_groups import Groups
+from plimsoll.engine.cycle import Nominations
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import NoArgs, PodInfo, Registry
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.kube.watched_resources import WATCHED
+from plimsoll.leadership.fence import Fence
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.watch_event import (
+    NodeAdded,
+    NodeDeleted,
+    NodeUpdated,
+    ObjectAdded,
+    ObjectDeleted,
+    ObjectUpdated,
+    PodAdded,
+    PodDeleted,
+    PodUpdated,
+)
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.plugins.priority_sort import PrioritySort
+from plimsoll.policies.controller import Policies
+from plimsoll.policies.plugin_failures import PluginFailures
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.moves.victims import VictimEvictions
+from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.scheduling.extenders.client import Extending
+from plimsoll.scheduling.ingesting import Ingestion
+from plimsoll.scheduling.loop import SchedulingLoop
+from plimsoll.scheduling.plugin_timing import Meter
+from plimsoll.scheduling.queue.ordering import QueueOrder
+from plimsoll.scheduling.queue.queue import SchedulingQueue
+from plimsoll.strategies import EVICTORS
+from plimsoll.strategies import IN_TREE as STRATEGIES
+from plimsoll.testing.fakes import (
+    DONE,
+    FakeAccessReviewer,
+    FakeClock,
+    FakeEvictionRequester,
+    FakeExtenders,
+    FakeMeter,
+    FakeNodeCloser,
+    FakePods,
+    FakePolicyStatuses,
+    FakeRandomness,
+    FakeRecorder,
+    FakeRecords,
+    FakeRollouts,
+    InlineComputer,
+    RememberingObserver,
+    settled,
+)
+
+KINDS = {each.kind.__name__: each.kind for each in WATCHED}
+NOT_NAMESPACED = {"Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode",
+                  "CSIDriver", "VolumeAttachment"}  # fmt: skip
+EVENTS = {
+    Pod: (PodAdded, PodUpdated, PodDeleted),
+    Node: (NodeAdded, NodeUpdated, NodeDeleted),
+}
+OTHER_EVENTS = (ObjectAdded, ObjectUpdated, ObjectDeleted)
+
+Document = dict[str, Any]
+
+
+class World:
+    """A cluster with the operator in it.
+
+    Args:
+        now: The time, RFC 3339.
+        extenders: What HTTP extenders answer, by verb.
+    """
+
+    def __init__(self, now: str, extenders: Mapping[str, Any] | None = None) -> None:
+        self._clock = FakeClock(datetime.fromisoformat(now).timestamp())
+        self._observer = RememberingObserver()
+        self._documents: dict[tuple[str, str], Document] = {}
+        self._happened: dict[str, Any] = {}
+        self._records = FakeRecords()
+        self._statuses = FakePolicyStatuses()
+        self._born = 0
+        self._evicted: set[str] = set()
+        cache, nominations, groups = Cache(), Nominations(), Groups()
+        registry, recorder = Registry(IN_TREE), FakeRecorder()
+        defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
+        order = QueueOrder(PrioritySort(NoArgs()), self._observer)
+        access = Access(FakeAccessReviewer(), self._clock, self._observer)
+        keeper = RecordKeeper(self._records, self._clock, self._observer)
+        fence = Fence(self._clock)
+        fence.open(float("inf"))
+        port = FakeExtenders()
+        port.answers = dict(extenders or {})
+        extending = Extending(port, FakePods(), fence=fence, clock=self._clock, observer=self._observer)
+        self._cache, self._queue = cache, SchedulingQueue(order.key, self._observer)
+        self._evictions = VictimEvictions(
+            cache=cache, keeper=keeper, evictor=self, clock=self._clock, observer=self._observer
+        )
+        self._loop = SchedulingLoop(
+            cache,
+            self._queue,
+            binder=self,
+            volumes=self,
+            preemptor=self,
+            statuses=self,
+            recorder=recorder,
+            extending=extending,
+            clock=self._clock,
+            meter=Meter(self._clock, SeededRandomness(0), self._observer),
+            observer=self._observer,
+            groups=groups,
+            evictions=self._evictions,
+            access=access,
+        )
+        self._ingestion = Ingestion(cache, self._queue, self._loop.serves, self._observer, nominations)
+        self._rebalancers = Rebalancers(
+            cache=cache,
+            nominations=nominations,
+            strategies=StrategyRegistry(STRATEGIES),
+            evictors=EvictorRegistry(EVICTORS),
+            forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
+            keeper=keeper,
+            evictor=self,
+            requester=FakeEvictionRequester(),
+            closer=FakeNodeCloser(),
+            rollouts=FakeRollouts(),
+            recorder=recorder,
+            statuses=self._statuses,
+            meter=FakeMeter(),
+            clock=self._clock,
+            computer=InlineComputer(),
+            observer=self._observer,
+            groups=groups,
+            access=access,
+        )
+        self._ingestion.before_event(groups.observe)
+        self._ingestion.on_work(self._loop.wake)
+        for listener in (self._loop.observe, self._rebalancers.observe, self._evictions.observe):
+            self._ingestion.on_event(listener)
+
+        def serve(schedulers: Mapping[str, Any]) -> None:
+            self._loop.schedulers = schedulers
+            order.use([scheduler.profile.queue_sort for scheduler in schedulers.values()])
+            self._rebalancers.profiles = {name: each.profile for name, each in schedulers.items()}
+            self._ingestion.requeue_all(self._clock.monotonic())
+
+        self._policies = Policies(
+            registry=registry,
+            defaults=defaults,
+            cluster=cache.cluster,
+            rebalancing=self._rebalancers,
+            statuses=self._statuses,
+            nominations=nominations,
+            clock=self._clock,
+            randomness=FakeRandomness(),
+            observer=self._observer,
+            failures=PluginFailures(),
+            extending=extending,
+            access=access,
+            recorder=recorder,
+            serve=serve,
+        )
+        self._access = access
+
+    # -- what a case does ----------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """The operator leads and works."""
+        await self._access.begin()
+        work = [
+            asyncio.ensure_future(each.run()) for each in (self._loop, self._rebalancers, self._evictions)
+        ]
+        await settled()
+        try:
+            yield
+        finally:
+            crashed = [task for task in work if task.done()]
+            for task in work:
+                task.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
+            assert not crashed, crashed
+
+    def apply(self, *documents: Document) -> None:
+        """Create or replace objects, policies among them, in one batch."""
+        self._show([self._set(each) for each in documents if each["kind"] != "SchedulingPolicy"])
+
+    async def set_policy(self, document: Document) -> None:
+        """Create or change a policy; it must be accepted."""
+        rebalancing = document["spec"].get("rebalancing")
+        if rebalancing is not None:
+            rebalancing.setdefault("schedule", {"cron": "0 0 1 1 *"})  # a case says when it runs
+        await self._policies.set(document)
+        name = document["metadata"]["name"]
+        problems = [
+            each["message"]
+            for each in self._statuses.statuses[name]["conditions"]
+            if each["type"] in ("Accepted", "Ready") and each["status"] != "True"
+        ]
+        if problems:
+            self._happened.setdefault("refused policies", {})[name] = problems[0]
+
+    def delete(self, kind: str, key: str) -> None:
+        """Delete an object by ``namespace/name``, or name."""
+        document = self._documents.pop((kind, key))
+        old = convert(KINDS[kind], document)
+        self._show([EVENTS.get(KINDS[kind], OTHER_EVENTS)[2](old)])
+
+    def evaluate(self, pod: Document, scores: Collection[str] = ()) -> None:
+        """Note which nodes the pod's profile refuses, with plugin and reason, and points of these plugins."""
+        info = self._info(pod)
+        scheduler = self._policies.scheduler_for(info.pod.spec.scheduler_name)
+        assert scheduler is not None, f"no policy serves {info.pod.spec.scheduler_name}"
+        found = scheduler.evaluate(info)
+        if not found.pre_filter.is_success:
+            self._happened["rejected"] = _sentence(found.pre_filter)
+        else:
+            self._happened["infeasible"] = {
+                node: _sentence(status) for node, status in sorted(found.statuses.items())
+            }
+            self._happened["feasible"] = sorted(found.feasible)
+        if scores and found.scores is not None:
+            points = dict(zip(found.scores.plugins, found.scores.normalized, strict=True))
+            self._happened["scores"] = {
+                plugin: {node: int(points[plugin][position]) for position, node in enumerate(found.feasible)}
+                for plugin in scores
+            }
+
+    async def rebalance(self, policy: str) -> None:
+        """Run a policy once."""
+        result = await self._rebalancers.rebalance(policy)
+        assert result == "succeeded", result
+        await self.wait(60)
+
+    async def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        await self._clock.advance(seconds)
+
+    def observed(self) -> dict[str, Any]:
+        """What happened since the last call, and which pods wait."""
+        attempts = {each.pod.key: each.attempts for each in self._queue if each.attempts > 1}
+        waiting = {queue: pods for queue, pods in self._queue.depths().items() if pods}
+        happened = {**self._happened, "waiting": waiting, "attempts": attempts}
+        self._happened = {}
+        return {name: said for name, said in happened.items() if said or name == "feasible"}
+
+    def evictions(self, *, counted: bool) -> None:
+        """Note the pods that were evicted, with strategy and nodes, or their number by node only."""
+        specs = [each["spec"] for each in self._records.documents.values()]
+        specs = [each for each in specs if each["pod"]["uid"] in self._evicted]
+        self._evicted.clear()
+        if counted:
+            self._happened["evicted"] = dict(sorted(Counter(each["fromNode"] for each in specs).items()))
+        else:
+            self._happened["evicted"] = {
+                f"{each['pod']['namespace']}/{each['pod']['name']}": _move(each)
+                for each in sorted(specs, key=lambda one: (one["pod"]["namespace"], one["pod"]["name"]))
+            }
+
+    # -- ports ---------------------------------------------------------------------------------------
+
+    async def bind(self, pod: Pod, node: str) -> Answer:
+        """The pod is on its node and runs."""
+        self._note("bound", pod.key, node)
+        document = copy.deepcopy(self._documents["Pod", pod.key])
+        document["spec"]["nodeName"] = node
+        document["status"] = _RUNNING
+        self.apply(document)
+        return DONE
+
+    async def node_of(self, pod: Pod) -> tuple[Answer, str]:
+        """The truth."""
+        return DONE, self._documents["Pod", pod.key]["spec"].get("nodeName", "")
+
+    async def select_node(self, claim: Any, node: str) -> Answer:
+        """A provisioner makes a volume for the claim."""
+        name = f"made-for-{claim.metadata.name}"
+        document = self._documents[
+            "PersistentVolumeClaim", f"{claim.metadata.namespace}/{claim.metadata.name}"
+        ]
+        self.apply(
+            {
+                "kind": "PersistentVolume",
+                "metadata": {"name": name},
+                "spec": {
+                    "storageClassName": document["spec"]["storageClassName"],
+                    "accessModes": document["spec"]["accessModes"],
+                    "capacity": document["spec"]["resources"]["requests"],
+                },
+            }
+        )
+        self._note("provisioned", claim.metadata.name, node)
+        return self._bind_claim(name, document)
+
+    async def reserve(self, volume: Any, claim: Any) -> Answer:
+        """The volume controller binds the claim to it."""
+        self._note("claimed", claim.metadata.name, volume.metadata.name)
+        key = f"{claim.metadata.namespace}/{claim.metadata.name}"
+        return self._bind_claim(volume.metadata.name, self._documents["PersistentVolumeClaim", key])
+
+    async def preempt(self, victim: Pod, scheduler: str) -> Answer:
+        """The victim is gone."""
+        self._happened.setdefault("preempted", []).append(victim.key)
+        self._happened["preempted"].sort()
+        self._leave(victim)
+        return DONE
+
+    async def clear_nomination(self, pod: Pod) -> Answer:
+        """Nothing but the note."""
+        self._note("nominated", pod.key, "")
+        return DONE
+
+    async def write_condition(self, pod: Pod, condition: Any) -> Answer:
+        """Keep why the pod waits, and where it is nominated."""
+        is_rejected = condition.reason == "Unschedulable"
+        self._note("unschedulable" if is_rejected else "failed", pod.key, condition.message)
+        if condition.nominated_node:
+            self._note("nominated", pod.key, condition.nominated_node)
+        return DONE
+
+    async def nominate(self, pod: Pod, node: str) -> Answer:
+        """A pod that waits on Permit says where; nothing is kept of it."""
+        return DONE
+
+    async def evict(self, pod: Pod) -> Answer:
+        """The pod leaves, unless a budget has nothing left."""
+        budgets = [
+            each
+            for (kind, _), each in self._documents.items()
+            if kind == "PodDisruptionBudget"
+            and each["metadata"]["namespace"] == pod.namespace
+            and each["spec"]["selector"]["matchLabels"].items() <= dict(pod.metadata.labels).items()
+        ]
+        for each in budgets:
+            if each["status"]["disruptionsAllowed"] < 1:
+                self._note("blocked", pod.key, each["metadata"]["name"])
+                return Answer(Verdict.BLOCKED, "it would violate the pod's disruption budget",
+                              budget=f"{pod.namespace}/{each['metadata']['name']}")  # fmt: skip
+        for each in budgets:
+            changed = copy.deepcopy(each)
+            changed["status"]["disruptionsAllowed"] -= 1
+            self.apply(changed)
+        self._evicted.add(pod.uid)
+        self._leave(pod)
+        return DONE
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _note(self, what: str, key: str, said: str) -> None:
+        self._happened.setdefault(what, {})[key] = said
+
+    def _leave(self, pod: Pod) -> None:
+        """The pod is gone, and its controller makes another one."""
+        document = self._documents["Pod", pod.key]
+        self.delete("Pod", pod.key)
+        if any(each.get("controller") for each in document["metadata"].get("ownerReferences", ())):
+            fresh = copy.deepcopy(document)
+            fresh["metadata"] |= {"name": f"{pod.name}-new", "uid": f"{pod.uid}-new"}
+            fresh["metadata"]["creationTimestamp"] = _written(self._clock.now())
+            fresh["spec"].pop("nodeName", None)
+            fresh["status"] = {"phase": "Pending"}
+            self.apply(fresh)
+
+    def _bind_claim(self, volume: str, claim: Document) -> Answer:
+        bound, taken = copy.deepcopy(claim), copy.deepcopy(self._documents["PersistentVolume", volume])
+        bound["spec"]["volumeName"] = volume
+        bound["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
+        bound["status"] = {"phase": "Bound"}
+        taken["spec"]["claimRef"] = {name: claim["metadata"][name] for name in ("namespace", "name", "uid")}
+        taken["status"] = {"phase": "Bound"}
+        self.apply(taken, bound)
+        return DONE
+
+    def _set(self, document: Document) -> Any:
+        """Keep a document as a server would; the event of its change."""
+        kind = document["kind"]
+        meta = document["metadata"]
+        if kind not in NOT_NAMESPACED:
+            meta.setdefault("namespace", "default")
+        meta.setdefault("uid", f"uid-{kind}-{meta.get('namespace', '')}-{meta['name']}")
+        if "creationTimestamp" not in meta:
+            self._born += 1
+            meta["creationTimestamp"] = _written(self._clock.now() - 86400 + self._born)
+        if kind == "Node":
+            meta.setdefault("labels", {}).setdefault("kubernetes.io/hostname", meta["name"])
+            status = document.setdefault("status", {})
+            status.setdefault("conditions", [{"type": "Ready", "status": "True"}])
+        if kind == "Pod":
+            document["spec"].setdefault("containers", [{"name": "main", "image": "app"}])
+            has_node = document["spec"].get("nodeName")
+            document.setdefault("status", _RUNNING if has_node else {"phase": "Pending"})
+        key = f"{meta['namespace']}/{meta['name']}" if "namespace" in meta else meta["name"]
+        added, updated, _ = EVENTS.get(KINDS[kind], OTHER_EVENTS)
+        old = self._documents.get((kind, key))
+        self._documents[kind, key] = document
+        new = convert(KINDS[kind], document)
+        return added(new) if old is None else updated(convert(KINDS[kind], old), new)
+
+    def _show(self, events: list[Any]) -> None:
+        self._ingestion.apply(events, self._clock.monotonic())
+        assert not self._observer.skipped, self._observer.skipped
+        assert not self._observer.failures, self._observer.failures
+
+    def _info(self, document: Document) -> PodInfo:
+        document["metadata"] |= {"namespace": "default", "uid": "uid-evaluated"}
+        return self._cache.info(convert(Pod, document))
+
+
+_RUNNING = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def _move(spec: Mapping[str, Any]) -> str:
+    return f"{spec['strategy']}: {spec['fromNode']} -> {spec.get('toNode') or 'anywhere'}"
+
+
+def _sentence(status: Any) -> str:
+    return f"{status.plugin}: {', '.join(status.reasons)}"
+
+
+def _written(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
