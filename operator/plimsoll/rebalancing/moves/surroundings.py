@@ -1,6 +1,6 @@
 """ClusterSurroundings answers what the move machine reads of the world, from memory."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.planning.moves import Move
