@@ -191,7 +191,7 @@ class Rebalancers:
             cache=cache, keeper=keeper, closer=closer, strategies=strategies, clock=clock, observer=observer
         )
         self._rollouts = SurgeRollouts(rollouts)
-        around = ClusterSurroundings(self._pending, self._closed, self._configs.hold_up, self._offer)
+        around = ClusterSurroundings(self._pending, self._closed, self._configs.hold_up, self._offer.refusal)
         machine = MoveMachine(
             around,
             (
