@@ -1,7 +1,7 @@
 # syntax=docker/dockerfile:1
-# Two stages. The first installs what the lock files name, checked by hash, and puts together the files that
-# running plimsoll takes; the second consists of these and nothing else: no shell, no package manager.
-# tests/deploy/test_image.py carries out the same steps without a container engine.
+# Two stages. The first installs the packages of the lock files, verified by hash, and collects the files that
+# plimsoll needs to run; the second consists of these only: no shell, no package manager.
+# tests/deploy/test_image.py executes the same steps without a container engine.
 ARG PYTHON=python:3.11.13-slim-bookworm@sha256:86adf8dbadc3d6e82ee5dd2c74bec2e1c2467cdad47886280501df722372d2e1
 
 FROM ${PYTHON} AS build

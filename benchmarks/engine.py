@@ -26,9 +26,11 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from plimsoll.engine.cycle import Decision, Outcome, Scheduler
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.gang import place_together
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Cluster, Node, Pod, Registry
 from plimsoll.model.decoding import convert
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
@@ -68,7 +70,7 @@ class Cell:
         return 1e6 / self.cpu_us
 
 
-def scheduler(cluster: Cluster) -> Scheduler:
+def scheduler(cluster: Cluster) -> ProfileScheduler:
     """The default profile, ties broken by a seeded die."""
     dice = random.Random(SEED)
     profile = build_profile(
@@ -76,7 +78,7 @@ def scheduler(cluster: Cluster) -> Scheduler:
         Registry(IN_TREE),
         [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()],
     )
-    return Scheduler(profile, cluster, choose=dice.randrange)
+    return ProfileScheduler(profile, cluster, choose=dice.randrange)
 
 
 def nodes_of(workload: Mapping[str, Any], count: int) -> Iterator[Node]:
@@ -153,7 +155,7 @@ def measure(family: str, node_count: int, templates: int | None, most: int) -> C
     pods = list(pods_of(measured, "measured", count, templates))
     engine = scheduler(cluster)
     for pod in pods_of(measured, "warm-up", min(10, count), 10):
-        apply(cluster, engine.schedule(cluster.templates.info(pod)), engine)
+        apply(cluster, schedule(engine, cluster.templates.info(pod)), engine)
     outcomes: dict[str, int] = {}
     durations = []
     # The way a long-running process runs: what exists already is not searched for garbage again.
@@ -168,11 +170,11 @@ def measure(family: str, node_count: int, templates: int | None, most: int) -> C
             gang = place_together(members, cluster, len(members))
             for placement in gang.placements if gang.is_feasible else ():
                 apply(cluster, placement.decision, engine)
-            outcome = Outcome.SCHEDULED if gang.is_feasible else Outcome.UNSCHEDULABLE
+            outcome = AttemptOutcome.SCHEDULED if gang.is_feasible else AttemptOutcome.UNSCHEDULABLE
             durations += [(time.perf_counter() - begun) / len(batch)] * len(batch)
             outcomes[str(outcome)] = outcomes.get(str(outcome), 0) + len(batch)
             continue
-        decision = engine.schedule(cluster.templates.info(batch[0]))
+        decision = schedule(engine, cluster.templates.info(batch[0]))
         apply(cluster, decision, engine)
         durations.append(time.perf_counter() - begun)
         kind = "preempted" if decision.nomination and decision.nomination.victims else str(decision.outcome)
@@ -194,18 +196,18 @@ def batched(pods: Sequence[Pod], size: int) -> Iterator[Sequence[Pod]]:
         yield pods[start : start + size]
 
 
-def apply(cluster: Cluster, decision: Decision, engine: Scheduler) -> None:
+def apply(cluster: Cluster, decision: Decision, engine: ProfileScheduler) -> None:
     """Do what was decided: place the pod, after its victims have left if it needs any."""
     nomination = decision.nomination
-    if decision.outcome is Outcome.SCHEDULED:
+    if decision.outcome is AttemptOutcome.SCHEDULED:
         cluster.place(decision.pod, decision.node)
-    elif decision.outcome is Outcome.ERROR:
+    elif decision.outcome is AttemptOutcome.ERROR:
         raise RuntimeError(decision.message)
     elif nomination is not None and nomination.node and nomination.victims:
         for victim in nomination.victims:
             cluster.displace(victim.uid)
-        again = engine.schedule(decision.pod)
-        if again.outcome is Outcome.SCHEDULED:
+        again = schedule(engine, decision.pod)
+        if again.outcome is AttemptOutcome.SCHEDULED:
             cluster.place(decision.pod, again.node)
 
 

@@ -27,8 +27,10 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Cluster, Planner, PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.framework.descheduling.strategy import Strategy
@@ -209,7 +211,7 @@ class Experiment:
     stages: list[Stage] = field(default_factory=list)
     cluster: Cluster = field(default_factory=Cluster)
     pending: dict[str, PodInfo] = field(default_factory=dict)
-    scheduler: Scheduler = field(init=False)
+    scheduler: ProfileScheduler = field(init=False)
 
     def __post_init__(self) -> None:
         for number, node in enumerate(self.trace.nodes):
@@ -223,7 +225,7 @@ class Experiment:
                 )
             )
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
-        self.scheduler = Scheduler(
+        self.scheduler = ProfileScheduler(
             build_profile(ProfileConfig(SCHEDULER), Registry(PLUGINS), defaults),
             self.cluster,
             choose=random.Random(self.seed).randrange,
@@ -247,8 +249,8 @@ class Experiment:
     def place_pending(self) -> None:
         """Try every pending pod."""
         for uid, pod in list(self.pending.items()):
-            decision = self.scheduler.schedule(pod)
-            if decision.outcome is Outcome.SCHEDULED:
+            decision = schedule(self.scheduler, pod)
+            if decision.outcome is AttemptOutcome.SCHEDULED:
                 self._place(uid, decision.node)
 
     def _place(self, uid: str, node: str) -> None:

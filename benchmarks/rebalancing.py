@@ -23,8 +23,8 @@ from itertools import pairwise
 from multiprocessing import get_context
 from typing import Any
 
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Cluster, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.planning.limits import Ceiling, Limits
@@ -136,7 +136,7 @@ def measure(nodes: int, pods: int, repeats: int, seed: int) -> tuple[float, floa
     cluster = a_cluster(nodes, pods, seed)
     defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
     profile = build_profile(ProfileConfig(SCHEDULER), Registry(PLUGINS), defaults)
-    scheduler = Scheduler(profile, cluster)
+    scheduler = ProfileScheduler(profile, cluster)
     for pod in list(cluster.pods.values())[: 10 * REPLICAS]:
         scheduler.rank(pod)
     around = Circumstances(now=NOW)

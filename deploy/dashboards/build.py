@@ -1,4 +1,4 @@
-"""Write the dashboards that Grafana reads from panels.yaml beside this file: ``python build.py``."""
+"""Writes the dashboards for Grafana from panels.yaml in the same folder: ``python build.py``."""
 
 import json
 from collections.abc import Iterator, Mapping

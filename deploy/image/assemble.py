@@ -1,4 +1,4 @@
-"""Put together an image's files: this interpreter, its library, what pip installed, and what these load.
+"""Collects the files of an image: this interpreter, its library, installed packages and their libraries.
 
 No shell, no package manager, no compiler: an image that consists of these files can run Python programs and
 nothing else. Runs in the first stage of the Dockerfile and in tests/deploy; needs the standard library only.

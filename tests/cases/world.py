@@ -18,7 +18,6 @@ from plimsoll.access.rights import Access
 from plimsoll.app.clock import SeededRandomness
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.cycle import Nominations
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import NoArgs, PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
@@ -70,6 +69,7 @@ from plimsoll.testing.fakes import (
     FakeRollouts,
     InlineComputer,
     RememberingObserver,
+    a_book,
     settled,
 )
 
@@ -102,7 +102,8 @@ class World:
         self._statuses = FakePolicyStatuses()
         self._born = 0
         self._evicted: set[str] = set()
-        cache, nominations, groups = Cache(), Nominations(), Groups()
+        cache, groups = Cache(), Groups()
+        book = a_book(cache)
         registry, recorder = Registry(IN_TREE), FakeRecorder()
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
         order = QueueOrder(PrioritySort(NoArgs()), self._observer)
@@ -120,6 +121,7 @@ class World:
         self._loop = SchedulingLoop(
             cache,
             self._queue,
+            book=book,
             binder=self,
             volumes=self,
             preemptor=self,
@@ -133,10 +135,10 @@ class World:
             evictions=self._evictions,
             access=access,
         )
-        self._ingestion = Ingestion(cache, self._queue, self._loop.serves, self._observer, nominations)
+        self._ingestion = Ingestion(cache, self._queue, self._loop.serves, self._observer, book)
         self._rebalancers = Rebalancers(
             cache=cache,
-            nominations=nominations,
+            book=book,
             strategies=StrategyRegistry(STRATEGIES),
             evictors=EvictorRegistry(EVICTORS),
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
@@ -171,7 +173,7 @@ class World:
             cluster=cache.cluster,
             rebalancing=self._rebalancers,
             statuses=self._statuses,
-            nominations=nominations,
+            nominator=book.nominator,
             clock=self._clock,
             randomness=FakeRandomness(),
             observer=self._observer,

@@ -54,12 +54,19 @@ def templated(values: str, *options: str, chart: Path = CHART) -> str:
 
 def parsed(text: str) -> list[Obj]:
     """The objects of a text."""
-    return [each for each in yaml.safe_load_all(text) if each]
+    return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]
 
 
+@cache
 def documents(overlay: str) -> list[Obj]:
     """The objects of an overlay."""
     return parsed(rendered(overlay))
+
+
+@cache
+def of_chart(values: str) -> list[Obj]:
+    """The objects of the chart with a set of values."""
+    return parsed(templated(values))
 
 
 def of_kind(objects: list[Obj], *kinds: str) -> list[Obj]:

@@ -46,7 +46,11 @@ def image() -> Iterator[Path]:
 
 
 def _run_the_first_stage(folder: Path) -> None:
-    venv.create(folder / "venv", with_pip=True)
+    venv.create(folder / "venv")
+    # The pip that runs the tests, for that environment: an own one would have to be installed and compiled.
+    pip = folder / "venv/bin/pip"
+    pip.write_text(f'#!/bin/sh\nexec {sys.executable} -m pip --python {folder}/venv/bin/python "$@"\n')
+    pip.chmod(0o755)
     source = folder / "src"
     for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE):
         *names, target = line.split()

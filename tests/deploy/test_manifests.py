@@ -22,6 +22,7 @@ from deploy.manifests import (
     documents,
     grants,
     grants_with,
+    of_chart,
     of_kind,
     operators_grants,
     parsed,
@@ -38,12 +39,15 @@ from plimsoll.kube.watched_resources import WATCHED
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Everything that can be installed, by name.
-INSTALLATIONS = [
-    *(pytest.param(documents(each), id=each) for each in OVERLAYS),
-    *(pytest.param(parsed(templated(each)), id=each or "defaults") for each in VALUES),
-]
-every_installation = pytest.mark.parametrize("objects", INSTALLATIONS)
+#: Everything that can be installed: overlays, and the chart with each set of values.
+every_installation = pytest.mark.parametrize(
+    "objects",
+    [
+        *(pytest.param((documents, each), id=each) for each in OVERLAYS),
+        *(pytest.param((of_chart, each), id=each or "defaults") for each in VALUES),
+    ],
+    indirect=True,
+)
 
 #: What may be written without placing or moving anything.
 HARMLESS = {
@@ -56,6 +60,14 @@ HARMLESS = {
     ("create", "coordination.k8s.io", "leases"),
     ("update", "coordination.k8s.io", "leases"),
 }
+
+
+@pytest.fixture
+def objects(request: pytest.FixtureRequest) -> list[Obj]:
+    """What one installation installs."""
+    read, name = request.param
+    found: list[Obj] = read(name)
+    return found
 
 
 def operator(objects: list[Obj]) -> Obj:

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.attempt import schedule
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -19,7 +20,7 @@ def test_the_record_quotes_the_sentence():
     )
     pod = a_pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}])
 
-    decision = Scheduler(profile, cluster).schedule(cluster.templates.info(pod))
+    decision = schedule(ProfileScheduler(profile, cluster), cluster.templates.info(pod))
 
     assert f"  {decision.message}\n" in RECORD.read_text(encoding="utf-8")
 
@@ -32,6 +33,6 @@ def test_an_extended_resource_that_only_a_device_class_provides_is_insufficient(
     )
     pod = a_pod(requests={"example.com/gpu": 1})
 
-    decision = Scheduler(profile, cluster).schedule(cluster.templates.info(pod))
+    decision = schedule(ProfileScheduler(profile, cluster), cluster.templates.info(pod))
 
     assert decision.message.startswith("0/1 nodes are available: 1 Insufficient example.com/gpu.")

@@ -11,9 +11,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Seconds until something is late, and between two looks at it. An operator that was killed keeps its lease
-#: for 15 s; until then the next one stands by.
-PATIENCE_S, PACE_S = 45.0, 0.05
+#: Seconds until something is late. An operator that was killed keeps its lease for 15 s; until then the next
+#: one stands by.
+PATIENCE_S = 45.0
+#: Seconds between two looks: a long wait leaves the processors to what is awaited.
+FIRST_PACE_S, LAST_PACE_S, GROWTH = 0.02, 0.15, 1.2
 
 
 async def eventually(
@@ -23,12 +25,14 @@ async def eventually(
 ) -> T:
     """The first answer that holds; fails with the last one that did not."""
     deadline = time.monotonic() + within_s
+    pace_s = FIRST_PACE_S
     while True:
         answer = await question()
         if holds(answer):
             return answer
         assert time.monotonic() < deadline, f"still after {within_s:.0f} s: {answer!r}"
-        await asyncio.sleep(PACE_S)
+        await asyncio.sleep(pace_s)
+        pace_s = min(pace_s * GROWTH, LAST_PACE_S)
 
 
 async def throughout(
@@ -39,4 +43,4 @@ async def throughout(
     while time.monotonic() < deadline:
         answer = await question()
         assert holds(answer), f"meanwhile: {answer!r}"
-        await asyncio.sleep(PACE_S)
+        await asyncio.sleep(LAST_PACE_S)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from e2e.polling import PACE_S
+from e2e.polling import LAST_PACE_S
 
 if TYPE_CHECKING:
     from e2e.scene import Obj, Scene
@@ -36,7 +36,7 @@ class Responder:
         while True:
             for eviction in await evictions(self.scene, labelSelector=NAME):
                 await self._respond(eviction)
-            await asyncio.sleep(PACE_S)
+            await asyncio.sleep(LAST_PACE_S)
 
     async def _respond(self, eviction: Obj) -> None:
         status = eviction.get("status", {})

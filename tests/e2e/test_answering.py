@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.polling import eventually
+from e2e.polling import PATIENCE_S, eventually
 from e2e.speaking import MERGE
+from forking import Forked
 
 if TYPE_CHECKING:
     from e2e.scene import Scene
@@ -20,20 +21,21 @@ PLUGIN = Path(sys.executable).with_name("kubectl-plimsoll")
 
 
 @pytest.fixture
-def say(scene: Scene, kubeconfig: Path):
+def say(scene: Scene, kubeconfig: Path, tmp_path: Path):
     """Run a command in the scene's namespace: its exit status and what it said."""
 
-    async def run(*words: str, namespace: str = "") -> tuple[int, str]:
-        process = await asyncio.create_subprocess_exec(
-            PLUGIN,
+    async def run(*words: str) -> tuple[int, str]:
+        said = tmp_path / "said"
+        said.unlink(missing_ok=True)
+        process = Forked(
+            "plimsoll",
             *words,
-            *(("--namespace", namespace or scene.name) if "-A" not in words else ()),
-            env={"KUBECONFIG": str(kubeconfig), "COLUMNS": "400", "NO_COLOR": "1"},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            *(("--namespace", scene.name) if "-A" not in words else ()),
+            output=said,
+            environment={"KUBECONFIG": str(kubeconfig), "COLUMNS": "400", "NO_COLOR": "1"},
         )
-        said, _ = await process.communicate()
-        return process.returncode, said.decode()
+        status = await asyncio.to_thread(process.wait, PATIENCE_S)
+        return status, said.read_text()
 
     return run
 
@@ -61,13 +63,17 @@ async def answers(scene: Scene) -> dict[str, str]:
     }
 
 
-async def test_one_proposal_is_approved_and_the_rest_rejected(scene: Scene, say) -> None:
+async def test_one_proposal_is_approved_and_the_rest_rejected(scene: Scene, say, kubeconfig: Path) -> None:
     policy, records = await proposals(scene)
 
-    assert await say("approve", records["web"]) == (
-        0,
-        f"eviction.plimsoll.dev/{records['web']} approved\n",
+    plugin = await asyncio.create_subprocess_exec(
+        PLUGIN,
+        *("approve", records["web"], "--namespace", scene.name),
+        env={"KUBECONFIG": str(kubeconfig)},
+        stdout=asyncio.subprocess.PIPE,
     )
+    assert (await plugin.communicate())[0].decode() == f"eviction.plimsoll.dev/{records['web']} approved\n"
+    assert plugin.returncode == 0
     status, said = await say("reject", "--all", "--policy", policy)
     assert status == 0
     assert f"eviction.plimsoll.dev/{records['shop']} rejected" in said.splitlines()

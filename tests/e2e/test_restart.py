@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.polling import PACE_S, eventually, throughout
+from e2e.polling import LAST_PACE_S, eventually, throughout
 from e2e.scene import FINISHED
 from e2e.speaking import MERGE
 from plimsoll.api.v1alpha1.eviction_phases import Phase, may_follow
@@ -35,7 +35,7 @@ async def witnessed(scene: Scene) -> AsyncIterator[dict[str, set[str]]]:
             for pod in await scene.pods():
                 if node := pod["spec"].get("nodeName"):
                     seen[pod["metadata"]["uid"]].add(node)
-            await asyncio.sleep(PACE_S)
+            await asyncio.sleep(LAST_PACE_S)
 
     task = asyncio.create_task(look())
     try:

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from engine.test_incremental import PROFILE, judged
-from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.workload import Namespace, Service
 from plimsoll.testing.builders import a_cluster, a_pod
@@ -83,7 +84,7 @@ class ObjectsAndForks(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.nodes, self.pods, self.objects, self.asked = {}, {}, {}, []
-        self.scheduler = Scheduler(PROFILE, a_cluster())
+        self.scheduler = ProfileScheduler(PROFILE, a_cluster())
         self.fork, self.said = None, []
 
     @initialize(
@@ -100,10 +101,10 @@ class ObjectsAndForks(RuleBasedStateMachine):
         cluster = a_cluster(self.nodes.values(), self.pods.values())
         for change in self.objects.values():
             change(cluster)
-        other = Scheduler(PROFILE, cluster)
-        for name, pods in self.scheduler.nominations.by_node.items():
+        other = ProfileScheduler(PROFILE, cluster)
+        for name, pods in self.scheduler.nominator.by_node.items():
             for pod in pods.values():
-                other.nominations.add(cluster.templates.info(pod.pod), name)
+                other.nominator.add(cluster.templates.info(pod.pod), name)
         return other
 
     @rule(nodes=some_nodes())
@@ -141,11 +142,11 @@ class ObjectsAndForks(RuleBasedStateMachine):
 
     @rule(pod=some_stored_pod("nominated"), node=NODE)
     def a_pod_is_nominated(self, pod, node):
-        self.scheduler.nominations.add(self.scheduler.cluster.templates.info(pod), node)
+        self.scheduler.nominator.add(self.scheduler.cluster.templates.info(pod), node)
 
     @rule()
     def a_nomination_ends(self):
-        self.scheduler.nominations.remove("uid-default-nominated")
+        self.scheduler.nominator.remove("uid-default-nominated")
 
     @rule(pod=st.one_of(some_stored_pod(), some_pod()))
     def another_pod_asks(self, pod):
@@ -163,14 +164,14 @@ class ObjectsAndForks(RuleBasedStateMachine):
     @rule()
     def a_fork_is_taken(self):
         """What the fork says is written down; whatever happens to its parent must not change it."""
-        self.fork = Scheduler(PROFILE, self.scheduler.cluster.fork())
+        self.fork = ProfileScheduler(PROFILE, self.scheduler.cluster.fork())
         self.said = [(pod, judged(self.fork, pod)) for pod in self.asked]
 
     @invariant()
     def the_fork_says_what_it_said(self):
         for pod, before in self.said:
             assert judged(self.fork, pod) == before
-            assert judged(Scheduler(PROFILE, self.fork.cluster), pod) == before
+            assert judged(ProfileScheduler(PROFILE, self.fork.cluster), pod) == before
 
     @precondition(lambda self: self.fork is not None)
     @rule(data=st.data(), nodes=some_nodes(), drawn=st.lists(some_object(), max_size=4))
@@ -186,7 +187,7 @@ class ObjectsAndForks(RuleBasedStateMachine):
                 st.one_of(some_stored_pod(f"fork-{number}", "n0"), some_pod(f"fork-{number}", "n0"))
             )
             cluster.place(cluster.templates.info(pod), "n0")
-            self.fork.schedule(cluster.templates.info(a_pod(f"asks-{number}", cpu="1")))
+            schedule(self.fork, cluster.templates.info(a_pod(f"asks-{number}", cpu="1")))
         for uid in list(cluster.pods)[:2]:
             cluster.displace(uid)
         if len(cluster) > 1:

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.engine.cycle import Nominations, Outcome, Scheduler
+from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.gang import lacking_resources, place_together
+from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import NoArgs, Nomination, Registry
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -26,7 +28,7 @@ def a_cluster_of(*nodes, pods=()):
 
 def gang(cluster, pods, needed, **options):
     """Place pods together by the default plugins."""
-    scheduler = Scheduler(PROFILE, cluster)
+    scheduler = ProfileScheduler(PROFILE, cluster)
     infos = [cluster.templates.info(pod) for pod in pods]
     return place_together([(info, scheduler) for info in infos], cluster, needed, **options)
 
@@ -113,7 +115,7 @@ def test_a_gang_preempts_when_the_whole_fits_afterwards():
     assert decision.is_feasible
     victims = [victim.name for each in decision.placements for victim in each.victims]
     assert len(victims) == len(set(victims)) == 3
-    assert all(each.decision.outcome is Outcome.UNSCHEDULABLE for each in decision.placements)
+    assert all(each.decision.outcome is AttemptOutcome.UNSCHEDULABLE for each in decision.placements)
 
 
 def test_a_gang_that_would_not_fit_even_then_has_no_victims():
@@ -160,7 +162,9 @@ def test_no_plugin_makes_members_victims_of_each_other(is_placed):
     cluster = a_cluster_of(a_node("a", cpu="1"))
     if is_placed:
         cluster.place(cluster.templates.info(members[0]), "a")
-    waiting = [(cluster.templates.info(pod), Scheduler(profile, cluster)) for pod in members[is_placed:]]
+    waiting = [
+        (cluster.templates.info(pod), ProfileScheduler(profile, cluster)) for pod in members[is_placed:]
+    ]
     placed = [members[0].uid] if is_placed else []
 
     decision = place_together(waiting, cluster, len(waiting), is_preempting=True, placed=placed)
@@ -172,9 +176,9 @@ def test_no_plugin_makes_members_victims_of_each_other(is_placed):
 def test_room_that_is_promised_to_others_is_not_taken():
     """Nominated pods of no lower priority hold theirs."""
     cluster = a_cluster_of(a_node("a", cpu="2"))
-    nominations = Nominations()
-    nominations.add(cluster.templates.info(a_pod("promised", cpu="1")), "a")
-    scheduler = Scheduler(PROFILE, cluster, nominations=nominations)
+    nominator = Nominator()
+    nominator.add(cluster.templates.info(a_pod("promised", cpu="1")), "a")
+    scheduler = ProfileScheduler(PROFILE, cluster, nominator=nominator)
     members = [(cluster.templates.info(pod), scheduler) for pod in a_gang(2)]
 
     assert len(place_together(members, cluster, 2).placements) == 1

@@ -4,8 +4,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster
@@ -35,10 +37,10 @@ class Incremental(RuleBasedStateMachine):
         self.nodes = {}
         self.pods = {}
         self.asked = []
-        self.scheduler = Scheduler(PROFILE, a_cluster())
+        self.scheduler = ProfileScheduler(PROFILE, a_cluster())
 
     def fresh(self):
-        return Scheduler(PROFILE, a_cluster(self.nodes.values(), self.pods.values()))
+        return ProfileScheduler(PROFILE, a_cluster(self.nodes.values(), self.pods.values()))
 
     @rule(nodes=some_nodes())
     def nodes_come_or_change(self, nodes):
@@ -82,13 +84,13 @@ class Incremental(RuleBasedStateMachine):
     @invariant()
     def decisions_equal_those_of_a_new_scheduler(self):
         for pod in self.asked:
-            kept = self.scheduler.schedule(self.scheduler.cluster.templates.info(pod))
+            kept = schedule(self.scheduler, self.scheduler.cluster.templates.info(pod))
             fresh = self.fresh()
-            new = fresh.schedule(fresh.cluster.templates.info(pod))
+            new = schedule(fresh, fresh.cluster.templates.info(pod))
 
             assert (kept.outcome, kept.message, kept.total) == (new.outcome, new.message, new.total)
             assert (kept.feasible, kept.ties) == (new.feasible, new.ties)
-            if kept.outcome is Outcome.SCHEDULED and kept.total is not None:
+            if kept.outcome is AttemptOutcome.SCHEDULED and kept.total is not None:
                 assert judged(fresh, pod)[2][kept.node] == kept.total
 
 

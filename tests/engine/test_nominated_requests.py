@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plimsoll.engine.nominated_requests import KeptClaims, ahead_on
-from plimsoll.engine.nominator import LOG_LENGTH, Nominations
+from plimsoll.engine.nominator import LOG_LENGTH, Nominator
 from plimsoll.framework import Cluster, PodInfo
 from plimsoll.testing.builders import a_node, a_pod
 
@@ -17,13 +17,13 @@ def _pod(cluster: Cluster, name: str, dice: random.Random) -> PodInfo:
     return cluster.templates.info(pod)
 
 
-def _assert_exact(kept: KeptClaims, cluster: Cluster, nominations: Nominations, pod: PodInfo) -> None:
+def _assert_exact(kept: KeptClaims, cluster: Cluster, nominator: Nominator, pod: PodInfo) -> None:
     claims = kept.against(pod)
     expected = {
         row: there
-        for name in nominations.by_node
+        for name in nominator.by_node
         if (row := cluster.rows.get(name)) is not None
-        and (there := ahead_on(cluster, nominations, row, pod.priority, but=pod.uid))
+        and (there := ahead_on(cluster, nominator, row, pod.priority, but=pod.uid))
     }
     assert dict(claims.pods) == expected
     assert claims.rows.tolist() == sorted(expected)
@@ -43,8 +43,8 @@ def _assert_exact(kept: KeptClaims, cluster: Cluster, nominations: Nominations, 
 @pytest.mark.parametrize("seed", range(20))
 def test_kept_claims_say_what_is_true_now(seed: int) -> None:
     dice = random.Random(seed)
-    cluster, nominations = Cluster(), Nominations()
-    kept = KeptClaims(cluster, nominations)
+    cluster, nominator = Cluster(), Nominator()
+    kept = KeptClaims(cluster, nominator)
     names = [f"n{number}" for number in range(8)]
     for name in names[:6]:
         cluster.set_node(a_node(name))
@@ -53,9 +53,9 @@ def test_kept_claims_say_what_is_true_now(seed: int) -> None:
         pod = dice.choice(pods)
         match dice.randrange(8):
             case 0 | 1 | 2:
-                nominations.add(pod, dice.choice(names))  # also to nodes that are not known
+                nominator.add(pod, dice.choice(names))  # also to nodes that are not known
             case 3:
-                nominations.remove(pod.uid)
+                nominator.remove(pod.uid)
             case 4 if pod.uid not in cluster.pods:
                 cluster.place(pod, dice.choice(names))  # also elsewhere than where it was nominated
             case 5:
@@ -68,33 +68,33 @@ def test_kept_claims_say_what_is_true_now(seed: int) -> None:
                 name = dice.choice(names)
                 if name in cluster.rows:
                     cluster.remove_node(name)
-        _assert_exact(kept, cluster, nominations, dice.choice(pods))
+        _assert_exact(kept, cluster, nominator, dice.choice(pods))
 
 
 def test_a_reader_that_is_behind_the_log_looks_at_everything() -> None:
-    cluster, nominations = Cluster(), Nominations()
+    cluster, nominator = Cluster(), Nominator()
     cluster.set_node(a_node("a"))
     cluster.set_node(a_node("b"))
-    kept = KeptClaims(cluster, nominations)
+    kept = KeptClaims(cluster, nominator)
     asking = cluster.templates.info(a_pod("asking"))
     first = cluster.templates.info(a_pod("first", cpu="1"))
     assert not kept.against(asking).pods
-    nominations.add(first, "a")
+    nominator.add(first, "a")
     other = cluster.templates.info(a_pod("other", cpu="1"))
     for _ in range(LOG_LENGTH):
-        nominations.add(other, "b")
-        nominations.remove(other.uid)
-    assert nominations.changed_since(0) is None
+        nominator.add(other, "b")
+        nominator.remove(other.uid)
+    assert nominator.changed_since(0) is None
     assert dict(kept.against(asking).pods) == {cluster.rows["a"]: (first,)}
 
 
 def test_what_was_said_does_not_change_afterwards() -> None:
-    cluster, nominations = Cluster(), Nominations()
+    cluster, nominator = Cluster(), Nominator()
     cluster.set_node(a_node("a"))
-    kept = KeptClaims(cluster, nominations)
+    kept = KeptClaims(cluster, nominator)
     asking = cluster.templates.info(a_pod("asking"))
     before = kept.against(asking)
-    nominations.add(cluster.templates.info(a_pod("first", cpu="1")), "a")
+    nominator.add(cluster.templates.info(a_pod("first", cpu="1")), "a")
     assert kept.against(asking).pods
     assert not before.pods
     assert not len(before.rows)

@@ -4,7 +4,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.test_incremental import PROFILE, judged
-from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import AttemptOutcome
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.testing.builders import a_cluster
 from plimsoll.testing.conformance import some_cluster, some_pod
 
@@ -21,15 +23,17 @@ def best(scheduler, pod):
 def test_verdicts_points_and_sentences_are_the_same_in_any_order(drawn, pod, random):
     """Of every node, by all default plugins; and so are the number of ties and the nodes that tie."""
     nodes, pods = drawn
-    one = Scheduler(PROFILE, a_cluster(nodes, pods))
-    other = Scheduler(PROFILE, a_cluster(random.sample(nodes, len(nodes)), random.sample(pods, len(pods))))
+    one = ProfileScheduler(PROFILE, a_cluster(nodes, pods))
+    other = ProfileScheduler(
+        PROFILE, a_cluster(random.sample(nodes, len(nodes)), random.sample(pods, len(pods)))
+    )
 
-    first, second = (each.schedule(each.cluster.templates.info(pod)) for each in (one, other))
+    first, second = (schedule(each, each.cluster.templates.info(pod)) for each in (one, other))
 
     assert judged(one, pod) == judged(other, pod)
     assert (first.outcome, first.message, first.total) == (second.outcome, second.message, second.total)
     assert (first.feasible, first.ties) == (second.feasible, second.ties)
-    if first.outcome is Outcome.SCHEDULED:
+    if first.outcome is AttemptOutcome.SCHEDULED:
         assert best(one, pod) == best(other, pod)
         assert {first.node, second.node} <= best(one, pod)
         assert first.total is None or len(best(one, pod)) == first.ties
@@ -43,7 +47,7 @@ def test_a_declared_choice_is_all_that_order_leaves_open(drawn, pod, random):
     clusters = [a_cluster(nodes, pods), a_cluster(random.sample(nodes, len(nodes)), pods)]
     taken = []
     for cluster in clusters:
-        plain = Scheduler(PROFILE, cluster)
+        plain = ProfileScheduler(PROFILE, cluster)
         # Ties are offered in the order of rows: choose the one whose name comes first.
         in_row_order = [node.name for node in cluster.nodes if node.name in best(plain, pod)]
 
@@ -51,6 +55,6 @@ def test_a_declared_choice_is_all_that_order_leaves_open(drawn, pod, random):
             assert count == len(in_row_order)
             return in_row_order.index(min(in_row_order))
 
-        taken.append(Scheduler(PROFILE, cluster, choose).schedule(cluster.templates.info(pod)).node)
+        taken.append(schedule(ProfileScheduler(PROFILE, cluster, choose), cluster.templates.info(pod)).node)
 
     assert taken[0] == taken[1]

@@ -7,8 +7,10 @@ import pytest
 from engine.toys import ALL
 from planning.moving import NOW, Named, a_profile
 from planning.surging import READY, a_crowded_node, a_deployment, a_replica_set, an_only_pod
-from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import NoArgs, Registry
 from plimsoll.framework.descheduling.context import Planner
 from plimsoll.framework.descheduling.strategy import Bundle, Candidate, Refusal, StrategyKind
@@ -295,13 +297,13 @@ def the_replacement(cluster, mark="record from full"):
 def test_the_replacement_never_goes_back_while_the_pod_stands():
     """Its own node is refused in words, whatever it is nominated to; the others are asked as ever."""
     cluster = a_crowded_node(nodes=[a_node("full"), a_node("idle", cpu="0.5")])
-    scheduler = Scheduler(a_profile(), cluster)
+    scheduler = ProfileScheduler(a_profile(), cluster)
     pod = the_replacement(cluster)
-    scheduler.nominations.add(pod, "full")
+    scheduler.nominator.add(pod, "full")
 
-    decision = scheduler.schedule(pod)
+    decision = schedule(scheduler, pod)
 
-    assert decision.outcome is Outcome.UNSCHEDULABLE
+    assert decision.outcome is AttemptOutcome.UNSCHEDULABLE
     assert decision.message == (
         "0/2 nodes are available: 1 Insufficient room,"
         " 1 node(s) hold the pod that this one is to replace elsewhere."
@@ -314,8 +316,8 @@ def test_the_replacement_goes_elsewhere():
     cluster.place(cluster.templates.info(a_pod("busy", cpu="1", node="idle")), "idle")
     plain = cluster.templates.info(a_pod("plain", cpu="1"))
 
-    assert Scheduler(a_profile(), cluster).schedule(plain).node == "full"
-    assert Scheduler(a_profile(), cluster).schedule(the_replacement(cluster)).node == "idle"
+    assert schedule(ProfileScheduler(a_profile(), cluster), plain).node == "full"
+    assert schedule(ProfileScheduler(a_profile(), cluster), the_replacement(cluster)).node == "idle"
 
 
 @pytest.mark.parametrize(
@@ -326,7 +328,7 @@ def test_a_mark_that_names_no_node_keeps_nobody_away(mark):
     """Whatever somebody writes into the annotation."""
     cluster = a_crowded_node(nodes=[a_node("full", cpu="64"), a_node("idle", cpu="0.5")])
 
-    assert Scheduler(a_profile(), cluster).schedule(the_replacement(cluster, mark)).node == "full"
+    assert schedule(ProfileScheduler(a_profile(), cluster), the_replacement(cluster, mark)).node == "full"
 
 
 def test_when_the_pod_has_gone_its_node_is_free_again():
@@ -334,7 +336,7 @@ def test_when_the_pod_has_gone_its_node_is_free_again():
     cluster = a_crowded_node(nodes=[a_node("full", cpu="64"), a_node("idle", cpu="0.5")])
     cluster.displace("uid-default-web-1-x")
 
-    assert Scheduler(a_profile(), cluster).schedule(the_replacement(cluster)).node == "full"
+    assert schedule(ProfileScheduler(a_profile(), cluster), the_replacement(cluster)).node == "full"
 
 
 def test_a_later_rollout_of_somebody_else_goes_anywhere():
@@ -342,7 +344,7 @@ def test_a_later_rollout_of_somebody_else_goes_anywhere():
     old = an_only_pod(node="full", annotations={SURGED: "record from full"})
     cluster = a_crowded_node(old, nodes=[a_node("full", cpu="64"), a_node("idle", cpu="0.5")])
 
-    assert Scheduler(a_profile(), cluster).schedule(the_replacement(cluster)).node == "full"
+    assert schedule(ProfileScheduler(a_profile(), cluster), the_replacement(cluster)).node == "full"
 
 
 # -- with others -------------------------------------------------------------------------------------

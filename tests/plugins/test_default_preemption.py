@@ -3,8 +3,10 @@
 import pytest
 from pydantic import ValidationError
 
-from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import CycleState, Diagnosis, Registry, Rejections, Snapshot, Status
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.workload import PodDisruptionBudget
@@ -23,7 +25,7 @@ def a_scheduler(nodes, pods, *, via_eviction=False, **args):
         Registry(IN_TREE),
         [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()],
     )
-    return Scheduler(profile, a_cluster(nodes, pods))
+    return ProfileScheduler(profile, a_cluster(nodes, pods))
 
 
 def a_victim(name, node, cpu="1", priority=0, hour=None, **more):
@@ -32,7 +34,7 @@ def a_victim(name, node, cpu="1", priority=0, hour=None, **more):
 
 
 def decided(scheduler, pod):
-    return scheduler.schedule(scheduler.cluster.templates.info(pod))
+    return schedule(scheduler, scheduler.cluster.templates.info(pod))
 
 
 def a_preemptor(cpu="2", priority=100, **more):
@@ -200,7 +202,7 @@ def test_the_message_says_why_nothing_can_be_done(nodes, pods, preemptor, messag
     """Word for word as upstream says it; an earlier nomination is cleared unless the pod was not eligible."""
     decision = decided(a_scheduler(nodes, pods), preemptor)
 
-    assert decision.outcome is Outcome.UNSCHEDULABLE
+    assert decision.outcome is AttemptOutcome.UNSCHEDULABLE
     assert decision.message == message
     assert decision.nomination.node == (None if "not eligible" in message else "")
 
@@ -237,8 +239,8 @@ def test_nominated_pods_of_lower_priority_give_way():
     """Their nominations to the chosen node are cleared; higher ones are kept room for."""
     scheduler = a_scheduler(small("n1", "n2"), [a_victim("a", "n1", "2"), a_victim("b", "n2", "2")])
     info = scheduler.cluster.templates.info
-    scheduler.nominations.add(info(a_pod("vip", cpu="1", priority=900)), "n1")
-    scheduler.nominations.add(info(a_pod("minor", cpu="1", priority=5)), "n2")
+    scheduler.nominator.add(info(a_pod("vip", cpu="1", priority=900)), "n1")
+    scheduler.nominator.add(info(a_pod("minor", cpu="1", priority=5)), "n2")
 
     nomination = decided(scheduler, a_preemptor()).nomination
 
@@ -407,7 +409,7 @@ class TestViaEviction:
         )
         scheduler = a_scheduler(small("n1"), [leaving], via_eviction=via_eviction)
         pod = scheduler.cluster.templates.info(a_preemptor())
-        scheduler.nominations.add(pod, "n1")
+        scheduler.nominator.add(pod, "n1")
 
-        message = scheduler.schedule(pod).message
+        message = schedule(scheduler, pod).message
         assert ("not eligible due to a terminating pod on the nominated node." in message) is waits

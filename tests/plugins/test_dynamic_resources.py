@@ -1,7 +1,8 @@
 """DynamicResources: pods without claims pass, the others are told."""
 
-from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.attempt import schedule
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
     SKIP,
     CycleState,
@@ -48,7 +49,7 @@ def test_the_message_of_a_pod_with_claims_says_so_and_promises_nothing():
     cluster = a_cluster([a_node()])
     pod = a_pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}])
 
-    decision = Scheduler(profile, cluster).schedule(cluster.templates.info(pod))
+    decision = schedule(ProfileScheduler(profile, cluster), cluster.templates.info(pod))
 
     assert decision.message == (
         f"0/1 nodes are available: {NOT_SERVED}. still not schedulable, preemption: "

@@ -2,9 +2,11 @@
 
 import pytest
 
-from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.gang import place_together
 from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry, Snapshot
 from plimsoll.model.columns.queue_usage import queue_key
 from plimsoll.model.decoding import convert
@@ -28,7 +30,7 @@ def sharing(cluster, *queues, reclaim="Never"):
         plugins={MULTI_POINT: PluginSet(enabled=(Enabled("FairShare"),))},
         args={"FairShare": {"queues": list(queues), "reclaim": reclaim}},
     )
-    scheduler = Scheduler(build_profile(config, Registry(IN_TREE), defaults), cluster)
+    scheduler = ProfileScheduler(build_profile(config, Registry(IN_TREE), defaults), cluster)
     (plugin,) = [each for each in scheduler.profile.plugins if each.name == "FairShare"]
     return scheduler, plugin
 
@@ -41,7 +43,7 @@ def crowded(count=4, queue="b", cpu=1, nodes=2, **more):
 
 def tried(scheduler, pod):
     """The decision on a pod."""
-    return scheduler.schedule(scheduler.cluster.templates.info(pod))
+    return schedule(scheduler, scheduler.cluster.templates.info(pod))
 
 
 def test_a_queue_stands_by_its_dominant_share_and_weight():
@@ -63,13 +65,13 @@ def test_a_pod_above_its_queues_capability_waits():
     cluster = a_cluster([a_node("n", cpu="8")], [in_queue("a1", "a", cpu="2", node="n")])
     scheduler, _ = sharing(cluster, {"name": "a", "capability": {"cpu": "3"}})
 
-    assert tried(scheduler, in_queue("a2", "a", cpu="1")).outcome is Outcome.SCHEDULED
+    assert tried(scheduler, in_queue("a2", "a", cpu="1")).outcome is AttemptOutcome.SCHEDULED
     decision = tried(scheduler, in_queue("a3", "a", cpu="1500m"))
     assert decision.message.startswith(
         "0/1 nodes are available: queue a has no capability left for this pod: cpu."
     )
     assert decision.diagnosis.plugins == {"FairShare"}
-    assert tried(scheduler, in_queue("b1", "b", cpu="4")).outcome is Outcome.SCHEDULED
+    assert tried(scheduler, in_queue("b1", "b", cpu="4")).outcome is AttemptOutcome.SCHEDULED
 
 
 def test_a_gang_is_measured_as_a_whole():
@@ -185,11 +187,11 @@ def test_no_queue_ends_below_what_it_deserves():
 
     for number in range(8):
         pod = cluster.templates.info(in_queue(f"a{number}", "a"))
-        decision = scheduler.schedule(pod)
+        decision = schedule(scheduler, pod)
         for victim in decision.nomination.victims if decision.nomination else ():
             cluster.displace(victim.uid)
-        again = scheduler.schedule(pod)
-        if again.outcome is Outcome.SCHEDULED:
+        again = schedule(scheduler, pod)
+        if again.outcome is AttemptOutcome.SCHEDULED:
             cluster.place(pod, again.node)
 
     shares = {

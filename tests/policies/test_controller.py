@@ -7,9 +7,11 @@ from dataclasses import replace
 from engine.toys import Fifo
 from plimsoll.access.rights import BIND, EVICT, Access
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
-from plimsoll.engine.cycle import Nominations, Scheduler
+from plimsoll.engine.attempt import schedule
 from plimsoll.engine.extenders.extender import Extender
+from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import Enabled, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import SUCCESS, Cluster, PluginArgs, Registry
 from plimsoll.leadership.fence import Fence
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
@@ -89,7 +91,7 @@ class Scene:
             cluster=Cluster(),
             rebalancing=self.rebalancing,
             statuses=self.statuses,
-            nominator=Nominations(),
+            nominator=Nominator(),
             clock=self.clock,
             randomness=FakeRandomness(),
             observer=self.observer,
@@ -506,7 +508,7 @@ def without_score_plugins(*extenders):
     defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
     profile = build_profile(profile_config(spec), Registry(IN_TREE), defaults)
     cluster = a_cluster([a_node("used"), a_node("free")], [a_pod("other", cpu="1", node="used")])
-    return Scheduler(replace(profile, extenders=extenders), cluster)
+    return ProfileScheduler(replace(profile, extenders=extenders), cluster)
 
 
 def test_without_score_plugins_every_node_scores_1():
@@ -514,7 +516,7 @@ def test_without_score_plugins_every_node_scores_1():
     decided, with_extender = without_score_plugins(), without_score_plugins(Extender("http://one"))
     pod = decided.cluster.templates.info(a_pod("p"))
 
-    decision = decided.schedule(pod)
+    decision = schedule(decided, pod)
     ranking = decided.rank(pod)
 
     assert (decision.total, decision.feasible, decision.ties) == (1, 2, 2)

@@ -103,4 +103,4 @@ async def test_no_room_is_held_for_a_replacement_that_has_its_place():
         scene.gone(OLD)
         replaced(scene, "good", ready=False)
 
-        assert scene.nominations.by_node == {}
+        assert scene.nominator.by_node == {}

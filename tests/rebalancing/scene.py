@@ -97,7 +97,7 @@ class Scene:
         self.cache = Cache()
         self.timer = Timer(self.clock, self.observer)
         self.book = ReservationBook(self.cache, self.timer)
-        self.nominations = self.book.nominator
+        self.nominator = self.book.nominator
         self.groups = Groups()
         self.reviewer = FakeAccessReviewer()
         self.access = Access(self.reviewer, self.clock, self.observer)

@@ -46,7 +46,7 @@ class Siblings(Consolidation):
 
     def held(self):
         """Whose places are kept on the other node."""
-        return sorted(pod.name for pod in self.nominations.by_node.get("busy", {}).values())
+        return sorted(pod.name for pod in self.nominator.by_node.get("busy", {}).values())
 
 
 def ends(scene):

@@ -85,11 +85,11 @@ async def test_the_target_is_held_until_the_replacement_is_there():
 
     async with scene.running(a_policy()):
         await scene.run()
-        held = [(pod.name, pod.priority) for pod in scene.nominations.by_node["good"].values()]
+        held = [(pod.name, pod.priority) for pod in scene.nominator.by_node["good"].values()]
         scene.gone(OLD)
         replaced(scene, "good")
         await settled()
-        left = dict(scene.nominations.by_node)
+        left = dict(scene.nominator.by_node)
 
     assert held == [("web-1", 2**31 - 1)]
     assert left == {}
@@ -131,7 +131,7 @@ async def test_a_budget_that_says_no_is_named():
 
     assert scene.phases == [["Planned", "Evicting", "Blocked"]]
     assert scene.record["status"]["blockedBy"] == "web"
-    assert scene.nominations.by_node == {}
+    assert scene.nominator.by_node == {}
 
 
 async def test_an_eviction_without_an_answer_is_asked_for_again():
@@ -407,7 +407,7 @@ async def test_descheduler_s_decisions_are_carried_out_where_the_policy_asks_for
 
     async with scene.running(a_policy(planner="Upstream")):
         await scene.run()
-        held = dict(scene.nominations.by_node)
+        held = dict(scene.nominator.by_node)
         scene.gone(OLD)
         replaced(scene, "bad")
         await settled()
@@ -655,7 +655,7 @@ async def test_a_replacement_that_is_deleted_holds_no_place():
         scene.gone(waiting)
         await settled()
 
-        assert scene.nominations.by_node == {}
+        assert scene.nominator.by_node == {}
 
 
 @pytest.mark.parametrize("verdict", [Verdict.REFUSED, Verdict.GONE])
@@ -690,7 +690,7 @@ async def test_an_eviction_that_breaks_is_carried_to_its_end():
         await scene.run()
 
     assert scene.phases == [["Planned", "Evicting", "Failed"]]
-    assert scene.nominations.by_node == {}
+    assert scene.nominator.by_node == {}
 
 
 async def test_a_move_that_cannot_be_judged_again_is_cancelled():

@@ -27,7 +27,7 @@ def held(scene):
     """Names and priorities of what is nominated, by node."""
     return {
         node: [(pod.uid, pod.priority) for pod in pods.values()]
-        for node, pods in scene.nominations.by_node.items()
+        for node, pods in scene.nominator.by_node.items()
     }
 
 

@@ -87,4 +87,4 @@ async def test_a_move_of_theirs_is_a_forecast_on_record():
     (record,) = scene.records.documents.values()
     assert record["spec"]["pod"]["name"] == "theirs-1"
     assert record["spec"]["forecast"] is True
-    assert scene.nominations.by_node == {}
+    assert scene.nominator.by_node == {}

@@ -1,6 +1,7 @@
 """Room for a pending pod is kept while moves are under way, handed over when they are made, released else."""
 
-from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeDeleted, PodAdded, PodDeleted
 from plimsoll.rebalancing.rooms import PATIENCE_S
 from plimsoll.testing.builders import a_node, a_pod
@@ -37,14 +38,14 @@ def a_free_policy():
 
 def on(scene, node):
     """Names and uids of who is nominated to a node."""
-    return {uid: pod.name for uid, pod in scene.nominations.by_node.get(node, {}).items()}
+    return {uid: pod.name for uid, pod in scene.nominator.by_node.get(node, {}).items()}
 
 
 def decided(scene, pod):
     """The node that the scheduler would give to a pod now."""
     profile = scene.rebalancers.profiles["default-scheduler"]
-    scheduler = Scheduler(profile, scene.cache.cluster, nominations=scene.nominations)
-    return scheduler.schedule(scene.cache.info(pod)).node
+    scheduler = ProfileScheduler(profile, scene.cache.cluster, nominator=scene.nominator)
+    return schedule(scheduler, scene.cache.info(pod)).node
 
 
 async def test_the_room_is_kept_until_the_last_has_left_and_then_the_pod_s_own():

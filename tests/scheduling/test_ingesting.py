@@ -31,7 +31,7 @@ class Scene:
         self.cache = Cache()
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         self.book = a_book(self.cache)
-        self.nominations = self.book.nominator
+        self.nominator = self.book.nominator
         self.observer = RememberingObserver()
         self.served = {"ours"}
         self.ingestion = Ingestion(self.cache, self.queue, self._serves, self.observer, self.book)
@@ -185,7 +185,7 @@ def test_nominations_go_with_their_pods():
 
     scene.tell(PodDeleted(one), PodUpdated(other, ours("other", node="n2")))
 
-    assert scene.nominations.by_node == {}
+    assert scene.nominator.by_node == {}
 
 
 def test_nominations_of_an_earlier_process_are_taken_over():
@@ -194,7 +194,7 @@ def test_nominations_of_an_earlier_process_are_taken_over():
 
     scene.tell(PodAdded(ours(status={"nominatedNodeName": "n1"})))
 
-    assert scene.nominations.node_of("uid-default-pod") == "n1"
+    assert scene.nominator.node_of("uid-default-pod") == "n1"
 
 
 def test_a_new_leader_holds_what_the_pods_say():
@@ -213,7 +213,7 @@ def test_a_new_leader_holds_what_the_pods_say():
 
     scene.ingestion.take_over()
 
-    assert {node: len(pods) for node, pods in scene.nominations.by_node.items()} == {"n1": 1, "n2": 1}
+    assert {node: len(pods) for node, pods in scene.nominator.by_node.items()} == {"n1": 1, "n2": 1}
 
 
 def test_heartbeats_wake_nobody():

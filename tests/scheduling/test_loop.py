@@ -7,8 +7,8 @@ import pytest
 
 from plimsoll.app.clock import SeededRandomness
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Code, Registry, Status, error, unschedulable
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
@@ -70,8 +70,9 @@ class Stage:
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]
         names += [Enabled(plugin.name) for plugin in more] + [Enabled("DefaultBinder")]
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
-        nominator = self.book.nominator
-        self.loop.schedulers = {"s": Scheduler(self.profile, self.cache.cluster, nominations=nominator)}
+        self.loop.schedulers = {
+            "s": ProfileScheduler(self.profile, self.cache.cluster, nominator=self.book.nominator)
+        }
         self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.book)
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)
@@ -437,7 +438,7 @@ async def test_a_preemptor_deleted_before_its_victims_leaves_no_nomination(stage
     one.loop._preempt = late
     await settled()
 
-    assert one.loop.schedulers["s"].nominations.by_node == {}
+    assert one.loop.schedulers["s"].nominator.by_node == {}
     assert one.preemptor.victims == []
 
 
@@ -456,8 +457,8 @@ async def test_a_nomination_counts_before_the_next_decision(stage):
     await low_and_two_high(one)
 
     assert one.preemptor.victims == ["low"]
-    assert one.loop.schedulers["s"].nominations.node_of("uid-default-first") == "n0"
-    assert one.loop.schedulers["s"].nominations.node_of("uid-default-second") == ""
+    assert one.loop.schedulers["s"].nominator.node_of("uid-default-first") == "n0"
+    assert one.loop.schedulers["s"].nominator.node_of("uid-default-second") == ""
     assert one.statuses.nominated == {"first": "n0"}
 
 
@@ -496,7 +497,7 @@ async def test_a_nomination_that_leads_nowhere_ends_here_and_there(stage):
     await one.clock.advance(10)
 
     assert one.binder.bound["default/top"] == "n0"
-    assert one.loop.schedulers["s"].nominations.by_node == {}
+    assert one.loop.schedulers["s"].nominator.by_node == {}
     assert one.statuses.nominated["first"] == ""
 
 

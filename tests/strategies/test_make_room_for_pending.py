@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework.descheduling.context import Planner
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import replacement_of
@@ -194,7 +194,7 @@ def test_every_bundle_is_feasible_moves_nobody_of_higher_priority_and_is_of_use(
     cluster = a_cluster(nodes, pods)
     found = making_room(nodes, pods, cluster=cluster)
     reversed_ = making_room(nodes, pods, cluster=a_cluster(nodes[::-1], pods[::-1]))
-    scheduler = Scheduler(PROFILE, cluster)
+    scheduler = ProfileScheduler(PROFILE, cluster)
     last = {move.bundle: at for at, move in enumerate(found.moves)}
     moved = [move.pod.uid for move in found.moves]
 

@@ -10,6 +10,7 @@ NOUNS = {
     "binding": "upstream's word for a pod's node being written",
     "descheduling": "the wing of the API for authors of strategies, named after descheduler",
     "rebalancing": "one of the two wings, and the name of the policy's section",
+    "saving": "part of the compound noun power saving",
     "scheduling": "one of the two wings, upstream's word",
     "testing": "what Python projects call the package for authors' tests",
     "timing": "a noun: timer, retry policy and rate limit",

@@ -15,7 +15,9 @@ def files_below(root: Path) -> Iterator[Path]:
     for found in sorted(root.iterdir()):
         if found.name in _SKIPPED or (found.name.startswith(".") and found.name not in _HIDDEN):
             continue
-        if found.is_dir() and not found.is_symlink():
+        if found.is_symlink():
+            continue
+        if found.is_dir():
             yield from files_below(found)
         elif found.suffix in _SUFFIXES or found.name in _NAMES:
             yield found

@@ -1,4 +1,4 @@
-"""PowerSaving: who may wake a node, which are preferred, and that a node is awake before its pod comes."""
+"""PowerSaving wakes nodes for important pods only, before the pod arrives, and prefers awake nodes."""
 
 from contextlib import asynccontextmanager
 

@@ -25,8 +25,8 @@ from plimsoll.app.supervision import Supervision
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import NoArgs, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.kube.access_reviews import AccessReviews, permissions
@@ -317,7 +317,7 @@ class Operator:
         self._unfrozen = 0
         gc.freeze()
 
-    def _serve(self, schedulers: Mapping[str, Scheduler]) -> None:
+    def _serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
         self.loop.schedulers = schedulers
         self.order.use([scheduler.profile.queue_sort for scheduler in schedulers.values()])
         self.sharing.serve(schedulers, self.ingestion.waiting.values())

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.nominator import Nominations
+from plimsoll.engine.nominator import Nominator
 from plimsoll.framework import Cluster, PodInfo
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.timing.timer import Timer
@@ -75,7 +75,7 @@ class ReservationBook:
     """
 
     def __init__(self, cache: Cache, timer: Timer) -> None:
-        self.nominator = Nominations()
+        self.nominator = Nominator()
         self.cache = cache
         self._timer = timer
         self._by_uid: dict[str, Reservation] = {}  #: by the uid of the holder

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from statistics import pstdev
 from typing import Any
 
-from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import CPU, MEMORY, PODS, Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import Node
@@ -91,9 +93,9 @@ def balance(nodes: Sequence[Any], pods: Sequence[Any]) -> Balance:
 def could_run(nodes: Iterable[Any], pods: Iterable[Any], profile: Profile) -> list[str]:
     """Pending pods for which the profile finds a feasible node right now, as ``namespace/name``."""
     cluster, waiting = as_cluster(nodes, pods)
-    scheduler = Scheduler(profile, cluster)
+    scheduler = ProfileScheduler(profile, cluster)
     return [
         pod.key
         for pod in waiting
-        if scheduler.schedule(cluster.templates.info(pod)).outcome is Outcome.SCHEDULED
+        if schedule(scheduler, cluster.templates.info(pod)).outcome is AttemptOutcome.SCHEDULED
     ]

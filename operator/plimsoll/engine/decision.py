@@ -20,7 +20,7 @@ from plimsoll.framework import (
 )
 
 
-class Outcome(StrEnum):
+class AttemptOutcome(StrEnum):
     """How an attempt ended."""
 
     SCHEDULED = "scheduled"
@@ -46,7 +46,7 @@ class Decision:
     """
 
     pod: PodInfo
-    outcome: Outcome
+    outcome: AttemptOutcome
     node: str = ""
     total: int | None = None
     feasible: int = 0

@@ -14,7 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from plimsoll.engine.cycle import Decision, Outcome, Scheduler
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import AttemptOutcome, Decision
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Cluster, CycleState, PodInfo
 
 #: Different reasons that a message tells in full.
@@ -42,7 +44,11 @@ class Placement:
     def victims(self) -> tuple[PodInfo, ...]:
         """Pods that have to leave the node first."""
         nomination = self.decision.nomination
-        return () if nomination is None or self.decision.outcome is Outcome.SCHEDULED else nomination.victims
+        return (
+            ()
+            if nomination is None or self.decision.outcome is AttemptOutcome.SCHEDULED
+            else nomination.victims
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ class GangDecision:
     @property
     def plugins(self) -> frozenset[str]:
         """Who refused members; empty when something went wrong, which only time may mend."""
-        if any(each.outcome is Outcome.ERROR or each.diagnosis is None for each in self.refused):
+        if any(each.outcome is AttemptOutcome.ERROR or each.diagnosis is None for each in self.refused):
             return frozenset()
         return frozenset(
             name for each in self.refused if each.diagnosis is not None for name in each.diagnosis.plugins
@@ -94,7 +100,7 @@ class GangDecision:
 
 
 def place_together(
-    members: Iterable[tuple[PodInfo, Scheduler]],
+    members: Iterable[tuple[PodInfo, ProfileScheduler]],
     cluster: Cluster,
     needed: int,
     *,
@@ -115,7 +121,7 @@ def place_together(
     fork = cluster.fork()
     ordered = _largest_first(list(members))
     ours = {pod.uid for pod, _ in ordered} | set(placed)
-    twins: dict[int, Scheduler] = {}
+    twins: dict[int, ProfileScheduler] = {}
     placements: list[Placement] = []
     refused: list[Decision] = []
     for tried, (pod, scheduler) in enumerate(ordered):
@@ -127,11 +133,11 @@ def place_together(
             twin = twins[id(scheduler)] = scheduler.on(fork, profile)
         obstacle = admitted(pod, fork)
         if obstacle:
-            refused.append(Decision(pod, Outcome.UNSCHEDULABLE, message=obstacle))
+            refused.append(Decision(pod, AttemptOutcome.UNSCHEDULABLE, message=obstacle))
             continue
-        decision = twin.schedule(pod)
+        decision = schedule(twin, pod)
         nomination = decision.nomination
-        if decision.outcome is Outcome.SCHEDULED:
+        if decision.outcome is AttemptOutcome.SCHEDULED:
             node = decision.node
         elif (
             nomination is not None
@@ -150,7 +156,9 @@ def place_together(
     return GangDecision(tuple(placements), tuple(refused), needed)
 
 
-def _largest_first(members: Sequence[tuple[PodInfo, Scheduler]]) -> list[tuple[PodInfo, Scheduler]]:
+def _largest_first(
+    members: Sequence[tuple[PodInfo, ProfileScheduler]],
+) -> list[tuple[PodInfo, ProfileScheduler]]:
     def size(pod: PodInfo) -> tuple[int, int, int]:
         return (-pod.priority, -pod.requests.get("cpu", 0), -pod.requests.get("memory", 0))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plimsoll.engine.nominator import Nominations
+from plimsoll.engine.nominator import Nominator
 from plimsoll.framework import BoolArray, Cluster, IntArray, PodInfo, RowArray
 
 #: Priorities that are kept; with more of them in use, all are forgotten.
@@ -45,22 +45,22 @@ class _Level:
     _amounts: IntArray
     _claims: Claims | None
 
-    def __init__(self, cluster: Cluster, nominations: Nominations, priority: int) -> None:
+    def __init__(self, cluster: Cluster, nominator: Nominator, priority: int) -> None:
         self._cluster = cluster
-        self._nominations = nominations
+        self._nominator = nominator
         self._priority = priority
         self._forget()
 
     def claims(self) -> Claims:
         """As things are now."""
-        nominations = self._nominations
-        nodes = nominations.changed_since(self._tick)
+        nominator = self._nominator
+        nodes = nominator.changed_since(self._tick)
         if nodes is None or self._epoch != self._cluster.epoch:
             self._forget()
-            nodes = frozenset(nominations.by_node)
-        standing = nominations.among(self._cluster.pods)
-        nodes |= {nominations.node_of(uid) for uid in standing ^ self._standing}
-        self._tick, self._standing = nominations.tick, standing
+            nodes = frozenset(nominator.by_node)
+        standing = nominator.among(self._cluster.pods)
+        nodes |= {nominator.node_of(uid) for uid in standing ^ self._standing}
+        self._tick, self._standing = nominator.tick, standing
         rows = [row for name in nodes if (row := self._cluster.rows.get(name)) is not None]
         if rows:
             self._look_at(rows)
@@ -83,7 +83,7 @@ class _Level:
     def _look_at(self, rows: Iterable[int]) -> None:
         pods = dict(self._pods)  # whoever asked before goes on with what was said then
         for row in rows:
-            there = ahead_on(self._cluster, self._nominations, row, self._priority)
+            there = ahead_on(self._cluster, self._nominator, row, self._priority)
             if there:
                 pods[row] = there
             else:
@@ -101,12 +101,12 @@ class KeptClaims:
 
     Args:
         cluster: Where nominated pods may have been placed meanwhile.
-        nominations: Who was promised what.
+        nominator: Who was promised what.
     """
 
-    def __init__(self, cluster: Cluster, nominations: Nominations) -> None:
+    def __init__(self, cluster: Cluster, nominator: Nominator) -> None:
         self._cluster = cluster
-        self._nominations = nominations
+        self._nominator = nominator
         self._levels: dict[int, _Level] = {}
 
     def against(self, pod: PodInfo) -> Claims:
@@ -115,9 +115,9 @@ class KeptClaims:
         if level is None:
             if len(self._levels) == PRIORITIES:
                 self._levels.clear()
-            level = self._levels[pod.priority] = _Level(self._cluster, self._nominations, pod.priority)
+            level = self._levels[pod.priority] = _Level(self._cluster, self._nominator, pod.priority)
         claims = level.claims()
-        own = self._cluster.rows.get(self._nominations.node_of(pod.uid))
+        own = self._cluster.rows.get(self._nominator.node_of(pod.uid))
         if own is None or own not in claims.pods:
             return claims
         there = self.on(own, pod)
@@ -131,7 +131,7 @@ class KeptClaims:
 
     def on(self, row: int, pod: PodInfo) -> Claims:
         """On one node."""
-        others = ahead_on(self._cluster, self._nominations, row, pod.priority, but=pod.uid)
+        others = ahead_on(self._cluster, self._nominator, row, pod.priority, but=pod.uid)
         rows = [row] if others else []
         amounts = _requested(self._cluster, others)
         return Claims(dict.fromkeys(rows, others), np.array(rows, dtype=np.intp), amounts[None][: len(rows)])
@@ -147,10 +147,10 @@ def _requested(cluster: Cluster, pods: Sequence[PodInfo]) -> IntArray:
 
 
 def ahead_on(
-    cluster: Cluster, nominations: Nominations, row: int, priority: int, but: str = ""
+    cluster: Cluster, nominator: Nominator, row: int, priority: int, but: str = ""
 ) -> tuple[PodInfo, ...]:
     """Pods nominated to a node, of no lower priority and not placed yet, but for one."""
-    nominated = nominations.by_node.get(cluster.nodes[row].name)
+    nominated = nominator.by_node.get(cluster.nodes[row].name)
     if not nominated:
         return ()
     return tuple(

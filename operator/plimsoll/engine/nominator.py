@@ -1,4 +1,4 @@
-"""Who was promised which node."""
+"""Indexes nominated pods by node; the reservation book writes it, filters read it."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from plimsoll.framework import PodInfo
 LOG_LENGTH = 4096
 
 
-class Nominations:
+class Nominator:
     """Pending pods with a nominated node: they hold their room against pods of no higher priority.
 
     Attributes:

@@ -8,10 +8,10 @@ and none fewer, and is at rest. Everything else stays protected, with the condit
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from plimsoll.framework import Cluster, ClusterObjects, PodInfo
+from plimsoll.framework import ClusterObjects, PodInfo
 from plimsoll.framework.descheduling.context import is_serving
 from plimsoll.framework.descheduling.strategy import Refusal
-from plimsoll.model.kinds.deployment import SURGED, Deployment, deployment_name_of, node_of
+from plimsoll.model.kinds.deployment import Deployment
 from plimsoll.planning.limits import Workload
 
 #: The reason by which pods stay that a surge cannot move.
@@ -143,23 +143,3 @@ def obstacle(deployment: Deployment) -> str:
     if not deployment.is_settled:
         return f"a rollout of Deployment {name} is under way"
     return ""
-
-
-def left_row(pod: PodInfo, cluster: Cluster) -> int | None:
-    """The row of the node that a surge moves this pod's predecessor off, as long as that one is there.
-
-    The mark in the pod's annotations says it, so it holds in every process, whatever that remembers.
-    """
-    mark = pod.pod.metadata.annotations.get(SURGED)
-    row = cluster.rows.get(node_of(mark)) if mark else None
-    if row is None:
-        return None
-    name = deployment_name_of(pod.pod)
-    stands = any(
-        each.namespace == pod.namespace
-        and each.uid != pod.uid
-        and each.pod.metadata.annotations.get(SURGED) != mark
-        and deployment_name_of(each.pod) == name
-        for each in cluster.pods_on(row)
-    )
-    return row if name and stands else None

@@ -24,8 +24,9 @@ from plimsoll.api.schema.conditions import (
 )
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.engine.cycle import Nominations, Scheduler
+from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Cluster, ConfigurationError, Registry
 from plimsoll.framework.field_errors import field_errors, summary
 from plimsoll.policies.plugin_failures import PluginFailures
@@ -121,7 +122,7 @@ class Policies:
         cluster: Cluster,
         rebalancing: Rebalancing,
         statuses: PolicyStatusWriter,
-        nominator: Nominations,
+        nominator: Nominator,
         clock: Clock,
         randomness: Randomness,
         observer: Observer,
@@ -129,7 +130,7 @@ class Policies:
         extending: Extending,
         access: Access,
         recorder: Recorder,
-        serve: Callable[[Mapping[str, Scheduler]], None],
+        serve: Callable[[Mapping[str, ProfileScheduler]], None],
     ) -> None:
         self._registry = registry
         self._defaults = defaults
@@ -146,7 +147,7 @@ class Policies:
         self._recorder = recorder
         self._serve = serve
         self._known: dict[str, _Known] = {}
-        self._schedulers: dict[str, tuple[SchedulingSpec, Scheduler]] = {}
+        self._schedulers: dict[str, tuple[SchedulingSpec, ProfileScheduler]] = {}
         self.notes: dict[str, str] = {}  #: what degrades every policy, by reason
         #: further conditions of a policy that hold, reason and sentence by type
         self.advice: Callable[[str], Mapping[str, tuple[str, str]]] = lambda _: {}
@@ -295,7 +296,7 @@ class Policies:
             self._failures.forgive(profile.plugin_names)
             self._schedulers[name] = (
                 spec,
-                Scheduler(profile, self._cluster, self._randomness.below, self._nominator),
+                ProfileScheduler(profile, self._cluster, self._randomness.below, self._nominator),
             )
         self._serve({name: scheduler for name, (_, scheduler) in self._schedulers.items()})
 
@@ -310,7 +311,7 @@ class Policies:
                 found[name] = known.name, "spec.suspend is true" if suspended else problem
         return found
 
-    def scheduler_for(self, name: str) -> Scheduler | None:
+    def scheduler_for(self, name: str) -> ProfileScheduler | None:
         """The scheduler of a name, None when no policy serves it."""
         found = self._schedulers.get(name)
         return found[1] if found else None

@@ -12,15 +12,11 @@ from plimsoll.access.rights import Access
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.engine.cycle import Decision, Outcome, Scheduler
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.extenders.extender import interested
-from plimsoll.framework import (
-    SUCCESS,
-    Code,
-    Nomination,
-    PodInfo,
-    Status,
-)
+from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import SUCCESS, Code, Nomination, PodInfo, Status
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.ports import (
@@ -94,7 +90,7 @@ class SchedulingLoop:
         extending: Extending | None = None,
         access: Access | None = None,
     ) -> None:
-        self._schedulers: Mapping[str, Scheduler] = {}
+        self._schedulers: Mapping[str, ProfileScheduler] = {}
         self._enqueueing = Enqueueing(queue, cache.cluster.objects, clock, observer)
         self._cache = cache
         self._book = book
@@ -158,12 +154,12 @@ class SchedulingLoop:
         self._waits_since: float | None = None
 
     @property
-    def schedulers(self) -> Mapping[str, Scheduler]:
+    def schedulers(self) -> Mapping[str, ProfileScheduler]:
         """Scheduler by scheduler name; set as a whole when policies change."""
         return self._schedulers
 
     @schedulers.setter
-    def schedulers(self, schedulers: Mapping[str, Scheduler]) -> None:
+    def schedulers(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
         self._schedulers = schedulers
         self._enqueueing.serve(schedulers)
 
@@ -291,11 +287,11 @@ class SchedulingLoop:
             return False
         began = self._clock.monotonic()
         try:
-            decision = scheduler.schedule(pod)
+            decision = schedule(scheduler, pod)
         except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
             problem = f"{type(exc).__name__}: {exc}"
             self._observer.failed("scheduling", problem)
-            self._observer.attempt_ended(name, Outcome.ERROR.value, self._clock.monotonic() - began)
+            self._observer.attempt_ended(name, AttemptOutcome.ERROR.value, self._clock.monotonic() - began)
             self._explanations.explain(pod.pod, "SchedulerError", problem)
             self._queue.failed(pod.uid, self._clock.monotonic(), frozenset())
             return False
@@ -308,7 +304,7 @@ class SchedulingLoop:
         )
         return True
 
-    async def _extend(self, queued: QueuedPod, scheduler: Scheduler, extending: Extending) -> None:
+    async def _extend(self, queued: QueuedPod, scheduler: ProfileScheduler, extending: Extending) -> None:
         """Try one pod with its extenders; what changed about it meanwhile makes the decision void."""
         attempt = None
         try:
@@ -329,7 +325,7 @@ class SchedulingLoop:
         if attempt is not None:
             await self._carrier.bind_with_room(queued, attempt)
 
-    def _is_as_asked(self, queued: QueuedPod, pod: PodInfo, scheduler: Scheduler) -> bool:
+    def _is_as_asked(self, queued: QueuedPod, pod: PodInfo, scheduler: ProfileScheduler) -> bool:
         """Whether the pod still waits, unchanged, and its policy is still the same."""
         return (
             pod.uid in self._queue
@@ -340,12 +336,12 @@ class SchedulingLoop:
         )
 
     def _decided(
-        self, queued: QueuedPod, scheduler: Scheduler, decision: Decision, began: float
+        self, queued: QueuedPod, scheduler: ProfileScheduler, decision: Decision, began: float
     ) -> Attempt | None:
         """Carry a decision out as far as memory goes; the attempt when it has to be bound now."""
         pod, name = queued.pod, scheduler.profile.scheduler_name
         ended = self._clock.monotonic()
-        if decision.outcome is not Outcome.SCHEDULED:
+        if decision.outcome is not AttemptOutcome.SCHEDULED:
             self._observer.attempt_ended(name, decision.outcome.value, ended - began)
             self._reject(queued, scheduler, decision, ended)
             return None
@@ -362,11 +358,11 @@ class SchedulingLoop:
             return None
         return attempt
 
-    def _reject(self, queued: QueuedPod, scheduler: Scheduler, decision: Decision, now: float) -> None:
+    def _reject(self, queued: QueuedPod, scheduler: ProfileScheduler, decision: Decision, now: float) -> None:
         pod, name = queued.pod, scheduler.profile.scheduler_name
         told = {"pod": pod.key, "profile": name, "reason": decision.message}
         self._observer.placement_told(pod.uid, "not placed", told)
-        unschedulable = decision.outcome is Outcome.UNSCHEDULABLE and decision.diagnosis is not None
+        unschedulable = decision.outcome is AttemptOutcome.UNSCHEDULABLE and decision.diagnosis is not None
         plugins = decision.diagnosis.plugins if unschedulable and decision.diagnosis else frozenset()
         if decision.error is not None:
             error = decision.error

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import hypothesis.strategies as st
 from hypothesis import given
 
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.decision import Ranking
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Cluster, Registry
 from plimsoll.framework.args import NoArgs
 from plimsoll.framework.descheduling.context import (
@@ -64,7 +64,7 @@ def _prospects(cluster: Cluster) -> ForkProspects:
     """What the scheduler says with its default plugins."""
     defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
     profile = build_profile(ProfileConfig("default-scheduler"), Registry(PLUGINS), defaults)
-    scheduler = Scheduler(profile, cluster)
+    scheduler = ProfileScheduler(profile, cluster)
 
     def ranked(pod: PodInfo, source: str) -> Ranking:
         cluster.displace(pod.uid)

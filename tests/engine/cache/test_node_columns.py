@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import FilterPlugin, IntArray, NoArgs, Reads, Registry, ScorePlugin, unresolvable
 from plimsoll.plugins.default_binder import DefaultBinder
 from plimsoll.plugins.priority_sort import PrioritySort
@@ -45,7 +45,7 @@ def a_scheduler(*nodes):
         Registry([Picky, PrioritySort, DefaultBinder]),
         [Enabled("PrioritySort"), Enabled("Picky"), Enabled("DefaultBinder")],
     )
-    scheduler = Scheduler(profile, a_cluster(a_node(name) for name in nodes))
+    scheduler = ProfileScheduler(profile, a_cluster(a_node(name) for name in nodes))
     return scheduler, profile.filter[0]
 
 

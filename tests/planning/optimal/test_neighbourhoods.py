@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from planning.rounds import NOW, PLACE, UNLIMITED, a_policy
-from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError
 from plimsoll.framework.descheduling.context import Planner
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
@@ -127,7 +127,7 @@ def test_every_move_and_every_place_is_feasible_in_its_turn(seed):
     dice = random.Random(seed)
     nodes = [a_node(f"n{n}", cpu=str(dice.choice([6, 8, 10]))) for n in range(6)]
     cluster = a_cluster(nodes, [])
-    scheduler = Scheduler(serving().profiles[PLACE], cluster)
+    scheduler = ProfileScheduler(serving().profiles[PLACE], cluster)
     waiting = []
     for number in range(30):
         asks = {"cpu": str(dice.randint(1, 5)), "priority": dice.choice([0, 0, 1])}

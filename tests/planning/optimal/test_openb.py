@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "openb.py"
+BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "openb.py"
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from planning.rounds import NOW, PLACE, UNLIMITED, a_policy
-from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework.descheduling.context import Planner
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import Circumstances, Goal, Objective, replacement_of
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from plimsoll.testing.rounds import USUAL
+from trials.rounds import USUAL
 
 AROUND = Circumstances(now=NOW)
 SPREAD = ("RemovePodsViolatingTopologySpreadConstraint", {})
@@ -28,7 +28,7 @@ def optimal(*strategies, objective=Objective.FEWEST_VIOLATIONS, limits=UNLIMITED
 def walked(cluster, policy, made):
     """Make the moves one by one on a fork, each asked again and feasible when its turn comes."""
     fork = cluster.fork()
-    scheduler = Scheduler(policy.profiles[PLACE], fork)
+    scheduler = ProfileScheduler(policy.profiles[PLACE], fork)
     for move in made.moves:
         again = ask_again(move, policy, fork, AROUND)
         assert getattr(again, "target", "") == move.target, again

@@ -69,7 +69,7 @@ class TestAMove:
         async with scene.running(by_request()):
             await asked(scene)
             waiting = scene.record["status"]
-            held = [pod.name for pod in scene.nominations.by_node["good"].values()]
+            held = [pod.name for pod in scene.nominator.by_node["good"].values()]
             scene.leaving(OLD)
             await look(scene)
             left = scene.record["status"]
@@ -148,7 +148,7 @@ class TestAMove:
         assert "did not leave within 600 s" in status["message"]
         assert "copying memory" in status["message"]
         assert the_request(scene).is_withdrawn
-        assert not any(scene.nominations.by_node.values())
+        assert not any(scene.nominator.by_node.values())
 
     async def test_the_same_pod_is_asked_once(self):
         """Later runs see that it is on its way, whatever the limits allow."""
@@ -203,7 +203,7 @@ class TestAMove:
 
         assert scene.record["status"]["phase"] == "Failed"
         assert scene.record["status"]["message"] == "evictionrequests is forbidden"
-        assert not any(scene.nominations.by_node.values())
+        assert not any(scene.nominator.by_node.values())
 
 
 class TestCallingOff:
@@ -460,7 +460,7 @@ class TestRestart:
             await look(scene)
             early = scene.record["status"]["phase"]
             scene.rebalancers.adopt(by_request())
-            held = [pod.name for pod in scene.nominations.by_node["good"].values()]
+            held = [pod.name for pod in scene.nominator.by_node["good"].values()]
             scene.gone(OLD)
             replaced(scene, "good")
             await look(scene, STARTING_S)

@@ -62,28 +62,32 @@ def taken(table, state, event, *, now=NOW, around=None):
 
 def short(instruction, now=NOW):
     """An instruction as one word and what distinguishes it."""
-    name = type(instruction).__name__
+    return " ".join(filter(None, (type(instruction).__name__, _detail(instruction, now))))
+
+
+def _detail(instruction, now):
+    """What distinguishes an instruction from others of its type, as far as a cell says it."""
     match instruction:
-        case WriteRecord() | CreateRecord():
-            replacement = getattr(instruction, "replacement", None)
-            landed = f" by {replacement.name}" if replacement else ""
-            return f"{name} {instruction.phase}/{instruction.reason}{landed}"
-        case RetryAt():
-            return f"{name} {instruction.timer} +{instruction.at - now:g}"
-        case CancelTimer():
-            return f"{name} {instruction.timer}"
-        case CountMove():
-            return f"{name} {instruction.evicted}/{instruction.verified}"
-        case EmitEvent():
-            return f"{name} {instruction.reason}"
-        case StopFollowing():
-            return f"{name} {instruction.spent}".strip()
-        case FollowReplacement():
-            return name + (f" since {instruction.since:%H:%M}" if instruction.since else "")
-        case TransferTarget():
-            return f"{name} {instruction.pod.name}"
+        case WriteRecord(_, phase, reason) | CreateRecord(_, _, phase, reason):
+            landed = getattr(instruction, "replacement", None)
+            told = f"{phase}/{reason}" + (f" by {landed.name}" if landed else "")
+        case RetryAt(_, timer, at):
+            told = f"{timer} +{at - now:g}"
+        case CancelTimer(_, timer):
+            told = timer
+        case CountMove(_, _, evicted, verified):
+            told = f"{evicted}/{verified}"
+        case EmitEvent(_, reason):
+            told = reason
+        case StopFollowing(_, spent):
+            told = spent
+        case FollowReplacement(_, _, since):
+            told = f"since {since:%H:%M}" if since else ""
+        case TransferTarget(_, pod):
+            told = pod.name
         case _:
-            return name
+            told = ""
+    return told
 
 
 def facts(name="web-2", node="", phase="", **more):

@@ -61,8 +61,8 @@ def changed(old, new):
     ("node", "last"),
     [pytest.param("good", "Ready", id="elsewhere"), pytest.param("bad", "Returned", id="same-node")],
 )
-def test_a_replacement_is_told_step_by_step(node, last):
-    """Bound is not running, and running is not ready; what does not concern the move is not told."""
+def test_a_replacement_is_reported_step_by_step(node, last):
+    """Bound is not running, and running is not ready; what does not concern the move is not reported."""
     watch = Watch(a_sibling("web-1", "bad"))
     watch.follow()
     created, bound = a_sibling("web-2"), a_sibling("web-2", node, "Pending")
@@ -82,7 +82,7 @@ def test_a_replacement_is_told_step_by_step(node, last):
     assert steps == [[("web-1", what, "web-2")] if what else [] for what in expected]
 
 
-def test_a_replacement_that_is_ready_when_it_is_first_seen_is_told_twice():
+def test_a_replacement_that_is_ready_when_it_is_first_seen_is_reported_twice():
     """The room that is kept for it is handed over first."""
     watch = Watch(a_sibling("web-1", "bad"))
     watch.follow()
@@ -180,11 +180,16 @@ def test_pods_of_others_do_not_count(stranger, is_late):
     assert watch.tell(PodAdded(a_sibling("web-9", "good")))[-1] == ("web-1", "Ready", "web-9")
 
 
-def test_a_move_without_an_owner_is_not_followed():
-    """No controller, no replacement."""
+@pytest.mark.parametrize(
+    "spec",
+    [{"owner": ""}, {"surge": {"deployment": "web", "uid": "uid-Deployment/web", "template": "abc"}}],
+    ids=["no-owner", "surge"],
+)
+def test_a_move_that_is_not_replaced_by_its_controller_is_not_followed(spec):
+    """No controller, no replacement; and a surge is followed by its mark."""
     watch = Watch()
 
-    assert watch.follow(owner="") == []
+    assert watch.follow(**spec) == []
     assert watch.tell(PodAdded(a_sibling("web-2", "good"))) == []
 
 
@@ -205,14 +210,25 @@ def test_a_replacement_that_is_lost_is_followed_by_the_next(how):
     assert watch.tell(PodAdded(a_sibling("web-3", "good")))[-1] == ("web-1", "Ready", "web-3")
 
 
-def test_a_failed_replacement_is_credited_to_no_later_move():
-    """It is still listed while its controller has made another one."""
+@pytest.mark.parametrize(
+    ("phase", "last"), [("Failed", "Lost"), ("Running", "Ready")], ids=["failed", "ready"]
+)
+def test_a_replacement_that_was_reported_is_credited_to_no_later_move(phase, last):
+    """It failed, and its controller has made another one; or it was ready, and ended a move."""
+    pod = a_sibling("web-2", "good", phase, creationTimestamp="2026-01-02T00:00:00Z")
     watch = Watch(a_sibling("web-1", "bad"))
     watch.follow()
-    watch.tell(PodAdded(a_sibling("web-2", "good", "Failed")))
+    watch.tell(PodAdded(pod))
 
-    assert watch.follow("web-9", since=datetime(2020, 1, 1, tzinfo=UTC)) == []
-    assert watch.told == [("web-1", "Seen", "web-2"), ("web-1", "Lost", "web-2")]
+    assert watch.told[-1] == ("web-1", last, "web-2")
+    assert watch.follow("web-9", since=datetime(2026, 1, 1, tzinfo=UTC)) == []
+
+
+def test_a_pod_that_failed_before_replaces_no_pod():
+    """After a restart nothing is known of it but its phase."""
+    watch = Watch(a_sibling("web-2", "good", "Failed", creationTimestamp="2026-01-02T00:00:00Z"))
+
+    assert watch.follow(since=datetime(2026, 1, 1, tzinfo=UTC)) == []
 
 
 # -- stopping ----------------------------------------------------------------------------------------
@@ -275,6 +291,8 @@ def test_siblings_are_kept_as_long_as_they_live():
     released = a_pod("web-1", node="bad")
     watch = Watch(a_sibling("web-1", "bad"))
     before = dict(watch.sightings.siblings(OWNER))
+    watch.follow()
+    watch.tell(PodAdded(a_sibling("web-2", "good")), PodDeleted(a_sibling("web-2", "good")))
 
     watch.tell(changed(a_sibling("web-1", "bad"), released), PodDeleted(released))
 
@@ -326,7 +344,7 @@ def test_whatever_happens_each_pod_replaces_one_pod(actions):
             spent = told.pop(name, None)
             watch.stop(name, f"uid-default-{spent}" if how and spent else "")
         for move, event, pod in watch.told[before:]:
-            assert move in followed, "only moves that are followed are told of"
+            assert move in followed, "only moves that are followed are reported"
             assert pod != move, "no pod replaces itself"
             if told.get(move) is None:
                 assert event == "Seen", "the first event of a replacement"

@@ -31,9 +31,9 @@ async def test_a_surge_is_on_record_before_the_rollout_and_settled_when_the_old_
 
     async with scene.running(a_surging_policy()):
         await scene.run()
-        held = [pod.name for pod in scene.nominations.by_node["good"].values()]
+        held = [pod.name for pod in scene.nominator.by_node["good"].values()]
         scene.comes()
-        sent_to = scene.nominations.node_of("uid-default-web-2-y")
+        sent_to = scene.nominator.node_of("uid-default-web-2-y")
         scene.becomes_ready()
         await settled()
         before = said(scene)[0]
@@ -51,7 +51,7 @@ async def test_a_surge_is_on_record_before_the_rollout_and_settled_when_the_old_
         "name": "web-2-y", "uid": "uid-default-web-2-y", "node": "good",
     }  # fmt: skip
     assert scene.record["spec"]["surge"]["deployment"] == "web"
-    assert scene.nominations.by_node == {}
+    assert scene.nominator.by_node == {}
     counts = scene.statuses.statuses[POLICY]["counts"]
     assert (counts["evicted"], counts["verified"]) == (1, 1)
     notes = {(note.regarding["kind"], note.reason) for note in scene.recorder.notes}
@@ -139,7 +139,7 @@ async def test_a_replacement_that_is_not_ready_in_time_is_taken_back(ready, stat
         f"the replacement was not ready within 300 s; pod web-2-y is {state};"
         " the rollout was taken back, pod web-1-x stays"
     )
-    assert scene.nominations.by_node == {}
+    assert scene.nominator.by_node == {}
 
 
 async def test_the_deployment_may_give_less_time():
@@ -289,7 +289,7 @@ async def test_a_pod_that_is_seen_before_its_replica_set_is_sent_and_not_yet_bel
     async with scene.running(a_surging_policy()):
         await scene.run()
         scene.tell(PodAdded(scene.replacement()))
-        sent_to = scene.nominations.node_of("uid-default-web-2-y")
+        sent_to = scene.nominator.node_of("uid-default-web-2-y")
         scene.becomes_ready()
         scene.leaves()
         await settled()
@@ -352,7 +352,7 @@ async def test_a_change_that_races_the_rollout_wins():
 
     assert scene.rollouts.marks == []
     assert said(scene) == ("Cancelled", "Changed", "somebody changed the Deployment")
-    assert scene.nominations.by_node == {}
+    assert scene.nominator.by_node == {}
 
 
 async def test_a_lost_answer_starts_no_second_rollout():
@@ -404,7 +404,7 @@ async def test_a_rollout_that_may_not_be_started_fails_and_is_told():
 
     assert said(scene) == ("Failed", "SurgeRefused", "deployments.apps is forbidden")
     assert "may not patch Deployments" in trouble["SurgeForbidden"]
-    assert scene.nominations.by_node == {}
+    assert scene.nominator.by_node == {}
 
 
 async def test_nothing_is_rolled_out_that_is_not_on_record():
@@ -482,7 +482,7 @@ async def test_the_next_process_goes_on_with_a_rollout_that_was_started():
     scene.comes()
 
     async with scene.running(a_surging_policy()):
-        sent_to = scene.nominations.node_of("uid-default-web-2-y")
+        sent_to = scene.nominator.node_of("uid-default-web-2-y")
         in_flight = scene.rebalancers._mover.in_flight()
         scene.becomes_ready()
         scene.leaves()

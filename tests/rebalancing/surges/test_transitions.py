@@ -429,6 +429,28 @@ def test_a_surge_begins_with_the_search_for_its_replacement():
     ]
 
 
+def test_what_happens_while_a_rollout_is_reverted_counts_when_it_is_not():
+    """The old pod goes and the replacement becomes ready before the server answers."""
+    state, told = reverting(facts(node="good")), []
+    for event in (
+        PodGone(KEY),
+        ReplacementReady(KEY, a_ready()),
+        answered(RolloutSight.OPEN, UNKNOWN),
+    ):
+        state, instructions = taken(TABLE, state, event)
+        told.append((state.stage.value, [each for each in instructions if each.startswith("WriteRecord")]))
+
+    assert told == [("Rv", []), ("Rv", []), ("Cl", ["WriteRecord Settled/Verified by web-2"])]
+
+
+@pytest.mark.parametrize("state", [surging(replacement=facts()), reverting(facts())])
+def test_a_replacement_that_is_lost_is_no_replacement(state):
+    """Until the next one comes."""
+    after, _ = taken(TABLE, state, ReplacementLost(KEY, facts()))
+
+    assert after.replacement is None
+
+
 # -- sentences ---------------------------------------------------------------------------------------
 
 

@@ -9,8 +9,8 @@ from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.app.clock import SeededRandomness
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import ConfigurationError, Registry
 from plimsoll.leadership.fence import Fence
 from plimsoll.model.decoding import convert
@@ -96,7 +96,9 @@ class Stage:
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
         profiles = [build_profile(ProfileConfig(name), Registry(IN_TREE), names) for name in ("plain", "x")]
         profiles[1] = self.extending.equip(profiles[1], spec)
-        self.loop.schedulers = {each.scheduler_name: Scheduler(each, self.cache.cluster) for each in profiles}
+        self.loop.schedulers = {
+            each.scheduler_name: ProfileScheduler(each, self.cache.cluster) for each in profiles
+        }
 
     async def see(self, *events):
         self.ingestion.apply(list(events), self.clock.monotonic())

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from plimsoll.app.clock import SeededRandomness
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod_group import PodGroup
@@ -73,7 +73,7 @@ class GangScene:
         self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), RememberingObserver()
         self.cache, self.groups = Cache(), Groups()
         self.book = a_book(self.cache)
-        self.nominations = self.book.nominator
+        self.nominator = self.book.nominator
         self.group_statuses = FakeGroupStatuses()
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         self.loop = SchedulingLoop(
@@ -94,7 +94,7 @@ class GangScene:
         names += [Enabled(plugin.name) for plugin in more]
         names += [Enabled(name) for name in (*enabled, "DefaultBinder")]
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
-        scheduler = Scheduler(self.profile, self.cache.cluster, nominations=self.nominations)
+        scheduler = ProfileScheduler(self.profile, self.cache.cluster, nominator=self.nominator)
         self.loop.schedulers = {"s": scheduler}
         self.reports = GroupReports(self.groups, self.group_statuses, self.clock, self.observer)
         self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.book)

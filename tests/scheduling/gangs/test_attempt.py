@@ -252,7 +252,7 @@ async def test_a_gang_that_lost_its_room_holds_none():
         await one.clock.advance(20)
 
         assert one.bound == ["king", "small"]
-        assert not one.nominations.by_node
+        assert not one.nominator.by_node
 
 
 async def test_nobody_is_preempted_for_a_gang_that_would_not_fit():
@@ -263,7 +263,7 @@ async def test_nobody_is_preempted_for_a_gang_that_would_not_fit():
         await one.pods(*members(5, priority=10))
 
         assert one.preemptor.victims == []
-        assert not one.nominations.by_node
+        assert not one.nominator.by_node
 
 
 async def test_a_member_whose_binding_failed_is_retried_in_its_own_room():
@@ -286,7 +286,7 @@ async def test_a_member_whose_binding_failed_is_retried_in_its_own_room():
         await one.clock.advance(5)
 
         assert one.bound == ["train-0", "train-1", "train-2"]
-        assert not one.nominations.by_node
+        assert not one.nominator.by_node
 
 
 async def test_room_is_held_until_the_time_for_a_start_is_over():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.gang import place_together
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeDeleted, ObjectAdded, PodAdded, PodDeleted
@@ -71,7 +71,7 @@ def nominated(scene):
     """Uids by node of who is nominated, but for replacements of moved pods."""
     return {
         node: set(pods)
-        for node, pods in scene.nominations.by_node.items()
+        for node, pods in scene.nominator.by_node.items()
         if any("train" in pod.name for pod in pods.values())
     }
 
@@ -90,7 +90,7 @@ async def test_a_gang_is_served_whole(planner):
         scene.tell(PodDeleted(small(1, "large-1")))
         after = nominated(scene)
         profile = scene.rebalancers.profiles["default-scheduler"]
-        scheduler = Scheduler(profile, scene.cache.cluster, nominations=scene.nominations)
+        scheduler = ProfileScheduler(profile, scene.cache.cluster, nominator=scene.nominator)
         members = [(scene.cache.info(member(n)), scheduler) for n in range(2)]
         decided = place_together(members, scene.cache.cluster, 2)
         await settled()
@@ -130,7 +130,7 @@ async def test_nobody_moves_for_a_part_of_a_gang(events, spares, limits):
         await scene.run()
 
     assert scene.evictor.evicted == []
-    assert scene.nominations.by_node == {}
+    assert scene.nominator.by_node == {}
 
 
 async def test_nobody_of_higher_priority_moves_for_a_gang():

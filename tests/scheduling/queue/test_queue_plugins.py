@@ -3,8 +3,8 @@
 import pytest
 
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
     SUCCESS,
     ActionType,
@@ -76,7 +76,7 @@ class Scene:
         self.asking = Enqueueing(self.queue, self.cache.cluster.objects, self.clock, self.observer)
         plugins = [*(Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()), Enabled("Odd")]
         profile = build_profile(ProfileConfig("s"), Registry([*IN_TREE, Odd]), plugins)
-        self.asking.serve({"s": Scheduler(profile, self.cache.cluster)})
+        self.asking.serve({"s": ProfileScheduler(profile, self.cache.cluster)})
         self.ingestion = Ingestion(
             self.cache, self.queue, self.asking.serves, self.observer, a_book(self.cache), clock=self.clock
         )

@@ -6,8 +6,8 @@ import msgspec
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
     DisruptionBudgets,
     Found,
@@ -137,10 +137,10 @@ def full_clusters(draw, wishes=({},), fewest=1):
 )
 def test_many_at_once_equal_one_by_one(cluster, cpu, priority, nominated):
     """Same candidates, victims in the same order, violations, refusals; and the same best."""
-    scheduler = Scheduler(PROFILE, cluster)
+    scheduler = ProfileScheduler(PROFILE, cluster)
     for number, (node, rank) in enumerate(nominated):
         waiting = a_pod(f"waiting-{number}", cpu="1", priority=rank)
-        scheduler.nominations.add(cluster.templates.info(waiting), node)
+        scheduler.nominator.add(cluster.templates.info(waiting), node)
     pod = cluster.templates.info(a_pod("preemptor", cpu=cpu, priority=priority))
     what_if = scheduler.what_if(pod)
     snapshot = Snapshot(cluster)
@@ -177,9 +177,9 @@ def test_many_at_once_equal_one_by_one(cluster, cpu, priority, nominated):
 )
 def test_where_sums_decide_trial_finds_the_same(cluster, wish, cpu, priority, nominated):
     """Whatever else the pod wishes: on a node that fulfils it, only room remains to be made."""
-    scheduler = Scheduler(ALL_PLUGINS, cluster)
+    scheduler = ProfileScheduler(ALL_PLUGINS, cluster)
     for node in nominated:
-        scheduler.nominations.add(cluster.templates.info(a_pod("waiting", cpu="1", priority=100)), node)
+        scheduler.nominator.add(cluster.templates.info(a_pod("waiting", cpu="1", priority=100)), node)
     wanting = a_pod("preemptor", cpu=cpu, priority=priority, labels={"app": "web"})
     pod = cluster.templates.info(wishing(wanting, wish))
     what_if = scheduler.what_if(pod)

@@ -7,7 +7,7 @@ Formula, per node n, asleep where its label ``args.label`` is ``args.value``::
 
 Before binding to a sleeping node, ``POST <args.wake_url>/<node>`` must answer with a status below 300.
 Units: points, 0..100; seconds.
-Edges: nodes without the label are awake; without ``wakeUrl`` nobody is called.
+Edges: nodes without the label are awake; without ``wakeUrl`` no request is sent.
 Source: our own; an example of a plugin.
 Differs: there is nothing like it upstream.
 """
@@ -103,7 +103,7 @@ class PowerSaving(PreFilterPlugin, NodeFilter, ScorePlugin, PreBindPlugin, Enque
         return QueueingHint.of(change.new.labels.get(label) != asleep and not was_awake)
 
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
-        """All nodes at once, shape (N,): those that are awake first."""
+        """Points of all nodes, shape (N,): nodes that are awake first."""
         points: IntArray = np.where(self._asleep(snapshot), 0, MAX_SCORE).astype(np.int64)
         return points
 

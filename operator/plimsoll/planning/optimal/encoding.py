@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Cluster, PluginError, PodInfo, PodTemplate, Snapshot
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.strategy import (
@@ -355,12 +355,12 @@ def _most(
         for pod in pods:
             if not stock.waits:
                 empty.displace(pod.uid)
-    schedulers: dict[str, Scheduler] = {}
+    schedulers: dict[str, ProfileScheduler] = {}
     most = np.zeros((len(templates), len(nodes)), dtype=np.int64)
     shown = _emptiest(cluster, nodes, max(PAIRS // max(len(templates), 1), 1))
     for number, sample in samples.items():
         name = sample.pod.spec.scheduler_name
-        scheduler = schedulers.setdefault(name, Scheduler(rebalancing.profiles[name], empty))
+        scheduler = schedulers.setdefault(name, ProfileScheduler(rebalancing.profiles[name], empty))
         verdict = scheduler.evaluate(replacement_of(sample, empty))
         if verdict.pre_filter.is_rejected:
             continue

@@ -26,8 +26,8 @@ from itertools import count
 
 import numpy as np
 
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.plugin_calls import calling
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo, PodTemplate
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.strategy import (
@@ -193,7 +193,7 @@ class _Unfolding:
         self._setting = setting
         self._fork = book.context.cluster.fork()
         self._schedulers = {
-            name: Scheduler(profile, self._fork) for name, profile in rebalancing.profiles.items()
+            name: ProfileScheduler(profile, self._fork) for name, profile in rebalancing.profiles.items()
         }
         leaving, self._open = setting.unfolded(found)
         self._leaving: defaultdict[str, list[PodInfo]] = defaultdict(list)

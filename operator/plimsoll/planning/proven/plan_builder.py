@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import msgspec
 
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.decision import Ranking
 from plimsoll.engine.extenders.extender import interested
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.profile import Profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import MAX_SCORE, Cluster, PluginError, PodInfo
 from plimsoll.framework.descheduling.complaints import Complaining
 from plimsoll.framework.descheduling.context import (
@@ -99,7 +99,7 @@ class Book:
             cluster.index(counts)
         self._fork = cluster.fork()
         self._moved: set[str] = set()
-        self._schedulers: dict[int, Scheduler] = {}
+        self._schedulers: dict[int, ProfileScheduler] = {}
         self._ledger = BudgetLedger(self._fork.objects.budgets.values())
         self._memory = circumstances.memory
         self._over_for = circumstances.over_for
@@ -593,13 +593,13 @@ class Book:
         finally:
             self._fork.place(standing, source)
 
-    def _scheduler(self, profile: Profile) -> Scheduler:
+    def _scheduler(self, profile: Profile) -> ProfileScheduler:
         known = self._schedulers.get(id(profile))
         if known is None:
-            known = self._schedulers[id(profile)] = Scheduler(profile, self._fork)
+            known = self._schedulers[id(profile)] = ProfileScheduler(profile, self._fork)
         return known
 
-    def _serving(self, name: str) -> Scheduler | None:
+    def _serving(self, name: str) -> ProfileScheduler | None:
         """The scheduler of that name on the fork, None when no policy serves it."""
         profile = self._rebalancing.profiles.get(name)
         return None if profile is None else self._scheduler(profile)

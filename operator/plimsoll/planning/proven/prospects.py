@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.decision import Ranking
 from plimsoll.engine.extenders.extender import interested
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
     MAX_SCORE,
     BoolArray,
@@ -68,7 +68,7 @@ class ForkProspects:
         fork: Cluster,
         rebalancing: Rebalancing,
         ranked: Callable[[PodInfo, str], Ranking | None],
-        scheduler_of: Callable[[str], Scheduler | None],
+        scheduler_of: Callable[[str], ProfileScheduler | None],
     ) -> None:
         self._fork = fork
         self._rebalancing = rebalancing
@@ -130,7 +130,7 @@ class ForkProspects:
         found: RowArray = rows[self._is_target()[rows]]
         return found
 
-    def _scheduler(self, pod: PodInfo) -> Scheduler | None:
+    def _scheduler(self, pod: PodInfo) -> ProfileScheduler | None:
         scheduler = self._scheduler_of(pod.pod.spec.scheduler_name)
         if scheduler is None or any(each.places for each in interested(scheduler.profile.extenders, pod)):
             return None

@@ -10,8 +10,8 @@ before it are made; "" where it finds no place, which does not stop descheduler 
 
 from functools import cached_property
 
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.profile import Profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Cluster, PluginError
 from plimsoll.framework.descheduling.context import Planner
 from plimsoll.framework.descheduling.strategy import Refusal, wants_restart
@@ -110,7 +110,7 @@ class Forecast:
         self._rebalancing = rebalancing
         self._cluster = cluster
         self._renewing = {each.name for each in rebalancing.strategies if wants_restart(each)}
-        self._schedulers: dict[int, Scheduler] = {}
+        self._schedulers: dict[int, ProfileScheduler] = {}
 
     @cached_property
     def _fork(self) -> Cluster:
@@ -156,8 +156,8 @@ class Forecast:
                 fork.place(standing, node)
         return best[0] if best else ""
 
-    def _scheduler(self, profile: Profile) -> Scheduler:
-        return self._schedulers.setdefault(id(profile), Scheduler(profile, self._fork))
+    def _scheduler(self, profile: Profile) -> ProfileScheduler:
+        return self._schedulers.setdefault(id(profile), ProfileScheduler(profile, self._fork))
 
 
 def upstream_run(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> UpstreamRun:

@@ -1,4 +1,4 @@
-"""What a restart makes of the records of earlier processes: each open one is completed or cancelled once.
+"""Completes or cancels each open record of an earlier process, once, after a restart.
 
 The records and the cluster are all there is to go by. A pod that still stands was not evicted, whatever was
 about to be sent; one that is gone or on its way out was, and its replacement is awaited.

@@ -47,11 +47,11 @@ class _Followed:
 
     Attributes:
         instruction: What is looked out for.
-        told: The replacement as last told of; None while there is none.
+        reported: The replacement as last reported; None while no pod is credited.
     """
 
     instruction: FollowReplacement
-    told: PodFacts | None = None
+    reported: PodFacts | None = None
 
     @property
     def key(self) -> str:
@@ -78,9 +78,12 @@ class ReplacementSightings:
     # -- what the executor asks for ------------------------------------------------------------------
 
     def follow(self, instruction: FollowReplacement) -> tuple[ReplacementEvent, ...]:
-        """Look out for a pod of the owner that is not there yet, or was made after ``instruction.since``."""
+        """Look out for a pod of the owner that is not there yet, or was made after ``instruction.since``.
+
+        Surges are followed elsewhere, by their mark.
+        """
         owner = instruction.spec.owner
-        if owner is None:
+        if owner is None or instruction.spec.surge is not None:
             return ()
         followed = _Followed(instruction)
         self._waiting.setdefault(owner.uid, []).append(followed)
@@ -128,13 +131,15 @@ class ReplacementSightings:
             AssertionError: It is not.
         """
         for uid, followed in self._credited.items():
-            if followed.told is None or followed.told.uid != uid or uid in self._spent:
+            if followed.reported is None or followed.reported.uid != uid or uid in self._spent:
                 raise AssertionError(
-                    f"pod {uid} is credited to {followed.key}, which was told {followed.told}"
+                    f"pod {uid} is credited to {followed.key}, which has {followed.reported}"
                 )
-        told = [each.told.uid for waiting in self._waiting.values() for each in waiting if each.told]
-        if sorted(told) != sorted(self._credited):
-            raise AssertionError(f"{sorted(self._credited)} are credited, moves were told {sorted(told)}")
+        reported = [
+            each.reported.uid for waiting in self._waiting.values() for each in waiting if each.reported
+        ]
+        if sorted(reported) != sorted(self._credited):
+            raise AssertionError(f"{sorted(self._credited)} are credited, moves have {sorted(reported)}")
 
     # ------------------------------------------------------------------------------------------------
 
@@ -150,13 +155,13 @@ class ReplacementSightings:
             return self._changed(credited, pod)
         if is_new:
             for followed in self._waiting.get(owner.uid, ()):
-                if followed.told is None and followed.may_be_replaced_by(pod):
+                if followed.reported is None and followed.may_be_replaced_by(pod):
                     return self._credit(followed, pod)
         return ()
 
     def _credit(self, followed: _Followed, pod: Pod) -> tuple[ReplacementEvent, ...]:
         facts = facts_of(pod)
-        followed.told = facts
+        followed.reported = facts
         self._credited[pod.uid] = followed
         further = self._changed(followed, pod, is_first=True)
         return (ReplacementSeen(followed.key, facts), *further)
@@ -164,9 +169,9 @@ class ReplacementSightings:
     def _changed(
         self, followed: _Followed, pod: Pod, *, is_first: bool = False
     ) -> tuple[ReplacementEvent, ...]:
-        """The strongest event that holds of a credited pod; none when it is as it was told of."""
+        """The strongest event that holds of a credited pod; none when it is as reported."""
         key, facts = followed.key, facts_of(pod)
-        is_as_told = facts == followed.told
+        is_as_reported = facts == followed.reported
         if pod.status.phase == "Failed":
             self._spent.add(pod.uid)  # its owner makes another one
             return self._take_back(pod)
@@ -176,10 +181,10 @@ class ReplacementSightings:
             spec = followed.instruction.spec
             has_returned = pod.node_name == spec.from_node and spec.purpose is not Purpose.RESTART
             return (ReplacementReturned(key, facts) if has_returned else ReplacementReady(key, facts),)
-        followed.told = facts
-        if facts.runs and (is_first or not is_as_told):
+        followed.reported = facts
+        if facts.runs and (is_first or not is_as_reported):
             return (ReplacementRunning(key, facts),)
-        return () if is_as_told else (ReplacementSeen(key, facts),)
+        return () if is_as_reported else (ReplacementSeen(key, facts),)
 
     def _lose(self, pod: Pod) -> tuple[ReplacementEvent, ...]:
         owner = pod.metadata.controller
@@ -197,7 +202,7 @@ class ReplacementSightings:
         followed = self._credited.pop(pod.uid, None)
         if followed is None:
             return ()
-        followed.told = None
+        followed.reported = None
         return (ReplacementLost(followed.key, facts_of(pod)),)
 
     def _forget(self, followed: _Followed) -> None:
@@ -208,8 +213,8 @@ class ReplacementSightings:
         waiting.remove(followed)
         if not waiting:
             del self._waiting[owner.uid]
-        if followed.told is not None:
-            self._credited.pop(followed.told.uid, None)
+        if followed.reported is not None:
+            self._credited.pop(followed.reported.uid, None)
 
 
 def facts_of(pod: Pod) -> PodFacts:

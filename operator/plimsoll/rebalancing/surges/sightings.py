@@ -39,11 +39,11 @@ class _Followed:
 
     Attributes:
         instruction: What is looked out for.
-        told: The replacement as last told of; None while there is none.
+        reported: The replacement as last reported; None while no pod is credited.
     """
 
     instruction: FollowReplacement
-    told: PodFacts | None = None
+    reported: PodFacts | None = None
 
     @property
     def key(self) -> str:
@@ -112,16 +112,16 @@ class SurgeSightings:
         return tuple(event for each in followed for event in self._look(each))
 
     def _look(self, followed: _Followed) -> tuple[ReplacementEvent, ...]:
-        """How far a surge's replacement is, as far as that was not told."""
-        key, before, pod = followed.key, followed.told, self._present(followed)
+        """How far a surge's replacement is, as far as that was not reported."""
+        key, before, pod = followed.key, followed.reported, self._present(followed)
         if pod is None:
-            followed.told = None
+            followed.reported = None
             return () if before is None else (ReplacementLost(key, before),)
         is_proved = self._is_proved(pod, followed)
         facts = replace(facts_of(pod), ready=bool(pod.node_name) and pod.is_ready and is_proved)
         if facts == before:
             return ()
-        followed.told = facts
+        followed.reported = facts
         events: list[ReplacementEvent] = []
         is_new = before is None or before.uid != facts.uid
         if is_new:
@@ -147,7 +147,7 @@ class SurgeSightings:
             and not pod.is_terminating
             and self._may_belong(pod, followed)
         ]
-        known = followed.told
+        known = followed.reported
         return next((pod for pod in living if known and pod.uid == known.uid), next(iter(living), None))
 
     def _may_belong(self, pod: Pod, followed: _Followed) -> bool:

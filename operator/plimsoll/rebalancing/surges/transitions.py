@@ -1,4 +1,4 @@
-"""Transitions of surges: stages Surging and Reverting, and what a restart makes of their records.
+"""Transitions of surges: stages Surging and Reverting, and their records after a restart.
 
 A surge is on record before the Deployment's template is marked. It is settled when the replacement is ready
 and the old pod gone. When the replacement is not ready in time, the rollout is reverted, which drops the new

@@ -11,8 +11,9 @@ from typing import Any
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extenders.extender import interested
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
     Code,
     CycleState,
@@ -91,7 +92,7 @@ class Carrier:
         self._wake = wake
 
     def begun(
-        self, queued: QueuedPod, scheduler: Scheduler, node: str, state: CycleState, began: float
+        self, queued: QueuedPod, scheduler: ProfileScheduler, node: str, state: CycleState, began: float
     ) -> tuple[Attempt, Status]:
         """Assume a pod on its node and begin its binding cycle."""
         self._cache.assume(queued.pod, node)
@@ -164,7 +165,7 @@ class Carrier:
         self._activate(attempt)
         self._explanations.forget(pod.uid)
         now = self._clock.monotonic()
-        self._observer.attempt_ended(name, Outcome.SCHEDULED.value, now - attempt.began)
+        self._observer.attempt_ended(name, AttemptOutcome.SCHEDULED.value, now - attempt.began)
         self._observer.pod_bound(queued.attempts, now - queued.first_seen)
         told = {"pod": pod.key, "node": node, "profile": name, "attempts": queued.attempts}
         self._observer.placement_told(pod.uid, "bound", told)
@@ -214,7 +215,7 @@ class Carrier:
         uid, answer = attempt.pod.uid, attempt.answer
         name = attempt.profile.scheduler_name
         is_ours = uid in self._queue
-        result = Outcome.UNSCHEDULABLE if status.is_rejected else Outcome.ERROR
+        result = AttemptOutcome.UNSCHEDULABLE if status.is_rejected else AttemptOutcome.ERROR
         self._observer.attempt_ended(name, result.value, self._clock.monotonic() - attempt.began)
         verdict = answer.verdict if answer is not None and not answer.is_done else None
         told = {"pod": attempt.pod.key, "node": attempt.node, "profile": name, "reason": status.message}

@@ -17,20 +17,12 @@ from plimsoll.api.schema.durations import duration_s
 from plimsoll.api.v1alpha1.extender import LONGEST_TIMEOUT_S, ExtenderTLS
 from plimsoll.api.v1alpha1.extender import Extender as ExtenderSpec
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
-from plimsoll.engine.cycle import Decision, Outcome, Scheduler
-from plimsoll.engine.extended_cycle import schedule_extended
-from plimsoll.engine.extenders.extender import (
-    EXTENDER,
-    AnswerError,
-    Ask,
-    BindAsk,
-    Extender,
-    Failure,
-    NodeDocuments,
-    ReportedError,
-    interested,
-)
+from plimsoll.engine.attempt import schedule_steps
+from plimsoll.engine.decision import AttemptOutcome, Decision
+from plimsoll.engine.extenders.asks import AnswerError, Ask, BindAsk, Failure, NodeDocuments, ReportedError
+from plimsoll.engine.extenders.extender import EXTENDER, Extender, interested
 from plimsoll.engine.profile import Profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
     SKIP,
     SUCCESS,
@@ -130,13 +122,13 @@ class Extending:
         return Turns(1) if served is None else served.binding
 
     @asynccontextmanager
-    async def turn(self, scheduler: Scheduler, pod: PodInfo) -> AsyncIterator[None]:
+    async def turn(self, scheduler: ProfileScheduler, pod: PodInfo) -> AsyncIterator[None]:
         """Wait until the pod may ask, and let nobody else have its turn until left."""
         served = self._served.get(scheduler.profile.scheduler_name)
         async with served.asking.turn(pod.priority) if served is not None else nullcontext():
             yield
 
-    async def decide(self, scheduler: Scheduler, pod: PodInfo) -> Decision | None:
+    async def decide(self, scheduler: ProfileScheduler, pod: PodInfo) -> Decision | None:
         """Try to place a pod; None when it is gone. Nothing is awaited behind the decision.
 
         The caller looks once more whether the pod is still the one that was asked about.
@@ -147,8 +139,8 @@ class Extending:
             return None
         if not answer.is_done:
             why = f"the pod could not be read for its extenders: {answer.message}"
-            return Decision(pod, Outcome.ERROR, message=why)
-        steps = schedule_extended(scheduler, pod, interested(profile.extenders, pod), self._documents)
+            return Decision(pod, AttemptOutcome.ERROR, message=why)
+        steps = schedule_steps(scheduler, pod, interested(profile.extenders, pod), self._documents)
         try:
             asks = next(steps)
             while True:

@@ -7,8 +7,8 @@ any profile nothing is kept.
 from collections.abc import Iterable, Mapping
 
 from plimsoll.cluster.cache import Cache
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.plugin_calls import calling
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, Pod, PodInfo, Snapshot
 from plimsoll.model.columns.queue_usage import queue_key
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
@@ -36,7 +36,7 @@ class Sharing:
         self._known: dict[str, tuple[QueueKey, Mapping[str, int]]] = {}
         self._demand: dict[QueueKey, Amounts] = {}
 
-    def serve(self, schedulers: Mapping[str, Scheduler], waiting: Iterable[Pod]) -> None:
+    def serve(self, schedulers: Mapping[str, ProfileScheduler], waiting: Iterable[Pod]) -> None:
         """These profiles are served; these pods have no node."""
         self._fair = {
             name: plugin

@@ -18,9 +18,10 @@ from collections.abc import Mapping, Sequence
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Group, Groups
 from plimsoll.cluster.reservations import Reservation, ReservationBook, ReservationReason
-from plimsoll.engine.cycle import Outcome, Scheduler
+from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extenders.extender import interested
 from plimsoll.engine.gang import GangDecision, lacking_resources, place_together
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
     SUCCESS,
     Cluster,
@@ -97,7 +98,7 @@ class Gangs:
 
     # -- one attempt ---------------------------------------------------------------------------------
 
-    def attempt(self, queued: QueuedPod, schedulers: Mapping[str, Scheduler]) -> bool:
+    def attempt(self, queued: QueuedPod, schedulers: Mapping[str, ProfileScheduler]) -> bool:
         """Decide on a popped pod together with its siblings; False when it is to be tried by itself."""
         group = self.groups.of(queued.pod.pod)
         if group is None or self._has_started(group):
@@ -117,7 +118,9 @@ class Gangs:
         self.gates.changed(group.key)
         return True
 
-    def _decide(self, group: Group, taken: list[QueuedPod], schedulers: Mapping[str, Scheduler]) -> None:
+    def _decide(
+        self, group: Group, taken: list[QueuedPod], schedulers: Mapping[str, ProfileScheduler]
+    ) -> None:
         cluster = self._cache.cluster
         siblings = self.placed(group)
         placed = len(siblings)
@@ -150,7 +153,7 @@ class Gangs:
         seconds = (self._clock.monotonic() - began) / len(taken)
         for _, scheduler in members:
             name = scheduler.profile.scheduler_name
-            self._observer.attempt_ended(name, Outcome.UNSCHEDULABLE.value, seconds)
+            self._observer.attempt_ended(name, AttemptOutcome.UNSCHEDULABLE.value, seconds)
         uids = {pod.uid for pod in siblings}
         rescue = place_together(members, cluster, needed, is_preempting=True, placed=uids)
         if rescue.is_feasible:
@@ -228,7 +231,7 @@ class Gangs:
         group: Group,
         decision: GangDecision,
         by_uid: Mapping[str, QueuedPod],
-        schedulers: Mapping[str, Scheduler],
+        schedulers: Mapping[str, ProfileScheduler],
         began: float,
     ) -> None:
         """Assume all that fit, or nobody; then let them bind."""
@@ -281,7 +284,7 @@ class Gangs:
 
     # -- after a failure -----------------------------------------------------------------------------
 
-    def not_bound(self, pod: PodInfo, node: str, scheduler: Scheduler | None) -> None:
+    def not_bound(self, pod: PodInfo, node: str, scheduler: ProfileScheduler | None) -> None:
         """A member's binding failed: while its group is short of members, its room is held for it."""
         group = self.groups.of(pod.pod)
         if group is None:
@@ -344,7 +347,7 @@ class Gangs:
         self._recorder.record(Note(reference, reason, "Scheduling", text[:1024], is_warning=is_warning))
 
 
-def _veto(members: Sequence[tuple[PodInfo, Scheduler]]) -> str:
+def _veto(members: Sequence[tuple[PodInfo, ProfileScheduler]]) -> str:
     """An extender without whose consent some member may go nowhere, or drive nobody away; "" for none."""
     for pod, scheduler in members:
         for each in interested(scheduler.profile.extenders, pod):

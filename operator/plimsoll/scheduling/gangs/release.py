@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plimsoll.engine.cycle import Scheduler
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import CycleState, Nomination, Status, unschedulable
 from plimsoll.ports.ports import Clock
 from plimsoll.scheduling.binding.cycle import Attempt, BindingCycle
@@ -37,7 +37,7 @@ class Hands:
         wake: Look at the queue again.
     """
 
-    begun: Callable[[QueuedPod, Scheduler, str, CycleState, float], tuple[Attempt, Status]]
+    begun: Callable[[QueuedPod, ProfileScheduler, str, CycleState, float], tuple[Attempt, Status]]
     bind: Callable[[QueuedPod, Attempt], None]
     undo: Callable[[Attempt], None]
     unbound: Callable[[QueuedPod, Attempt, Status], None]

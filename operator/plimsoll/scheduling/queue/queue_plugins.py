@@ -6,8 +6,8 @@ gate that raises holds its pod, a hint that raises wakes it.
 
 from collections.abc import Callable, Mapping
 
-from plimsoll.engine.cycle import Scheduler
 from plimsoll.engine.plugin_calls import calling
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
     SUCCESS,
     Change,
@@ -45,12 +45,12 @@ class Enqueueing:
         self._queue = queue
         self._clock = clock
         self._observer = observer
-        self._schedulers: Mapping[str, Scheduler] = {}
+        self._schedulers: Mapping[str, ProfileScheduler] = {}
         self._hints: dict[str, QueueingHints] = {}
         self.hold: Callable[[PodInfo], Status] = lambda _: SUCCESS
         queue.ask_with(self.gate, self.ask, objects)
 
-    def serve(self, schedulers: Mapping[str, Scheduler]) -> None:
+    def serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
         """The profiles have changed: pods of those that are other ones now are tried again."""
         before, self._schedulers = self._schedulers, schedulers
         changed = {name for name in {*before, *schedulers} if before.get(name) is not schedulers.get(name)}
@@ -99,7 +99,7 @@ class Enqueueing:
         self._observer.hint_asked(plugin, change.label, said, self._clock.monotonic() - began)
         return answer
 
-    def _declared(self, scheduler: Scheduler) -> QueueingHints:
+    def _declared(self, scheduler: ProfileScheduler) -> QueueingHints:
         """The registrations of a profile; where an extender, or who says none, rejects pods, any may help."""
         plugins = []
         for plugin in scheduler.profile.plugins:

@@ -1,0 +1,197 @@
+"""Decides where one pod goes: filter, score, choose; a generator, so that HTTP extenders are steps of it.
+
+::
+
+    nominated node ─▶ filter ─▶ [extenders: filter] ─▶ score ─▶ [extenders: prioritize] ─▶ choose
+                        └▶ no node is feasible: PostFilter ─▶ [extenders: preempt] ─▶ nominate
+
+Steps in brackets yield a tuple of asks that may be carried out simultaneously, and receive the tuple of their
+answers; without extenders nothing is yielded. The cluster changes while an extender answers, so no result
+from before a yield is used after it: the filters run again, and only a node that passed them *now* and the
+extenders *then* is chosen. From the last answer to the decision nothing but memory is touched.
+
+The decision changes nothing: the caller assumes the pod, binds it, or writes why not. Same cluster, same
+pod, same tie-break: same decision.
+
+Source: kube-scheduler v1.36, ``schedule_one.go``. Differs: all feasible nodes are scored, none sampled; other
+pods are scheduled while extenders answer, hence the second look (docs/adr/0010).
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from plimsoll.engine.consultation import Answers, Asks, Consultation
+from plimsoll.engine.decision import AttemptOutcome, Decision
+from plimsoll.engine.extenders.asks import Failure, NodeDocuments
+from plimsoll.engine.extenders.extender import Extender
+from plimsoll.engine.scheduler import Filtered, ProfileScheduler
+from plimsoll.framework import Code, Diagnosis, Nomination, PluginError, PodInfo, RowArray, Status
+from plimsoll.model.kinds.extender_wire import FilterAnswer
+
+#: An attempt starts over when other pods took its nodes while extenders answered; so often, then it fails.
+ROUNDS = 3
+
+Steps: TypeAlias = Generator[Asks, Answers, Decision]
+"""An attempt: asks out, their answers in, the decision returned."""
+
+
+def schedule(scheduler: ProfileScheduler, pod: PodInfo) -> Decision:
+    """Decide where a pod goes that concerns no extender; never raises for what a plugin does."""
+    try:
+        next(schedule_steps(scheduler, pod))
+    except StopIteration as end:
+        decision: Decision = end.value
+        return decision
+    raise AssertionError("an attempt without extenders has nothing to ask")
+
+
+def schedule_steps(
+    scheduler: ProfileScheduler,
+    pod: PodInfo,
+    extenders: Sequence[Extender] = (),
+    documents: NodeDocuments | None = None,
+) -> Steps:
+    """Decide where a pod goes; never raises for what a plugin does.
+
+    Args:
+        scheduler: Of the pod's profile.
+        pod: The pod.
+        extenders: Those that the pod concerns, the ignorable ones last.
+        documents: Nodes as they are sent to extenders.
+    """
+    cluster = scheduler.cluster
+    if not len(cluster):
+        return _without_nodes(pod)
+    extended = Consultation(cluster, extenders, documents or NodeDocuments()) if extenders else None
+    try:
+        for _ in range(ROUNDS):
+            decision = yield from _round(scheduler, pod, extended)
+            if decision is not None:
+                return decision
+    except PluginError as exc:
+        return scheduler.broken(pod, exc)
+    why = f"the nodes were taken by others {ROUNDS} times while extenders were asked; trying again"
+    return Decision(pod, AttemptOutcome.ERROR, message=why)
+
+
+def _round(
+    scheduler: ProfileScheduler, pod: PodInfo, extended: Consultation | None
+) -> Generator[Asks, Answers, Decision | None]:
+    """One decision, or None when the cluster changed too much while extenders answered."""
+    lane = scheduler.refreshed(pod)
+    row = scheduler.nominated_row(pod)
+    if row is not None and scheduler.holds(scheduler.filtered(pod, lane, only=row), pod, row):
+        # Most pods fit where room was made for them: nominations to other nodes do not matter yet.
+        node = scheduler.cluster.nodes[row].name
+        answer = None if extended is None else (yield from extended.filter((node,)))
+        if answer is None:
+            return _only(pod, node)
+        if not isinstance(answer, Failure) and node in answer.passed:
+            return _only(pod, node) if _still_holds(scheduler, pod, node) else None
+        lane = scheduler.refreshed(pod)
+    found = scheduler.filtered(pod, lane)
+    if not len(found.rows):
+        decision = scheduler.reject(pod, found)
+        return decision if extended is None else (yield from _spared(scheduler, extended, decision))
+    if extended is None:
+        return _chosen(scheduler, pod, found, found.rows)
+    asked = scheduler.names(found.rows)
+    answer = yield from extended.filter(asked)
+    if isinstance(answer, Failure):
+        return Decision(pod, AttemptOutcome.ERROR, message=answer.message)
+    found, rows = _passed(scheduler, pod, answer)
+    if not len(rows):
+        names = scheduler.names(found.rows)
+        if not set(names) <= set(asked):
+            return None  # a node is feasible that no extender was asked about
+        decision = scheduler.reject(pod, found, extended.refused(found.rows, answer))
+        return (yield from _spared(scheduler, extended, decision, names))
+    points: Mapping[str, int] = {}
+    if len(rows) > 1:
+        points = yield from extended.prioritize(scheduler.names(rows))
+        found, rows = _passed(scheduler, pod, answer)
+    return _chosen(scheduler, pod, found, rows, points) if len(rows) else None
+
+
+def _still_holds(scheduler: ProfileScheduler, pod: PodInfo, node: str) -> bool:
+    """Whether a nominated node that extenders passed takes the pod now."""
+    row = scheduler.cluster.rows.get(node)
+    if row is None:
+        return False
+    return scheduler.holds(scheduler.filtered(pod, only=row), pod, row)
+
+
+def _passed(scheduler: ProfileScheduler, pod: PodInfo, answer: FilterAnswer) -> tuple[Filtered, RowArray]:
+    """What the filters answer now, and the feasible rows that the extenders passed."""
+    found = scheduler.filtered(pod)
+    nodes = scheduler.cluster.nodes
+    rows = [row for row in found.rows.tolist() if nodes[row].name in answer.passed]
+    return found, np.array(rows, dtype=np.intp)
+
+
+def _spared(
+    scheduler: ProfileScheduler, extended: Consultation, decision: Decision, refused: Sequence[str] = ()
+) -> Generator[Asks, Answers, Decision | None]:
+    """Let extenders spare victims of preemption; None when a node is feasible now.
+
+    Args:
+        scheduler: Of the pod's profile.
+        extended: The pod's extenders.
+        decision: Unschedulable, with what PostFilter decided.
+        refused: Feasible nodes that the extenders refused.
+    """
+    nomination = decision.nomination
+    if nomination is None or not extended.preempts(nomination):
+        return decision
+    answer = yield from extended.preempt(decision.pod, nomination)
+    if not isinstance(answer, Failure):
+        again = scheduler.filtered(decision.pod)
+        if set(scheduler.names(again.rows)) - set(refused):
+            return None  # there is room now: no pod has to go
+    return extended.nominated(decision, answer, scheduler.nominator.by_node)
+
+
+def _chosen(
+    scheduler: ProfileScheduler,
+    pod: PodInfo,
+    found: Filtered,
+    rows: RowArray,
+    points: Mapping[str, int] | None = None,
+) -> Decision:
+    """One of the best nodes; without scoring when there is only one."""
+    nodes = scheduler.cluster.nodes
+    if len(rows) == 1:
+        return _only(pod, nodes[int(rows[0])].name)
+    if points:
+        own = found.lane.totals(pod, rows)
+        # Python's integers do not overflow, however large an extender's score times its weight is.
+        totals = [int(total) + points.get(nodes[row].name, 0) for row, total in zip(rows, own, strict=True)]
+        highest = max(totals)
+        best = rows[[position for position, total in enumerate(totals) if total == highest]]
+    else:
+        best, highest = found.lane.best(pod, rows)
+    return Decision(
+        pod,
+        AttemptOutcome.SCHEDULED,
+        nodes[scheduler.pick(best)].name,
+        total=highest,
+        feasible=len(rows),
+        ties=len(best),
+    )
+
+
+def _only(pod: PodInfo, node: str) -> Decision:
+    """The pod goes to the only node that counts."""
+    return Decision(pod, AttemptOutcome.SCHEDULED, node, feasible=1, ties=1)
+
+
+def _without_nodes(pod: PodInfo) -> Decision:
+    return Decision(
+        pod,
+        AttemptOutcome.UNSCHEDULABLE,
+        message="no nodes available to schedule pods",
+        diagnosis=Diagnosis(0),
+        nomination=Nomination(Status(Code.UNRESOLVABLE), node=""),
+    )

@@ -1,0 +1,185 @@
+"""Consults the extenders of one attempt: yields what they are asked, and folds their answers.
+
+Part of :mod:`plimsoll.engine.attempt`, which says what an answer is worth after the cluster has changed.
+
+Source: kube-scheduler v1.36, ``schedule_one.go`` (findNodesThatPassExtenders, prioritizeNodes) and
+``framework/preemption`` (callExtenders).
+"""
+
+import heapq
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from plimsoll.engine.decision import Decision
+from plimsoll.engine.extenders.asks import Ask, Failure, FilterAsk, NodeDocuments, PreemptAsk, PrioritizeAsk
+from plimsoll.engine.extenders.extender import Extender
+from plimsoll.framework import (
+    Candidate,
+    Cluster,
+    Code,
+    Found,
+    Nomination,
+    PodInfo,
+    RowArray,
+    Status,
+    unresolvable,
+    unschedulable,
+)
+from plimsoll.model.kinds.extender_wire import FilterAnswer
+
+#: Candidates that an extender is shown at most, the best ones: as many as upstream looks for at least.
+CANDIDATES = 100
+
+Asks: TypeAlias = tuple[Ask, ...]
+Answers: TypeAlias = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Consultation:
+    """The extenders that one pod concerns.
+
+    Attributes:
+        cluster: The nodes that they are asked about.
+        extenders: In the order of the profile, the ignorable ones last.
+        documents: Nodes as they are sent.
+    """
+
+    cluster: Cluster
+    extenders: Sequence[Extender]
+    documents: NodeDocuments
+
+    def filter(self, names: Sequence[str]) -> Generator[Asks, Answers, FilterAnswer | Failure]:
+        """Ask one extender after another; each receives the nodes that those before it passed."""
+        passed = list(names)
+        failed: dict[str, str] = {}
+        unresolvable_: dict[str, str] = {}
+        rows, nodes = self.cluster.rows, self.cluster.nodes
+        for extender in self.extenders:
+            shown = tuple(nodes[rows[name]] for name in passed if name in rows)
+            if not shown:
+                break
+            if not extender.filter_verb:
+                continue
+            (answer,) = yield (FilterAsk(extender, shown, self.documents),)
+            if isinstance(answer, Failure):
+                if extender.ignorable:
+                    continue
+                return answer
+            failed.update(answer.failed)
+            unresolvable_.update(answer.unresolvable)
+            passed = [name for name in passed if name in answer.passed]
+        return FilterAnswer(frozenset(passed), failed, unresolvable_)
+
+    def prioritize(self, names: Sequence[str]) -> Generator[Asks, Answers, Mapping[str, int]]:
+        """Ask all extenders simultaneously; one that fails gives no points."""
+        nodes = tuple(self.cluster.nodes[self.cluster.rows[name]] for name in names)
+        asks = tuple(
+            PrioritizeAsk(each, nodes, self.documents) for each in self.extenders if each.prioritize_verb
+        )
+        points: dict[str, int] = {}
+        for answer in (yield asks) if asks else ():
+            if not isinstance(answer, Failure):
+                for name, score in answer.items():
+                    points[name] = points.get(name, 0) + score
+        return points
+
+    def refused(self, rows: RowArray, answer: FilterAnswer) -> dict[int, Status]:
+        """Status by row of the feasible nodes that an extender gave a reason against."""
+        statuses: dict[int, Status] = {}
+        for row in rows.tolist():
+            name = self.cluster.nodes[row].name
+            if name in answer.unresolvable:
+                statuses[row] = unresolvable(answer.unresolvable[name])
+            elif name in answer.failed:
+                statuses[row] = unschedulable(answer.failed[name])
+        return statuses
+
+    # -- preemption ----------------------------------------------------------------------------------
+
+    def preempts(self, nomination: Nomination) -> bool:
+        """Whether an extender has a say in the candidates that PostFilter found."""
+        asked = any(each.preempt_verb for each in self.extenders)
+        return asked and nomination.status.is_success and nomination.search is not None
+
+    def preempt(
+        self, pod: PodInfo, nomination: Nomination
+    ) -> Generator[Asks, Answers, Mapping[str, Candidate] | Failure]:
+        """Ask one extender after another which candidates remain; an ignorable failure spares none."""
+        assert nomination.search is not None
+        candidates: Mapping[str, Candidate] = dict(self._best(nomination.search.candidates()))
+        for extender in self.extenders:
+            if not extender.preempt_verb:
+                continue
+            if not candidates:
+                break
+            (left,) = yield (PreemptAsk(extender, candidates, self._removable(pod, candidates)),)
+            if not isinstance(left, Failure):
+                candidates = left
+            elif not extender.ignorable:
+                return left
+        return candidates
+
+    def nominated(
+        self,
+        decision: Decision,
+        answer: Mapping[str, Candidate] | Failure,
+        nominations: Mapping[str, Mapping[str, PodInfo]],
+    ) -> Decision:
+        """The decision with the best candidate that is left and whose victims are all still there.
+
+        Args:
+            decision: As PostFilter made it.
+            answer: What the extenders left.
+            nominations: Pods by the node that they are nominated to.
+        """
+        pod, nomination = decision.pod, decision.nomination
+        assert nomination is not None
+        if isinstance(answer, Failure):
+            why = f'running PostFilter plugin "{nomination.plugin}": preemption: {answer.message}'
+            return _without_room(decision, why)
+        present = self._removable(pod, answer)
+        found = [
+            Found(self.cluster.rows[node], each.victims, each.violations)
+            for node, each in answer.items()
+            if all(victim.uid in present[node] for victim in each.victims)
+        ]
+        if not found:
+            return _without_room(decision, "preemption: no candidate node for preemption")
+        best = min(found, key=lambda each: (each.cost(), each.row))
+        node = self.cluster.nodes[best.row].name
+        outranked = tuple(
+            other for other in nominations.get(node, {}).values() if other.priority < pod.priority
+        )
+        nomination = replace(nomination, node=node, victims=best.victims, outranked=outranked)
+        return replace(decision, nomination=nomination)
+
+    def _best(self, candidates: Mapping[str, Candidate]) -> list[tuple[str, Candidate]]:
+        """The candidates to show, best first."""
+        costs = {
+            node: (Found(self.cluster.rows[node], each.victims, each.violations).cost(), node)
+            for node, each in candidates.items()
+            if each.victims
+        }
+        return [
+            (node, candidates[node]) for node in heapq.nsmallest(CANDIDATES, costs, key=costs.__getitem__)
+        ]
+
+    def _removable(self, pod: PodInfo, candidates: Mapping[str, Candidate]) -> dict[str, dict[str, PodInfo]]:
+        """By candidate, the pods of lower priority there."""
+        return {
+            node: {
+                other.uid: other
+                for other in (self.cluster.pods_on(row) if row is not None else ())
+                if other.priority < pod.priority
+            }
+            for node, row in ((node, self.cluster.rows.get(node)) for node in candidates)
+        }
+
+
+def _without_room(decision: Decision, why: str) -> Decision:
+    """The pod stays unschedulable without victims, and the message gives the cause."""
+    assert decision.diagnosis is not None
+    diagnosis = replace(decision.diagnosis, post_filter_message=why)
+    nomination = Nomination(Status(Code.UNSCHEDULABLE, (why,)), node=None)
+    return replace(decision, diagnosis=diagnosis, message=str(diagnosis), nomination=nomination)

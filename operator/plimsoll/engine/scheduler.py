@@ -1,0 +1,354 @@
+"""Filters, ranks and explains the nodes for the pods of one profile, with a cache for each pod template.
+
+The steps of a scheduling attempt (:mod:`plimsoll.engine.attempt`) and the questions that plans and
+explanations have. Nothing here changes the cluster.
+
+Source: kube-scheduler v1.36, ``schedule_one.go``.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from plimsoll.engine.cache.filter_results import EXCLUDED, FEASIBLE
+from plimsoll.engine.cache.template import Lane
+from plimsoll.engine.cache.templates import LaneCache
+from plimsoll.engine.decision import AttemptOutcome, Decision, Evaluation, Ranking
+from plimsoll.engine.extenders.extender import EXTENDER
+from plimsoll.engine.nominated_requests import KeptClaims
+from plimsoll.engine.nominator import Nominator
+from plimsoll.engine.plugin_calls import calling
+from plimsoll.engine.profile import Profile
+from plimsoll.engine.trial import Trial
+from plimsoll.engine.what_if import LaneWhatIf
+from plimsoll.framework import (
+    Cluster,
+    Code,
+    CycleState,
+    Nomination,
+    PluginError,
+    PodInfo,
+    Rejections,
+    RowArray,
+    Snapshot,
+    Status,
+    unresolvable,
+)
+from plimsoll.model.kinds.deployment import SURGED, deployment_name_of, node_of
+
+#: Says that a surge must not bring a pod back to where it came from.
+LEFT = unresolvable("node(s) hold the pod that this one is to replace elsewhere")
+
+#: Chooses one of ``n`` equally good nodes: a number in 0..n-1.
+Choose = Callable[[int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """What the filters said of one pod.
+
+    Attributes:
+        lane: Of its template, refreshed.
+        overrides: Statuses by row that replace the lane's own, where pods are nominated.
+        rows: Of the feasible nodes, ascending.
+    """
+
+    lane: Lane
+    overrides: dict[int, Status]
+    rows: RowArray
+
+
+class ProfileScheduler:
+    """Decides for the pods of one profile on one cluster, keeping a lane for each template.
+
+    Args:
+        profile: The plugins.
+        cluster: Where pods go; the scheduler reads it and never writes.
+        choose: Breaks ties; the first of the best (by row) unless given.
+        nominator: Shared by the schedulers of one cluster; its own unless given.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        cluster: Cluster,
+        choose: Choose = lambda _: 0,
+        nominator: Nominator | None = None,
+    ) -> None:
+        self.profile = profile
+        self.cluster = cluster
+        self.nominator = Nominator() if nominator is None else nominator
+        self._choose = choose
+        self._lanes = LaneCache(profile, cluster)
+        self._claims = KeptClaims(cluster, self.nominator)
+
+    def on(self, cluster: Cluster, profile: Profile) -> "ProfileScheduler":
+        """The same choices with another profile on another cluster, such as a fork of this one."""
+        return ProfileScheduler(profile, cluster, self._choose, self.nominator)
+
+    def state_of(self, pod: PodInfo) -> CycleState:
+        """What the plugins learned in the pod's latest attempt; a copy for Reserve to Bind to write into."""
+        lane = self._lanes.find(pod.template)
+        return CycleState() if lane is None else lane.state.clone()
+
+    def evaluate(self, pod: PodInfo) -> Evaluation:
+        """Every node's verdict and scores, as if the pod had no nominated node.
+
+        Raises:
+            PluginError: A plugin raised or broke a rule.
+        """
+        lane = self.refreshed(pod)
+        overrides, rows = self._with_nominated(lane, pod)
+        nodes = self.cluster.nodes
+        statuses = {
+            nodes[row].name: lane.status(int(row), pod) for row in np.flatnonzero(lane.failed != FEASIBLE)
+        } | {nodes[row].name: status for row, status in overrides.items()}
+        return Evaluation(
+            pre_filter=lane.rejected,
+            statuses=statuses,
+            feasible=tuple(nodes[row].name for row in rows),
+            scores=lane.score(pod, rows) if len(rows) else None,
+            state=lane.state,
+        )
+
+    def rank(self, pod: PodInfo) -> Ranking:
+        """The feasible nodes and their totals, as if the pod had no nominated node; nothing is preempted.
+
+        Raises:
+            PluginError: A plugin raised or broke a rule.
+        """
+        lane = self.refreshed(pod)
+        overrides, rows = self._with_nominated(lane, pod)
+        if not len(rows):
+            return Ranking(self.cluster, rows, np.empty(0, dtype=np.int64), lane.diagnose(pod, overrides))
+        return Ranking(self.cluster, rows, lane.totals(pod, rows))
+
+    def what_if(self, pod: PodInfo) -> LaneWhatIf:
+        """Ask what the filters would say of the pod if other pods left.
+
+        Raises:
+            PluginError: A plugin raised or broke a rule.
+        """
+        lane = self.refreshed(pod)
+        return self._what_if(lane, pod, self._with_nominated(lane, pod)[0])
+
+    # -- the steps of an attempt (plimsoll.engine.attempt) ---------------------------------------------
+
+    def refreshed(self, pod: PodInfo) -> Lane:
+        """The caches of the pod's template, for the cluster as it is now.
+
+        Raises:
+            PluginError: A plugin raised or broke a rule.
+        """
+        lane = self._lane(pod)
+        lane.refresh(pod)
+        return lane
+
+    def filtered(self, pod: PodInfo, lane: Lane | None = None, *, only: int | None = None) -> Filtered:
+        """What the filters answer for the cluster as it is now, nominated pods included.
+
+        Args:
+            pod: The pod.
+            lane: The caches of its template, when they are refreshed already.
+            only: The row that matters; nominations to other nodes are disregarded.
+
+        Raises:
+            PluginError: A plugin raised or broke a rule.
+        """
+        lane = self.refreshed(pod) if lane is None else lane
+        return Filtered(lane, *self._with_nominated(lane, pod, only))
+
+    def names(self, rows: RowArray) -> list[str]:
+        """The names of these nodes."""
+        return [self.cluster.nodes[row].name for row in rows.tolist()]
+
+    def nominated_row(self, pod: PodInfo) -> int | None:
+        """The node that the pod is nominated to, or None."""
+        row = self.cluster.rows.get(self.nominator.node_of(pod.uid) or pod.pod.status.nominated_node_name)
+        return None if row is None or row == _left_row(pod, self.cluster) else row
+
+    def holds(self, found: Filtered, pod: PodInfo, row: int) -> bool:
+        """Whether the nominated node still takes the pod (whatever PreFilter narrowed to)."""
+        lane = found.lane
+        if (found.rows == row).any():
+            return True
+        if int(lane.failed[row]) != EXCLUDED or not lane.rejected.is_success:
+            return False
+        return self._beyond(lane, pod, row).is_success
+
+    def _beyond(self, lane: Lane, pod: PodInfo, row: int) -> Status:
+        """What the filters say of a node that PreFilter left out."""
+        return Trial(self.profile, lane.state, pod, self.cluster.fork(), lane.skipped).status(row)
+
+    def _asked_first(self, lane: Lane, pod: PodInfo) -> dict[int, Status]:
+        """What the nominated node said if PreFilter left it out: it was asked first, and that stays."""
+        row = self.nominated_row(pod)
+        if row is None or int(lane.failed[row]) != EXCLUDED or not lane.rejected.is_success:
+            return {}
+        status = self._beyond(lane, pod, row)
+        return {} if status.is_success else {row: status}
+
+    def pick(self, best: RowArray) -> int:
+        """One of equally good rows."""
+        return int(best[self._choose(len(best)) if len(best) > 1 else 0])
+
+    def broken(self, pod: PodInfo, exc: PluginError) -> Decision:
+        """An attempt that a plugin ended; what it left behind is dropped."""
+        self._lanes.drop(pod.template)
+        return Decision(pod, AttemptOutcome.ERROR, message=str(exc), error=exc)
+
+    def reject(self, pod: PodInfo, found: Filtered, refused: Mapping[int, Status] | None = None) -> Decision:
+        """Say why no node is feasible, and ask PostFilter for a way out.
+
+        Args:
+            pod: The pod.
+            found: What the filters said.
+            refused: Statuses by row of nodes that passed the filters and that extenders refused; None when
+                no extender was asked. No pod that leaves is assumed to change an extender's answer.
+        """
+        lane = found.lane
+        overrides = found.overrides | self._asked_first(lane, pod)
+        lost = {row: unresolvable(*status.reasons) for row, status in (refused or {}).items()}
+        shown = {**overrides, **(refused or {})}
+        diagnosis = lane.diagnose(pod, shown)
+        if refused is not None and len(found.rows):
+            diagnosis = replace(diagnosis, plugins=diagnosis.plugins | {EXTENDER})
+        rejections = Rejections(
+            _LazyStatuses(lane, pod, shown),
+            lane.absent,
+            diagnosis,
+            self._what_if(lane, pod, {**overrides, **lost}),
+            self.nominator.node_of(pod.uid),
+            self.profile.via_eviction,
+        )
+        nomination = self._post_filter(lane, pod, rejections)
+        if not nomination.status.is_success:
+            diagnosis = replace(diagnosis, post_filter_message=nomination.status.message)
+        return Decision(
+            pod,
+            AttemptOutcome.UNSCHEDULABLE,
+            message=str(diagnosis),
+            diagnosis=diagnosis,
+            nomination=nomination,
+        )
+
+    def _post_filter(self, lane: Lane, pod: PodInfo, rejections: Rejections) -> Nomination:
+        """Ask the PostFilter plugins in turn; reasons of those that cannot help add up.
+
+        Without any, the pod's nomination is cleared, since no plugin maintains it.
+        """
+        if not self.profile.post_filter:
+            return Nomination(Status(Code.UNRESOLVABLE), node="")
+        snapshot = Snapshot(self.cluster)
+        reasons: list[str] = []
+        last = Nomination(Status(Code.UNSCHEDULABLE))
+        for plugin in self.profile.post_filter:
+            with calling(plugin.name, "postFilter"):
+                answer = plugin.post_filter(lane.state, pod, snapshot, rejections)
+            if answer.node is not None:
+                last = answer
+            if answer.status.is_success:
+                return replace(answer, plugin=plugin.name)
+            reasons += answer.status.reasons
+            if answer.status.code is not Code.UNSCHEDULABLE:
+                break
+        return replace(last, status=Status(Code.UNSCHEDULABLE, tuple(reasons)))
+
+    def _with_nominated(
+        self, lane: Lane, pod: PodInfo, only: int | None = None
+    ) -> tuple[dict[int, Status], RowArray]:
+        """Statuses by row where nominated pods change the verdict, and the feasible rows that remain.
+
+        A node must take the pod with the nominated pods of no lower priority on it, and without them.
+        With ``only``, what is said of other rows does not count.
+        """
+        overrides: dict[int, Status] = {}
+        if not lane.rejected.is_success or not self.nominator.by_node:
+            return self._kept_off(lane, pod, overrides)
+        claims = self._claims.against(pod) if only is None else self._claims.on(only, pod)
+        what_if = LaneWhatIf(lane, pod, {}, claims, self.nominator.by_node)
+        nodes = claims.rows[lane.failed[claims.rows] != EXCLUDED]
+        if len(nodes) and what_if.is_additive:
+            kinds = what_if.refusals_if(nodes, self.cluster.requested[nodes])
+            meanings = {kind: what_if.refusal(kind) for kind in np.unique(kinds).tolist() if kind}
+            overrides = {
+                row: meanings[kind] for row, kind in zip(nodes.tolist(), kinds.tolist(), strict=True) if kind
+            }
+        elif len(nodes):
+            # One fork serves all nodes: what is added for one is taken away before the next.
+            fork = self.cluster.fork()
+            for row in nodes.tolist():
+                trial = Trial(self.profile, lane.state.clone(), pod, fork, lane.skipped)
+                for each in what_if.ahead[row]:
+                    trial.add(each, row)
+                status = trial.status(row)
+                for each in what_if.ahead[row]:
+                    fork.displace(each.uid)
+                if not status.is_success:
+                    overrides[row] = status
+        return self._kept_off(lane, pod, overrides)
+
+    def _kept_off(
+        self, lane: Lane, pod: PodInfo, overrides: dict[int, Status]
+    ) -> tuple[dict[int, Status], RowArray]:
+        """The same, and not the node that a surge moves the pod's predecessor off."""
+        left = _left_row(pod, self.cluster)
+        if left is not None and lane.rejected.is_success and int(lane.failed[left]) == FEASIBLE:
+            overrides[left] = LEFT
+        rows = lane.feasible
+        return overrides, rows[~np.isin(rows, list(overrides))] if overrides else rows
+
+    def _what_if(self, lane: Lane, pod: PodInfo, overrides: dict[int, Status]) -> LaneWhatIf:
+        return LaneWhatIf(lane, pod, overrides, self._claims.against(pod), self.nominator.by_node)
+
+    def _lane(self, pod: PodInfo) -> Lane:
+        if pod.pod.spec.node_name:
+            # Not part of the template: nothing that is kept for its siblings holds for this pod.
+            return Lane(self.profile, self.cluster)
+        return self._lanes.use(pod.template)
+
+
+def _left_row(pod: PodInfo, cluster: Cluster) -> int | None:
+    """The row of the node that a surge moves this pod's predecessor off, as long as that one is there.
+
+    The mark in the pod's annotations says it, so it holds in every process, whatever that remembers.
+    """
+    mark = pod.pod.metadata.annotations.get(SURGED)
+    row = cluster.rows.get(node_of(mark)) if mark else None
+    if row is None:
+        return None
+    name = deployment_name_of(pod.pod)
+    stands = any(
+        each.namespace == pod.namespace
+        and each.uid != pod.uid
+        and each.pod.metadata.annotations.get(SURGED) != mark
+        and deployment_name_of(each.pod) == name
+        for each in cluster.pods_on(row)
+    )
+    return row if name and stands else None
+
+
+class _LazyStatuses(Mapping[int, Status]):
+    """Statuses by row of the nodes that were refused explicitly, made when asked for."""
+
+    def __init__(self, lane: Lane, pod: PodInfo, overrides: Mapping[int, Status]) -> None:
+        self._lane = lane
+        self._pod = pod
+        self._overrides = overrides
+
+    def __getitem__(self, row: int) -> Status:
+        if row in self._overrides:
+            return self._overrides[row]
+        if int(self._lane.failed[row]) in (FEASIBLE, EXCLUDED):
+            raise KeyError(row)
+        return self._lane.status(row, self._pod)
+
+    def __iter__(self) -> "Iterable[int]":  # type: ignore[override]  # a generator is an iterator
+        yield from sorted(self._explicit())
+
+    def __len__(self) -> int:
+        return len(self._explicit())
+
+    def _explicit(self) -> set[int]:
+        return set(self._lane.rows_refused_by_filters().tolist()) | set(self._overrides)

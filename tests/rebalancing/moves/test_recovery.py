@@ -1,0 +1,342 @@
+"""Records after a restart: table 3 of the design, line by line, then any record there may be."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.api.v1alpha1.eviction import EvictionStatus, PhaseTransition, Replacement
+from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase, may_follow
+from plimsoll.planning.limits import Workload
+from plimsoll.planning.moves import Move
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.rebalancing.eviction_requests import transitions as requests
+from plimsoll.rebalancing.moves.events import ProcessRestarted, RolloutAnswered, RolloutSight
+from plimsoll.rebalancing.moves.instructions import (
+    CreateRecord,
+    Evict,
+    ReleaseTarget,
+    RequestEviction,
+    ReserveTarget,
+    StartRollout,
+    WriteRecord,
+)
+from plimsoll.rebalancing.moves.machine import MoveMachine
+from plimsoll.rebalancing.moves.recovery import in_order, restarted, table
+from plimsoll.rebalancing.moves.state import MoveStage
+from plimsoll.rebalancing.surges import transitions as surges
+from plimsoll.testing.builders import a_pod, the_info
+from rebalancing.moves.cells import NOW, FakeSurroundings, facts, short
+from rebalancing.moves.moved import KEY, a_spec
+
+SENT = datetime(2026, 1, 1, 12, 30, tzinfo=UTC)
+SURGE = {"surge": {"deployment": "web", "uid": "uid-Deployment/web", "template": "abc"}}
+VICTIM = {"strategy": "DefaultPreemption", "target_node": None}
+
+STANDS = facts("web-1", "bad")
+LEAVES = facts("web-1", "bad", terminating=True)
+GONE = None
+
+MOVE = Move(
+    pod=the_info(a_pod("web-1", owner="ReplicaSet/web", node="bad", terminationGracePeriodSeconds=30)),
+    strategy="RemoveDuplicates",
+    reason="for a test",
+    source="bad",
+    target="good",
+    gain=1,
+    ties=0,
+    is_forecast=False,
+    workload=Workload("uid-ReplicaSet/web", "ReplicaSet default/web"),
+)
+
+
+def a_status(phase, reason="Sent", replacement=None):
+    """How far a record has come; it was sent at half past twelve."""
+    path = {
+        Phase.EVICTING: [Phase.EVICTING],
+        Phase.EVICTED: [Phase.EVICTING, Phase.EVICTED],
+        Phase.SURGING: [Phase.SURGING],
+    }.get(phase, [])
+    return EvictionStatus(
+        phase=phase,
+        reason=reason,
+        transitions=tuple(PhaseTransition(phase=each, time=SENT) for each in path),
+        replacement=replacement,
+    )
+
+
+def found(phase, pod=GONE, reason="Sent", *, rollout=None, replacement=None, key=KEY, **spec):
+    """A record of an earlier process, found 20 s after it was sent."""
+    return restarted(
+        key,
+        a_spec(**spec),
+        a_status(phase, reason, replacement),
+        now=(SENT + timedelta(seconds=20)).timestamp(),
+        pod=pod,
+        move=MOVE if pod is not None else None,
+        rollout=rollout,
+    )
+
+
+def a_machine(around=None, *, is_whole=True):
+    """All there is, or only what is not optional."""
+    rules = (surges.recovered, requests.recovered) if is_whole else ()
+    tables = (surges.TABLE, requests.TABLE) if is_whole else ()
+    return MoveMachine(around or FakeSurroundings(), (table(rules), *tables), validates=True)
+
+
+def rollout(sight, answer=Verdict.DONE, patience_s=600.0):
+    """What the Deployment says."""
+    return RolloutAnswered(KEY, sight, Answer(answer), patience_s)
+
+
+AWAITED = ["ReserveTarget", "FollowReplacement since 12:30", "RetryAt replacement +300"]
+CANCELLED = ["WriteRecord Cancelled/Restarted"]
+LINES = [
+    # -- no phase: it ended between a record and its status ------------------------------------------
+    ("prediction", found(None, mode="DryRun"), "Cl", ["WriteRecord Predicted/Restarted"]),
+    ("no-status", found(None), "Cl", ["WriteRecord Planned/Restarted", *CANCELLED]),
+    ("no-status-of-a-proposal", found(None, mode="Approve"), "Pr", ["WriteRecord Planned/Restarted"]),
+    # -- Planned -------------------------------------------------------------------------------------
+    ("proposal", found(Phase.PLANNED, STANDS, "AwaitsApproval", mode="Approve"), "Pr", []),
+    ("proposal-of-a-gone-pod", found(Phase.PLANNED, GONE, "AwaitsApproval", mode="Approve"), "Pr", []),
+    ("planned", found(Phase.PLANNED, STANDS), "Cl", CANCELLED),
+    ("planned-and-gone", found(Phase.PLANNED), "Cl", CANCELLED),
+    # -- Evicting ------------------------------------------------------------------------------------
+    (
+        "requested",
+        found(Phase.EVICTING, STANDS, "Requested"),
+        "Rq",
+        [
+            *AWAITED[:2],
+            "RetryAt takenUp +100",
+            "RetryAt requestTimeout +30",
+            "InspectRequest",
+        ],
+    ),
+    ("evicting", found(Phase.EVICTING, STANDS), "Cl", CANCELLED),
+    ("evicting-approved", found(Phase.EVICTING, STANDS, mode="Approve"), "Cl", CANCELLED),
+    ("evicting-and-leaves", found(Phase.EVICTING, LEAVES), "Re", ["WriteRecord Evicted/Restarted", *AWAITED]),
+    ("evicting-and-gone", found(Phase.EVICTING), "Re", ["WriteRecord Evicted/Restarted", *AWAITED]),
+    (
+        "requested-and-gone",
+        found(Phase.EVICTING, GONE, "Requested"),
+        "Re",
+        ["WriteRecord Evicted/Restarted", *AWAITED],
+    ),
+    ("victim-stands", found(Phase.EVICTING, STANDS, **VICTIM), "Cl", CANCELLED),
+    (
+        "victim-leaves",
+        found(Phase.EVICTING, LEAVES, **VICTIM),
+        "Le",
+        ["WriteRecord Evicted/Restarted", "RetryAt leaving +330"],
+    ),
+    (
+        "victim-gone",
+        found(Phase.EVICTING, GONE, **VICTIM),
+        "Cl",
+        ["WriteRecord Evicted/Restarted", "WriteRecord Settled/Left"],
+    ),
+    # -- Evicted -------------------------------------------------------------------------------------
+    ("evicted", found(Phase.EVICTED), "Re", AWAITED),
+    ("evicted-and-leaves", found(Phase.EVICTED, LEAVES), "Re", AWAITED),
+    ("evicted-forecast", found(Phase.EVICTED, forecast=True), "Re", AWAITED[1:]),
+    ("evicted-by-upstream", found(Phase.EVICTED, planner="Upstream"), "Re", AWAITED[1:]),
+    (
+        "evicted-without-an-owner",
+        found(Phase.EVICTED, owner=""),
+        "Cl",
+        ["WriteRecord Failed/NoReplacement", "CountMove 0/0"],
+    ),
+    (
+        "evicted-after-it-had-ended",
+        found(Phase.EVICTED, target=None),
+        "Cl",
+        ["WriteRecord Settled/NoReplacement", "CountMove 0/1"],
+    ),
+    ("victim-evicted", found(Phase.EVICTED, LEAVES, **VICTIM), "Le", ["RetryAt leaving +330"]),
+    ("victim-evicted-and-gone", found(Phase.EVICTED, GONE, **VICTIM), "Cl", ["WriteRecord Settled/Left"]),
+    # -- Surging -------------------------------------------------------------------------------------
+    (
+        "surging",
+        found(Phase.SURGING, STANDS, rollout=rollout(RolloutSight.MARKED), **SURGE),
+        "Su",
+        ["FollowReplacement", "RetryAt replacement +300"],
+    ),
+    (
+        "surging-with-little-time",
+        found(Phase.SURGING, STANDS, rollout=rollout(RolloutSight.MARKED, patience_s=20.0), **SURGE),
+        "Su",
+        ["FollowReplacement", "RetryAt replacement +20"],
+    ),
+    (
+        "surging-untouched",
+        found(Phase.SURGING, STANDS, rollout=rollout(RolloutSight.UNTOUCHED), **SURGE),
+        "Cl",
+        CANCELLED,
+    ),
+    (
+        "surging-unknown",
+        found(Phase.SURGING, STANDS, rollout=rollout(RolloutSight.OPEN, Verdict.UNKNOWN), **SURGE),
+        "Su",
+        ["FollowReplacement", "RetryAt replacement +300"],
+    ),
+    (
+        "surging-forbidden",
+        found(Phase.SURGING, STANDS, rollout=rollout(RolloutSight.CHANGED, Verdict.REFUSED), **SURGE),
+        "Su",
+        ["FollowReplacement", "RetryAt replacement +300"],
+    ),
+    (
+        "reverting",
+        found(Phase.SURGING, STANDS, "TakingBack", rollout=rollout(RolloutSight.UNTOUCHED), **SURGE),
+        "Su",
+        ["FollowReplacement", "RetryAt replacement +0"],
+    ),
+    # -- finished ------------------------------------------------------------------------------------
+    *((f"finished-{phase}", found(phase), "Cl", []) for phase in FINISHED),
+    (
+        "settled",
+        found(Phase.SETTLED, replacement=Replacement(name="web-2", uid="uid-web-2")),
+        "Cl",
+        ["StopFollowing uid-web-2"],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("event", "stage", "instructions"), [line[1:] for line in LINES], ids=[line[0] for line in LINES]
+)
+def test_a_line(event, stage, instructions):
+    """Stage and instructions of one record."""
+    around = FakeSurroundings({} if event.pod is None else {event.pod.uid: event.pod})
+    around.pods = {f"uid-default-{each.name}": each for each in around.pods.values()}
+    machine = a_machine(around)
+
+    ordered = machine.handle(event, NOW)
+
+    assert [short(each) for each in ordered] == instructions
+    assert machine.moves[KEY].stage.value == stage
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        (found(None), "the operator ended before the eviction was sent"),
+        (found(Phase.PLANNED), "the operator ended before the eviction was sent"),
+        (found(Phase.EVICTING, STANDS), "the operator ended before the eviction was accepted"),
+        (
+            found(Phase.SURGING, STANDS, rollout=rollout(RolloutSight.UNTOUCHED), **SURGE),
+            "the operator ended before the rollout was started",
+        ),
+    ],
+)
+def test_what_is_cancelled_says_how_far_it_had_come(event, message):
+    """For people who look at the record."""
+    machine = a_machine()
+
+    machine.handle(event, NOW)
+
+    assert machine.moves[KEY].message == message
+
+
+@pytest.mark.parametrize(
+    ("event", "stage"),
+    [
+        (found(Phase.SURGING, STANDS, rollout=rollout(RolloutSight.MARKED), **SURGE), "Cl"),
+        (found(Phase.EVICTING, STANDS, "Requested"), "Cl"),
+        (found(Phase.EVICTED), "Re"),
+    ],
+)
+def test_without_the_optional_ways_their_records_are_cancelled(event, stage):
+    """A build without them has no transition that would end such a move."""
+    machine = a_machine(is_whole=False)
+
+    machine.handle(event, NOW)
+
+    assert machine.moves[KEY].stage.value == stage
+
+
+def test_records_are_taken_over_in_order():
+    """Spent replacements are known first, then targets are held before anything is decided."""
+    phases = [Phase.PLANNED, Phase.EVICTED, None, Phase.SETTLED, Phase.EVICTING, Phase.FAILED, Phase.EVICTED]
+
+    ordered = in_order(found(phase) for phase in phases)
+
+    assert [each.phase for each in ordered] == [
+        Phase.SETTLED,
+        Phase.FAILED,
+        Phase.EVICTED,
+        Phase.EVICTED,
+        Phase.PLANNED,
+        None,
+        Phase.EVICTING,
+    ]
+
+
+# -- anything ----------------------------------------------------------------------------------------
+
+RECORDS = st.builds(
+    found,
+    st.sampled_from([None, *Phase]),
+    st.sampled_from([STANDS, LEAVES, GONE]),
+    st.sampled_from(["Sent", "Requested", "TakingBack", "Accepted", "Left", "anything"]),
+    rollout=st.none()
+    | st.builds(
+        rollout,
+        st.sampled_from(RolloutSight),
+        st.sampled_from([Verdict.DONE, Verdict.UNKNOWN, Verdict.REFUSED]),
+        st.floats(0, 1e6),
+    ),
+    replacement=st.none() | st.just(Replacement(name="web-2", uid="uid-web-2")),
+    mode=st.sampled_from(["DryRun", "Approve", "Enforce"]),
+    owner=st.sampled_from(["", "web"]),
+    target=st.none() | st.just("good"),
+    forecast=st.booleans(),
+    strategy=st.sampled_from(["RemoveDuplicates", "DefaultPreemption"]),
+    surge=st.none() | st.just(SURGE["surge"]),
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(RECORDS)
+def test_whatever_a_record_says_it_is_carried_to_an_end(event):
+    """By phases that may follow, with nothing sent again; each open one waits for something."""
+    machine = a_machine(FakeSurroundings({} if event.pod is None else {"uid-default-web-1": event.pod}))
+
+    ordered = machine.handle(event, NOW)  # its invariants are checked
+
+    phases = [event.phase, *(each.phase for each in ordered if isinstance(each, WriteRecord))]
+    assert all(may_follow(before, after) for before, after in pairwise(phases))
+    assert not any(
+        isinstance(each, CreateRecord | Evict | RequestEviction | StartRollout) for each in ordered
+    )
+    state = machine.moves[KEY]
+    assert state.phase is phases[-1]
+    is_over = state.stage is MoveStage.CLOSED
+    assert is_over == (state.phase in FINISHED)
+    assert is_over or state.timers or state.stage is MoveStage.PROPOSED
+    kept = [
+        isinstance(each, ReserveTarget) for each in ordered if isinstance(each, ReserveTarget | ReleaseTarget)
+    ]
+    assert state.holds == (kept[-1:] == [True])
+
+
+def test_a_record_is_taken_over_once():
+    """It is not new to the machine a second time."""
+    machine = a_machine()
+    machine.handle(found(Phase.EVICTED), NOW)
+
+    with pytest.raises(Exception, match="ProcessRestarted cannot happen"):
+        machine.handle(found(Phase.EVICTED), NOW)
+
+
+def test_times_are_taken_from_the_record():
+    """When it was sent, and how long ago; a record that was not sent has neither."""
+    sent, planned = found(Phase.EVICTED), found(Phase.PLANNED)
+
+    assert (sent.since, sent.evicting_for_s) == (SENT, 20.0)
+    assert (planned.since, planned.evicting_for_s) == (None, 0.0)
+    assert isinstance(sent, ProcessRestarted)
