@@ -171,6 +171,11 @@ class InspectRequest(MoveInstruction):
 
 
 @dataclass(frozen=True, slots=True)
+class ReviewRequest(MoveInstruction):
+    """Say what may call the move off now: policy, stop button, pod; answered by ``RequestReviewed``."""
+
+
+@dataclass(frozen=True, slots=True)
 class WithdrawRequest(MoveInstruction):
     """Withdraw an EvictionRequest."""
 
