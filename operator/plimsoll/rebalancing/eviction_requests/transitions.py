@@ -132,7 +132,7 @@ def answered(step: Step, event: RequestAnswered) -> None:
         if state.request is not None:
             _judge(step)
         if step.state.stage is MoveStage.REQUESTING:
-            step.order(ReviewRequest(state.key))
+            step.order(ReviewRequest(state.key, state.spec))
 
 
 def progressed(step: Step, event: RequestProgressed) -> None:
@@ -322,7 +322,7 @@ def recovered(step: Step, event: ProcessRestarted) -> bool:
     step.wait(TimerName.TAKEN_UP, max(0.0, TAKEN_UP_S - event.evicting_for_s))
     step.become(request_timeout_s=math.inf)
     step.wait(TimerName.REQUEST_TIMEOUT, STARTING_S)
-    step.order(ReviewRequest(event.key), InspectRequest(event.key))
+    step.order(ReviewRequest(event.key, event.spec), InspectRequest(event.key))
     return True
 
 

@@ -351,7 +351,7 @@ class RequestReviewed(MoveEvent):
         mode: Of the policy; None when no policy of the name is known.
         evict_by: How the policy's pods leave.
         request_timeout_s: Seconds that a pod gets that leaves by EvictionRequest.
-        call_off: What the record is to say when the pod is to stay for another reason; None when it may leave.
+        call_off: What the record is to say when the pod is to stay whatever the policy wants, or None.
     """
 
     mode: Mode | None
