@@ -11,6 +11,10 @@ REJECTED = "Rejected"
 NOT_ALL = "NotAll"
 
 
+#: The reason of a record whose move the planner could not judge again.
+NOT_REVALIDATED = "NotRevalidated"
+
+
 def cancelled(reason: str, message: str) -> Landing:
     """Something that was announced does not happen."""
     return Landing(Phase.CANCELLED, reason, message)

@@ -82,8 +82,8 @@ def committed(step: Step, event: RecordWritten, begins: Begin) -> None:
         return
     if step.state.ending is not None:
         end(step, step.state.ending)
-    elif is_victim(step) and not step.around.is_wanted(step.state.key):
-        end(step, cancelled("NotNeeded", "the pod that it makes room for waits for a node no longer"))
+    elif is_victim(step) and (why := step.around.needless(step.state.key)):
+        end(step, cancelled("NotNeeded", why))
     else:
         begins(step)
 

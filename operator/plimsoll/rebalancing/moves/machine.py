@@ -14,7 +14,7 @@ section 3; the transitions are in :mod:`~plimsoll.rebalancing.moves.preparation`
 bundles that it may concern are looked at (:mod:`~plimsoll.rebalancing.moves.bundles`).
 """
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -34,6 +34,7 @@ from plimsoll.rebalancing.moves.events import (
     RecordDeleted,
     RecordWritten,
     StopPressed,
+    TimedOut,
 )
 from plimsoll.rebalancing.moves.instructions import Instruction
 from plimsoll.rebalancing.moves.state import BundleState, MoveStage, MoveState, Surroundings, Way
@@ -54,6 +55,9 @@ IN_FLIGHT = frozenset(
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+#: Runs whose moves are counted.
+_RUNS = 1_000
 
 #: Events kept of each move for the story of one that cannot happen.
 _STORY = 30
@@ -103,6 +107,7 @@ class MoveMachine:
         self._of_pod: defaultdict[str, set[str]] = defaultdict(set)  #: keys of open moves by pod uid
         self._bundles: dict[str, BundleState] = {}
         self._stories: dict[str, deque[str]] = {}
+        self._made: Counter[str] = Counter()  #: moves that were made, by run
 
     # -- reads ---------------------------------------------------------------------------------------
 
@@ -228,8 +233,11 @@ class MoveMachine:
                 return []  # its record is gone, and with it the move
             state = MoveState(key, MoveStage.NEW, event.spec, bundle=bundles.bundle_of(event.spec, key))
             self._stories[key] = deque(maxlen=_STORY)
+        if isinstance(event, TimedOut) and event.timer not in state.timers:
+            return []  # a deadline that holds no longer
         self._stories[key].append(f"{state.stage.name}:{type(event).__name__}")
-        step = Step(state, now, self._around, [each for each in self._of(state.pod_uid) if each.key != key])
+        peers = [each for each in self._of(state.pod_uid) if each.key != key]
+        step = Step(state, now, self._around, peers, self._made[state.run])
         answer = ANSWERS.get(type(event))
         if answer is not None:
             step.become(awaits=state.awaits - {answer})
@@ -240,6 +248,9 @@ class MoveMachine:
             if transition is None:
                 raise InvalidTransition(state, event, self._stories[key])
             transition(step, event)
+        if step.state.begun and not state.begun:
+            self._made[state.run] += 1
+            self._forget_runs()
         self._keep(step.state, is_dropped=isinstance(event, RecordDeleted))
         return step.instructions
 
@@ -283,6 +294,11 @@ class MoveMachine:
             orders += seen.instructions
             found += seen.events
         return found
+
+    def _forget_runs(self) -> None:
+        """The oldest runs are counted no longer."""
+        while len(self._made) > _RUNS:
+            del self._made[next(iter(self._made))]
 
     def _of(self, pod: str) -> list[MoveState]:
         return [self._open[key] for key in self._of_pod.get(pod, ())]

@@ -21,10 +21,8 @@ from plimsoll.api.v1alpha1.eviction_naming import record_labels
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.planning.moves import Move
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.ports import Answer, Clock, Records, Verdict
-from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
 from plimsoll.rebalancing.records.record import Record
 
 #: Longest sentence in a record.
@@ -98,30 +96,6 @@ class RecordKeeper:
 
     # -- writing -------------------------------------------------------------------------------------
 
-    async def open(self, move: Move, policy: str, mode: Mode, cycle: str, planned: str = "") -> Record | None:
-        """Write a record for a move, ahead of anything that it announces.
-
-        Args:
-            move: What is going to be done.
-            policy: Whose decision it is.
-            mode: A dry run's record announces nothing.
-            cycle: Tells this decision from others about the same pod.
-            planned: The status's message; by default where the replacement is expected.
-
-        Returns:
-            The record, or None when it could not be written (the move must then not be made) or was
-            written before.
-        """
-        key = key_of(move, policy, mode, cycle)
-        if key in self.known:
-            return None
-        phase = Phase.PREDICTED if mode is Mode.DRY_RUN else Phase.PLANNED
-        message = planned or first_message(move, mode)
-        answer = await self.create(
-            key, spec_of(move, policy, mode), phase, first_reason(mode, move), message, now=self._clock.now()
-        )
-        return self.known[key] if answer.is_done else None
-
     async def create(
         self, key: str, spec: EvictionSpec, phase: Phase, reason: str, message: str, *, now: float
     ) -> Answer:
@@ -167,24 +141,28 @@ class RecordKeeper:
             await self._records.delete(namespace, name)
         return answer
 
-    async def advance(
+    async def write(
         self,
-        record: Record,
+        key: str,
         phase: Phase,
         *,
         reason: str,
         message: str = "",
         blocked_by: str | None = None,
         replacement: Replacement | None = None,
-    ) -> Record:
-        """Carry a record to a phase; one that is finished stays as it is, and a deleted one stays deleted."""
-        known = self.known.get(record.key)
+    ) -> Answer:
+        """Carry a record to a phase, or say why it is in that; what cannot be written is tried again later.
+
+        Returns:
+            The server's last word; GONE for a record that somebody deleted, which stays deleted.
+        """
+        known = self.known.get(key)
         if known is None:
-            return record
-        record = known
-        if record.is_finished:
-            return record
-        status = record.status.entering(
+            return Answer(Verdict.GONE, "the record was deleted")
+        if known.is_finished:
+            return Answer(Verdict.DONE)
+        is_new = (phase, reason) != (known.phase, known.status.reason)
+        status = known.status.entering(
             phase,
             datetime.fromtimestamp(self._clock.now(), UTC),
             reason=reason,
@@ -192,43 +170,15 @@ class RecordKeeper:
             blocked_by=blocked_by,
             replacement=replacement,
         )
-        changed = self.known[record.key] = replace(record, status=status)
-        answer = await self._write(changed)
+        changed = self.known[key] = replace(known, status=status)
+        answer = await self._write(changed, tries=5 if is_new else 1)
         if answer.verdict is Verdict.GONE:
             self.forget(changed.namespace, changed.name)
         elif not answer.is_done:
-            self._unwritten.add(changed.key)
-        self._told(changed)
-        return changed
-
-    async def explain(self, record: Record, reason: str, message: str) -> Record:
-        """Say anew why a record is in its phase; nothing is written when it says so already."""
-        known = self.known.get(record.key)
-        if known is None or known.is_finished:
-            return record
-        message = message[:MESSAGE_LENGTH]
-        if (known.status.reason, known.status.message) == (reason, message):
-            return known
-        status = known.status.model_copy(update={"reason": reason, "message": message})
-        changed = self.known[known.key] = replace(known, status=status)
-        if not (await self._write(changed, tries=1)).is_done:
-            self._unwritten.add(changed.key)
-        return changed
-
-    async def cancel(self, record: Record, reason: str, message: str) -> Record:
-        """Call a record off: what it announced does not happen."""
-        return await self.advance(record, Phase.CANCELLED, reason=reason, message=message)
-
-    async def begin(self, record: Record, phase: Phase, *, reason: str, message: str = "") -> Record | None:
-        """Put on record that something is about to be done; None when it could not be, and is called off.
-
-        What is not on record is not done: the next process would not know of it.
-        """
-        record = await self.advance(record, phase, reason=reason, message=message)
-        if record.key in self.known and record.key not in self._unwritten:
-            return record
-        await self.cancel(record, "NotRecorded", "the record could not be written, so nothing was sent")
-        return None
+            self._unwritten.add(key)
+        if is_new:
+            self._told(changed)
+        return answer
 
     async def catch_up(self) -> None:
         """Write again what could not be written."""

@@ -1,0 +1,164 @@
+"""Moves and a world around them, for tests of the move machine."""
+
+from dataclasses import dataclass, field, replace
+
+from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.cluster.cache import Cache
+from plimsoll.planning.limits import Workload
+from plimsoll.planning.moves import Move, workload_of
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.rebalancing.moves.bundles import beneficiaries_of, bundle_key
+from plimsoll.rebalancing.moves.events import BundlePlanned, MovePlanned
+from plimsoll.rebalancing.moves.machine import MoveMachine
+from plimsoll.rebalancing.moves.outcomes import PREEMPTION
+from plimsoll.rebalancing.moves.state import PodFacts
+from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
+from plimsoll.testing.builders import a_pod
+
+POLICY = "tidy"
+RUN = f"{POLICY}/1"
+DONE = Answer(Verdict.DONE)
+LOST = Answer(Verdict.UNKNOWN, "no answer")
+_CACHE = Cache()
+
+
+def a_move(number=1, *, owner="ReplicaSet/web", phase="Running", **changes):
+    """The move of a pod of the ReplicaSet web from node bad to node good."""
+    pod = _CACHE.info(a_pod(f"web-{number}", owner=owner, cpu="100m", node="bad", status={"phase": phase}))
+    workload = Workload(pod.uid, pod.key) if changes.get("strategy") == PREEMPTION else workload_of(pod)
+    plain = Move(
+        pod=pod,
+        strategy="RemovePodsViolatingNodeTaints",
+        reason="it does not tolerate the taint",
+        source="bad",
+        target="good",
+        gain=None,
+        ties=0,
+        is_forecast=False,
+        workload=workload,
+    )
+    return replace(plain, **changes)
+
+
+def together(*moves, **changes):
+    """The same as one bundle."""
+    name = moves[0].pod.uid
+    return tuple(
+        replace(move, bundle=name, part=(position, len(moves)), **changes)
+        for position, move in enumerate(moves, 1)
+    )
+
+
+def a_victim(number=1):
+    """A pod that preemption evicts."""
+    return a_move(number, strategy=PREEMPTION, target="")
+
+
+def facts_of(move, **changes):
+    """The moved pod as the machine sees it."""
+    pod = move.pod
+    return replace(PodFacts(pod.uid, pod.name, pod.namespace, move.source, "Running", ready=True), **changes)
+
+
+def a_replacement(number=9, node="good", **changes):
+    """A pod that takes a moved one's place."""
+    return replace(
+        PodFacts(f"uid-{number}", f"web-{number}", "default", node, "Running", ready=True), **changes
+    )
+
+
+@dataclass
+class World:
+    """What the machine reads, as fields that a test sets."""
+
+    pods: dict = field(default_factory=dict)
+    moves: dict = field(default_factory=dict)  #: by record
+    waiting: set = field(default_factory=set)
+    hold_up: str = ""
+    problem: tuple[str, str] | None = None
+    is_for_nobody: bool = False
+    unwanted: set = field(default_factory=set)
+    emptied: bool = False
+
+    def pod(self, uid):
+        """A pod."""
+        return self.pods.get(uid)
+
+    def held_up(self, policy):
+        """Why approved moves wait."""
+        return self.hold_up
+
+    def waits(self, uid):
+        """Whether a pod waits for a node."""
+        return uid in self.waiting
+
+    def needless(self, key):
+        """Why a victim need not go."""
+        return "its room is needed no longer" if key in self.unwanted else ""
+
+    def proposed(self, specs):
+        """The moves of records."""
+        by_uid = {move.pod.uid: move for move in self.moves.values()}
+        return None if self.is_for_nobody else tuple(by_uid[spec.pod.uid] for spec in specs)
+
+    def empties(self, move):
+        """Whether a move empties its node."""
+        return self.emptied
+
+    def cannot_request(self):
+        """Why no EvictionRequest can be made."""
+        return self.problem
+
+
+class Play:
+    """A machine, its world, and every instruction that it has given."""
+
+    def __init__(self, tables=()):
+        self.world = World()
+        self.machine = MoveMachine(self.world, tables, validates=True)
+        self.now = 1_000.0
+        self.ordered = []
+
+    def tell(self, *events):
+        """Events; the instructions that follow."""
+        orders = [each for event in events for each in self.machine.handle(event, self.now)]
+        self.ordered += orders
+        return orders
+
+    def plan(self, *moves, mode=Mode.ENFORCE, policy=POLICY, empties="", size=None):
+        """Plan moves that go together, or one; their keys."""
+        keys = [key_of(move, policy, mode, RUN) for move in moves]
+        for key, move in zip(keys, moves, strict=True):
+            self.world.pods.setdefault(move.pod.uid, facts_of(move))
+            self.world.moves[key] = move
+        if moves[0].strategy != PREEMPTION:
+            self.tell(
+                BundlePlanned(
+                    bundle_key(policy, moves[0].bundle, keys[0]),
+                    policy,
+                    tuple(keys),
+                    size or len(keys),
+                    proposed=mode is Mode.APPROVE,
+                    empties=empties,
+                    beneficiaries=beneficiaries_of(moves[0]),
+                )
+            )
+        for key, move in zip(keys, moves, strict=True):
+            self.tell(planned(key, move, mode, policy))
+        return keys
+
+    def state(self, key):
+        """Of a move."""
+        return self.machine.moves.get(key)
+
+    def stage(self, key):
+        """What a move waits for, None when it is unknown."""
+        state = self.state(key)
+        return None if state is None else state.stage
+
+
+def planned(key, move, mode=Mode.ENFORCE, policy=POLICY):
+    """The event that a move was planned."""
+    return MovePlanned(
+        key, spec_of(move, policy, mode), move, RUN, first_reason(mode, move), first_message(move, mode)
+    )
