@@ -112,7 +112,9 @@ class UpstreamEnforcement:
         totals, policy = evictions.totals, evictions.totals.policy
         name, uid = policy.metadata.name, move.pod.uid
         if self._policies.get(name) is not policy:
-            return EvictionAnswer(EvictionResult.CLOSED, Refusal(POLICY_CHANGED.reason, POLICY_CHANGED.message))
+            return EvictionAnswer(
+                EvictionResult.CLOSED, Refusal(POLICY_CHANGED.reason, POLICY_CHANGED.message)
+            )
         if uid in evictions.accepted:
             result = self._result(move)
             found = EvictionResult.REFUSED if result is EvictionResult.GONE else result

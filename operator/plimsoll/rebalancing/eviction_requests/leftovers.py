@@ -1,7 +1,7 @@
 """Decides what becomes of our EvictionRequests that no move waits for: they are withdrawn, and later deleted.
 
-A request that is withdrawn stays for a while, so that responders can see it. One whose pod has left stays until
-its record is complete: its controller may still say how it ended.
+A request that is withdrawn stays for a while, so that responders can see it. One whose pod has left stays
+until its record is complete: its controller may still say how it ended.
 """
 
 from enum import Enum

@@ -1,20 +1,20 @@
 """RequestWatch mirrors our EvictionRequests, reports what becomes of them, and clears up those left behind.
 
-Each request is named as its record, so a later process finds it; requests of others for the same pod are never
-touched. What moves wait for is reported to the move machine. A request that no move waits for, because the
-move has ended, its answer was lost or its record was deleted, is withdrawn first and deleted later.
+Each request is named as its record, so a later process finds it; requests of others for the same pod are
+never touched. What moves wait for is reported to the move machine. A request that no move waits for, because
+the move has ended, its answer was lost or its record was deleted, is withdrawn first and deleted later.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.model.kinds.watch_event import (
+    ClusterEvent,
     ObjectAdded,
     ObjectUpdated,
     PodDeleted,
     PodUpdated,
-    WatchEvent,
 )
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.scope import never_evict
@@ -88,7 +88,10 @@ class RequestWatch:
     async def _mirror(self) -> None:
         while True:
             await self._probed.until(lambda: self._offer.is_served)
-            answer = await self._requester.watch(self._changed)
+            try:
+                answer = await self._requester.watch(self._changed)
+            except Exception as exc:  # noqa: BLE001 - whatever one request holds, the next watch comes
+                answer = Answer(Verdict.UNKNOWN, repr(exc))
             self._lost(answer)
             await self._probed.wait()
 
@@ -98,11 +101,9 @@ class RequestWatch:
             seen = await self._left.wait(seen)
             await self._contained("looking after EvictionRequests", self.look)
 
-    async def _contained(self, what: str, action: Callable[[], object]) -> None:
+    async def _contained(self, what: str, action: Callable[[], Awaitable[None]]) -> None:
         try:
-            result = action()
-            if asyncio.iscoroutine(result):
-                await result
+            await action()
         except Exception as exc:  # noqa: BLE001 - whatever one request holds, the next look comes
             self._observer.failed(what, repr(exc))
 
@@ -133,7 +134,7 @@ class RequestWatch:
         for state in self._waiting():
             self._executor.post(RequestProgressed(state.key, None, problem))
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ClusterEvent) -> None:
         """A pod or a namespace has changed: its annotations may forbid an eviction; or a pod has left."""
         match event:
             case PodUpdated(_, pod) | PodDeleted(pod) if pod.uid in self._pods:

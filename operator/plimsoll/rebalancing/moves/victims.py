@@ -101,12 +101,12 @@ class VictimEvictions:
         self._around.needs[key] = lambda: "" if is_wanted() else needless
         spec, message = spec_of(move, policy, Mode.ENFORCE), f"the room is for pod {pod.key}"
         try:
-            self._executor.post(
-                MovePlanned(key, spec, move, run, first_reason(Mode.ENFORCE, move), message)
-            )
+            self._executor.post(MovePlanned(key, spec, move, run, first_reason(Mode.ENFORCE, move), message))
             await self._executor.progress.until(
-                lambda: (key not in machine.moves or machine.moves[key].stage in _ANSWERED)
-                and self._executor.is_idle(key)
+                lambda: (
+                    (key not in machine.moves or machine.moves[key].stage in _ANSWERED)
+                    and self._executor.is_idle(key)
+                )
             )
         finally:
             del self._around.needs[key]
