@@ -1,15 +1,18 @@
 """EvictionRequests over HTTP, against the development cluster: asked, seen, withdrawn, deleted."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
+from plimsoll.app.clock import SeededRandomness, SystemClock
 from plimsoll.kube.eviction_requests import REQUESTER, PodEvictionRequester
 from plimsoll.kube.session.session import connected
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.ports import Verdict
 from plimsoll.testing.builders import a_pod
+from plimsoll.testing.fakes import RememberingObserver
 from roadstead.cluster import DevCluster, simulated_nodes
 
 MIGRATOR = "acme.io/migrator"
@@ -28,7 +31,7 @@ async def requester(cluster, tmp_path):
     """Speaks to it."""
     cluster.write_kubeconfig(tmp_path / "kubeconfig")
     async with connected(tmp_path / "kubeconfig") as session:
-        yield PodEvictionRequester(session)
+        yield PodEvictionRequester(session, SystemClock(), SeededRandomness(1), RememberingObserver())
 
 
 async def made(cluster, name="vm"):
@@ -188,3 +191,80 @@ async def test_without_its_controller_nobody_takes_it_up(cluster, requester):
         await asyncio.sleep(0.005)
     (request,) = (await requester.list())[1]
     assert (request.is_observed, request.is_final) == (False, False)
+
+
+# -- the watch ---------------------------------------------------------------------------------------
+
+
+async def seen(requester, holds):
+    """What the watch reports until ``holds`` says that it is enough."""
+    reported, enough = [], asyncio.Event()
+
+    def changed(changes):
+        reported.append(dict(changes))
+        if holds(reported):
+            enough.set()
+
+    async with asyncio.timeout(10):
+        watch = asyncio.create_task(requester.watch(changed))
+        await asyncio.wait([watch, asyncio.create_task(enough.wait())], return_when=asyncio.FIRST_COMPLETED)
+        watch.cancel()
+        await asyncio.gather(watch, return_exceptions=True)
+    return reported
+
+
+async def test_the_watch_begins_with_all_of_ours_and_their_evictions(cluster, requester):
+    """Nothing is reported before both are listed: a responder that is at work is not taken for missing."""
+    cluster.offer_eviction_requests()
+    await requester.request(await made(cluster), "vm-1")
+    await until(requester, lambda one: one.responder, cluster)
+
+    (first,) = await seen(requester, lambda reported: reported)
+
+    assert {key: each.responder for key, each in first.items()} == {"default/vm-1": MIGRATOR}
+
+
+async def test_the_watch_reports_progress_and_the_end(cluster, requester):
+    """Of requests as of the Evictions that they are part of; None for one that is deleted."""
+    cluster.offer_eviction_requests()
+    pod = await made(cluster)
+
+    async def go_on():
+        await requester.request(pod, "vm-1")
+        request = await until(requester, lambda one: one.responder, cluster)
+        await requester.withdraw(request)
+        await until(requester, lambda one: one.is_final, cluster)
+        await requester.drop(request)
+
+    work = asyncio.create_task(go_on())
+    reported = await seen(requester, lambda reported: reported[-1].get("default/vm-1", 0) is None)
+    await work
+
+    requests = [changes["default/vm-1"] for changes in reported]
+    assert [each.responder for each in requests[:-1] if each.responder][:1] == [MIGRATOR]
+    assert requests[-2].is_final
+    assert requests[-1] is None
+    assert all(one != next_one for one, next_one in pairwise(requests))
+
+
+async def test_the_watch_reports_requests_of_ours_only(cluster, requester):
+    """Whoever sets our label on theirs has them withdrawn otherwise."""
+    cluster.offer_eviction_requests()
+    pod = await made(cluster)
+    labels = {"app.kubernetes.io/managed-by": "plimsoll"}
+    target = {"pod": {"name": "vm", "uid": pod.uid}}
+    spec = {"target": target, "requester": "acme.io/drain", "intent": "Eviction"}
+    metadata = {"name": "theirs", "namespace": "default", "labels": labels}
+    cluster.api.create(REQUESTS, {"metadata": metadata, "spec": spec})
+    await requester.request(pod, "ours")
+
+    reported = await seen(requester, lambda reported: any("default/ours" in each for each in reported))
+
+    assert {key for changes in reported for key in changes} == {"default/ours"}
+
+
+async def test_the_watch_ends_where_the_api_is_not_served(requester):
+    """The caller asks for it again when it is."""
+    answer = await requester.watch(lambda changes: pytest.fail(f"{changes} of nothing"))
+
+    assert answer.verdict is Verdict.GONE

@@ -192,7 +192,9 @@ class Operator:
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
             keeper=keeper,
             evictor=PodEvictor(session),
-            requester=PodEvictionRequester(session),
+            requester=PodEvictionRequester(
+                session, self.clock, SeededRandomness(settings.seed), self.observer
+            ),
             closer=NodeTainter(session, self.clock),
             rollouts=DeploymentRollouts(session),
             recorder=self.recorder,

@@ -217,7 +217,7 @@ class Reflector:
         """Take in a complete list, slice by slice; what is gone is told at the end."""
         began = self._clock.monotonic()
         found: set[str] = set()
-        params = {"limit": str(PAGE)}
+        params = {"limit": str(PAGE), **self._selected()}
         while True:
             page = _LISTED.decode(
                 await self._session.request("GET", self._resource.path, params=params, timeout_s=120)
@@ -240,6 +240,9 @@ class Reflector:
         self._answered()
         self._sink([Synced(self._resource.name)])
 
+    def _selected(self) -> dict[str, str]:
+        return {"labelSelector": self._resource.selector} if self._resource.selector else {}
+
     async def _hand_over(self, events: list[ClusterEvent]) -> None:
         """Tell of a slice, then let others have their turn."""
         if events:
@@ -252,6 +255,7 @@ class Reflector:
             "resourceVersion": self._version,
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(WATCH_S),
+            **self._selected(),
         }
         async with self._session.stream(self._resource.path, params, SILENCE_S) as batches:
             self._answered()

@@ -180,6 +180,13 @@ class EvictionRequester(Protocol):
     async def list(self) -> tuple[Answer, Sequence[EvictionRequest]]:
         """All of ours; GONE when the server does not serve the API."""
 
+    async def watch(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> Answer:
+        """Report all of ours, by key, and then each change; None for one that is gone.
+
+        Returns:
+            GONE, when the server does not serve the API any more; it goes on until then.
+        """
+
 
 class NodeCloser(Protocol):
     """Keeps new pods away from nodes that are being emptied."""

@@ -27,6 +27,7 @@ from plimsoll.rebalancing.moves.events import (
     ReplacementSeen,
     RequestAnswered,
     RequestProgressed,
+    RequestReviewed,
     StopPressed,
     TimedOut,
 )
@@ -103,6 +104,8 @@ def refused(record):
     return ["ReleaseTarget", "StopFollowing", f"WriteRecord {record}"]
 
 
+BY_REQUEST = RequestReviewed(KEY, Mode.ENFORCE, EvictBy.EVICTION_REQUEST, 3600.0)
+BY_EVICTION = RequestReviewed(KEY, Mode.ENFORCE, EvictBy.EVICTION, 3600.0)
 NOT_OFFERED = ("EvictionRequestsNotOffered", "the server does not offer it")
 POLICY_CHANGED = "Cancelled/PolicyChanged"
 KEPT = Landing(Phase.SETTLED, "Verified", "the replacement is ready on good", a_ready())
@@ -114,7 +117,7 @@ CELLS = [
         creating(),
         RequestAnswered(KEY, DONE),
         "Rq",
-        ["CountMove 1/0", "RetryAt takenUp +120", "RetryAt requestTimeout +3600"],
+        ["CountMove 1/0", "RetryAt takenUp +120", "RetryAt requestTimeout +3600", "ReviewRequest"],
     ),
     (
         "created-and-taken-up-already",
@@ -127,6 +130,7 @@ CELLS = [
             "RetryAt requestTimeout +3600",
             "CancelTimer takenUp",
             "WriteRecord Evicting/Requested",
+            "ReviewRequest",
         ],
     ),
     (
@@ -241,6 +245,50 @@ CELLS = [
         "Cl",
         called_off("Failed/RequestTimeout", timers=()),
     ),
+    (
+        "created-and-ended-already",
+        creating(request=a_request(is_withdrawn=True)),
+        RequestAnswered(KEY, DONE),
+        "Cl",
+        [
+            "CountMove 1/0",
+            "RetryAt takenUp +120",
+            "RetryAt requestTimeout +3600",
+            *called_off("Cancelled/RequestWithdrawn", timers=("takenUp", "requestTimeout"), withdraw=False),
+        ],
+    ),
+    (
+        "cannot-be-read",
+        waiting(),
+        RequestProgressed(KEY, None, is_known=False),
+        "Rq",
+        ["RetryAt retry +2"],
+    ),
+    # -- the circumstances: RequestReviewed ----------------------------------------------------------
+    ("nothing-has-changed", waiting(), BY_REQUEST, "Rq", []),
+    ("policy-went-another-way", waiting(), BY_EVICTION, "Cl", called_off(POLICY_CHANGED)),
+    ("policy-was-deleted", waiting(), RequestReviewed(KEY, None), "Cl", called_off(POLICY_CHANGED)),
+    (
+        "policy-may-yet-come",
+        waiting(request_timeout_s=math.inf),
+        RequestReviewed(KEY, None),
+        "Rq",
+        [],
+    ),
+    (
+        "policy-is-known",
+        waiting(request_timeout_s=math.inf),
+        BY_REQUEST,
+        "Rq",
+        ["RetryAt requestTimeout +3590"],
+    ),
+    (
+        "stopped-or-protected",
+        waiting(),
+        RequestReviewed(KEY, None, call_off=Landing(Phase.CANCELLED, "NeverEvict", "")),
+        "Cl",
+        called_off("Cancelled/NeverEvict"),
+    ),
     # -- time: TimedOut ------------------------------------------------------------------------------
     (
         "another-try",
@@ -248,6 +296,13 @@ CELLS = [
         TimedOut(KEY, TimerName.RETRY),
         "Rq",
         ["CancelTimer retry", "RequestEviction"],
+    ),
+    (
+        "another-inspection",
+        waiting(timers={TimerName.RETRY: NOW}),
+        TimedOut(KEY, TimerName.RETRY),
+        "Rq",
+        ["CancelTimer retry", "InspectRequest"],
     ),
     (
         "time-to-be-taken-up-is-over",
@@ -427,7 +482,7 @@ def test_every_event_is_in_the_column():
     }
 
 
-@pytest.mark.parametrize("kind", [RequestAnswered, RequestProgressed, PodProtected])
+@pytest.mark.parametrize("kind", [RequestAnswered, RequestProgressed, RequestReviewed, PodProtected])
 @pytest.mark.parametrize("stage", [each for each in MoveStage if each is not MoveStage.REQUESTING])
 def test_news_of_requests_concern_no_other_stage(kind, stage):
     """They may come late or twice; where nothing was sent yet an answer cannot come."""
@@ -545,6 +600,7 @@ OLD = facts("web-1", "bad")
                 "FollowReplacement",
                 "RetryAt takenUp +110",
                 "RetryAt requestTimeout +30",
+                "ReviewRequest",
                 "InspectRequest",
             ],
             id="waits",
@@ -556,13 +612,20 @@ OLD = facts("web-1", "bad")
                 "FollowReplacement",
                 "RetryAt takenUp +0",
                 "RetryAt requestTimeout +30",
+                "ReviewRequest",
                 "InspectRequest",
             ],
             id="waits-for-long",
         ),
         pytest.param(
             found(OLD, spec=a_spec(forecast=True)),
-            ["FollowReplacement", "RetryAt takenUp +110", "RetryAt requestTimeout +30", "InspectRequest"],
+            [
+                "FollowReplacement",
+                "RetryAt takenUp +110",
+                "RetryAt requestTimeout +30",
+                "ReviewRequest",
+                "InspectRequest",
+            ],
             id="forecast",
         ),
     ],

@@ -364,6 +364,7 @@ INDIFFERENT = [
     events.PodProtected(KEY, "NeverEvict", ""),
     events.PodTerminating(KEY),
     events.RequestProgressed(KEY, None),
+    events.RequestReviewed(KEY, None),
 ]
 
 

@@ -170,6 +170,17 @@ class InspectRequest(MoveInstruction):
 
 
 @dataclass(frozen=True, slots=True)
+class ReviewRequest(MoveInstruction):
+    """Say what may call the move off now: policy, stop button, pod; answered by ``RequestReviewed``.
+
+    Attributes:
+        spec: Of the record.
+    """
+
+    spec: EvictionSpec
+
+
+@dataclass(frozen=True, slots=True)
 class WithdrawRequest(MoveInstruction):
     """Withdraw an EvictionRequest."""
 
