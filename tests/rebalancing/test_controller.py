@@ -699,7 +699,7 @@ async def test_a_move_that_cannot_be_judged_again_is_cancelled():
     create = scene.records.create
 
     async def then_break(document):
-        scene.rebalancers._configured = None
+        scene.rebalancers._configs.configured = None
         return await create(document)
 
     scene.records.create = then_break
@@ -747,12 +747,12 @@ async def test_records_of_a_deleted_policy_are_dropped_in_time():
     scene = Scene()
     async with scene.running(a_policy("DryRun", records={"ttlSeconds": 60})):
         await scene.run()
-        await scene.rebalancers._aftercare.tidy()
+        await scene.rebalancers.retention.tidy()
         assert len(scene.records.documents) == 1
         scene.rebalancers.configure([])
 
         scene.clock.time += 10 * 365 * 86_400
-        await scene.rebalancers._aftercare.tidy()
+        await scene.rebalancers.retention.tidy()
 
     assert scene.records.documents == {}
 

@@ -87,7 +87,7 @@ async def test_a_hanging_strategy_holds_up_no_other_policy(monkeypatch):
     monkeypatch.setattr(plan_runner, "SLOW_S", 0.05)
     Hangs.let_go.clear()
     scene = Scene(computer=ThreadComputer())
-    scene.rebalancers._strategies.add(Hangs)
+    scene.rebalancers._configs._strategies.add(Hangs)
 
     async with together(scene, policy(POLICY, "Hangs"), policy()):
         hanging = run(scene, POLICY)

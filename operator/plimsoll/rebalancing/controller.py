@@ -445,7 +445,6 @@ class Rebalancers:
         except Exception as exc:  # noqa: BLE001 - whatever a strategy or the server did, the next run comes
             result, problem = RunResult.CRASHED, repr(exc)
             self._observer.failed(f"rebalancing {name}", problem)
-        self._executor.post(HoldUpsChanged())
         self.statistics.finished(name, result)
         self._observer.run_finished(name, result.value, self._clock.monotonic() - began)
         if policy is not None:
@@ -472,6 +471,7 @@ class Rebalancers:
         self._context.learn(name, await self._collector.measure(spec, touched))
         memory = memory_of(self.keeper.known.values(), started, self._access.granted)
         self._displacements.look(name)
+        self._executor.post(HoldUpsChanged())
         rebalancing = rested(self._configs.configured(policy), memory, name)
         deployments = await self._rollouts.deployments() if rebalancing.surge else None
         is_upstream = rebalancing.planner is Planner.UPSTREAM  # descheduler does not see nominations

@@ -140,6 +140,7 @@ def in_stage(stage):
         return play, key
     if stage == "Pr":
         (key,) = play.plan(a_move(), mode=Mode.APPROVE)
+        play.world.hold_up = "the stop button is pressed"
         play.tell(events.RecordWritten(key, Phase.PLANNED))
         return play, key
     victim = stage == "Le"
@@ -193,6 +194,7 @@ def test_the_table_names_every_event_of_a_move():
         "RequestProgressed",
         "RolloutAnswered",
         "PodProtected",
+        "RequestReviewed",
     }
     concrete = {
         each.__name__

@@ -62,7 +62,7 @@ def begin(step: Step) -> None:
     step.become(
         MoveStage.EVICTING,
         begun_at=step.now,
-        may_tell=pod is not None and not pod.terminating,
+        may_tell=pod is not None and not pod.terminating and not pod.has_ended,
         pod_gone=False,
         pod_terminating=False,
     )
