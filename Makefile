@@ -100,7 +100,7 @@ audit: $(TOOLS) ## ask for known weaknesses of what the image is made of (needs 
 	.tools/bin/pip-audit --strict --require-hashes --disable-pip -r requirements-runtime.lock
 
 vectors: $(STAMP) ## decide recorded cases again: VECTORS=<folder> [FAMILY=<name>]
-	$(BIN)/python -m plimsoll.testing.replay $(or $(VECTORS),../shared/vectors) $(if $(FAMILY),--family $(FAMILY))
+	PYTHONPATH=tools $(BIN)/python -m recordings.replay $(or $(VECTORS),../shared/vectors) $(if $(FAMILY),--family $(FAMILY))
 
 bench: $(STAMP) ## pods per second of the engine, by workload: ARGS="--nodes 5000 --families basic"; without ARGS also bench-rebalancing
 	$(BIN)/python benchmarks/engine.py $(ARGS)
@@ -125,13 +125,13 @@ bench-openb: $(STAMP) ## what a GPU cluster's pods get before and after room is 
 	$(BIN)/python benchmarks/openb.py $(if $(TRACE),--trace $(TRACE)) $(ARGS)
 
 bench-convergence: $(STAMP) ## what each planner makes of the same starts, until it rests: ARGS="--starts 30 --trace FOLDER"
-	$(BIN)/python benchmarks/convergence.py $(ARGS)
+	PYTHONPATH=tools $(BIN)/python benchmarks/convergence.py $(ARGS)
 
 docs: $(STAMP) ## write docs/plugins, docs/strategies, docs/metrics.md and docs/queueing.md from the code; execute the documentation: blocks run, policies are validated
-	$(BIN)/python -m plimsoll.testing.plugin_pages docs/plugins
-	$(BIN)/python -m plimsoll.testing.strategy_pages docs/strategies
-	$(BIN)/python -m plimsoll.testing.metric_pages docs/metrics.md
-	$(BIN)/python -m plimsoll.testing.queueing_page docs/queueing.md
+	PYTHONPATH=tools $(BIN)/python -m pages.plugins docs/plugins
+	PYTHONPATH=tools $(BIN)/python -m pages.strategies docs/strategies
+	PYTHONPATH=tools $(BIN)/python -m pages.metrics docs/metrics.md
+	PYTHONPATH=tools $(BIN)/python -m pages.queueing_hints docs/queueing.md
 	$(BIN)/python -m pytest README.md CONTRIBUTING.md docs $(ARGS)
 
 presubmit: lint test ## what CI runs: formatting, lint, types, layers, the whole test suite

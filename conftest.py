@@ -8,7 +8,7 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 
-pytest_plugins = ("process_reaper", "time_limits")
+pytest_plugins = ("not_compared", "process_reaper", "time_limits", "pytester")
 
 
 def validate_policies(example: Example) -> None:

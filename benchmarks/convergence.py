@@ -1,6 +1,6 @@
 """What each planner makes of the same starts: evictions, what is left, loops, until nothing moves any more.
 
-    python benchmarks/convergence.py --starts 30 [--trace FOLDER]
+    PYTHONPATH=tools python benchmarks/convergence.py --starts 30 [--trace FOLDER]
 
 Random clusters of two to nine nodes whose pods nobody placed with care, four of seven applications with
 a PodDisruptionBudget: of none for one of them, of one for the others; with ``--trace`` a part of the OpenB
@@ -35,8 +35,8 @@ from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from plimsoll.testing.rounds import USUAL, measured, rounds
-from plimsoll.testing.starts import READY, some_start
+from trials.rounds import USUAL, measured, rounds
+from trials.starts import READY, some_start
 
 SCHEDULER = "default-scheduler"
 AROUND = Circumstances(now=datetime(2026, 1, 1, 12, tzinfo=UTC))

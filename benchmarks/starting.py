@@ -33,11 +33,9 @@ from typing import Any
 
 import yaml
 
-from roadstead.assembly import extended_server
+from roadstead.assembly import built_in_api, extended_server
 from roadstead.cluster import kubeconfig, new_token
 from roadstead.kubelets.nodes import make_node
-from roadstead.starting import seed
-from roadstead.store.api import Api
 
 CRDS = Path(__file__).parents[1] / "crds"
 NAME = "starting"
@@ -69,8 +67,7 @@ def a_pod(number: int, nodes: int) -> dict[str, Any]:
 
 async def serve(path: Path, nodes: int, pods: int) -> None:
     """An API server with so much in it, until SIGTERM."""
-    api = Api()
-    seed(api)
+    api = built_in_api()
     token = new_token()
     server = extended_server(api, token)
     for file in sorted(CRDS.glob("*.yaml")):

@@ -21,12 +21,10 @@ import argparse
 import asyncio
 import json
 import platform
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -36,6 +34,7 @@ from sightings import Sightings, watching
 
 from plimsoll.kube.session.errors import APIError
 from plimsoll.kube.session.session import connected
+from roadstead import processes
 
 #: Seconds between two looks at a scheduler's CPU; below this share of one core it is at rest.
 REST_S, REST_SHARE = 1.0, 0.05
@@ -218,28 +217,14 @@ def row(result: Result) -> str:
     )
 
 
-@asynccontextmanager
-async def a_cluster(given: Path | None, folder: Path) -> AsyncIterator[Path]:
+@contextmanager
+def a_cluster(given: Path | None, folder: Path) -> Iterator[Path]:
     """The cluster that was named, or a development cluster without nodes and controllers of its own."""
     if given is not None:
         yield given
         return
-    path = folder / "kubeconfig"
-    with (folder / "cluster.log").open("wb") as sink:
-        process = subprocess.Popen(  # noqa: ASYNC220, S603 - our own command, and nothing else runs yet
-            [sys.executable, "-m", "roadstead", "--kubeconfig", str(path)],
-            stdout=sink,
-            stderr=sink,
-        )
-    try:
-        while not path.exists():
-            if process.poll() is not None:
-                raise RuntimeError(f"no development cluster: {(folder / 'cluster.log').read_text()}")
-            await asyncio.sleep(0.1)
-        yield path
-    finally:
-        process.terminate()
-        process.wait()
+    with processes.running(folder) as cluster:
+        yield cluster.kubeconfig
 
 
 async def compare(
@@ -299,7 +284,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = chosen.logs or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        async with a_cluster(chosen.kubeconfig, folder) as kubeconfig:
+        with a_cluster(chosen.kubeconfig, folder) as kubeconfig:
             contestants = [] if chosen.only_other else [ours(kubeconfig, NAME)]
             if chosen.scheduler_command:
                 contestants.append(another(chosen.scheduler_command, chosen.scheduler_name))

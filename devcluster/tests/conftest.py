@@ -7,14 +7,14 @@ import datetime as dt
 import pytest
 from hypothesis import settings
 
+from roadstead.assembly import built_in_api
 from roadstead.controllers import make_context, start_controllers
 from roadstead.controllers.work_queue import WorkQueue
 from roadstead.kubelets.kubelets import Kubelets, KubeletSettings
 from roadstead.kubelets.nodes import make_node
 from roadstead.schemas.timestamps import to_timestamp
 from roadstead.server.metrics_api import MetricsApi
-from roadstead.starting import seed
-from roadstead.store.api import Api, Write
+from roadstead.store.api import Write
 from roadstead.store.subresources import bind
 
 # A busy machine is slow, not wrong: the time limit of a whole test is pytest's.
@@ -47,8 +47,7 @@ class Simulation:
     def __init__(self):
         self.now = START
 
-        self.api = Api(clock=lambda: self.now)
-        seed(self.api)
+        self.api = built_in_api(lambda: self.now)
         self.queue = WorkQueue(lambda: self.api.clock().timestamp())
         self.context = make_context(self.api, self.queue)
 

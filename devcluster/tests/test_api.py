@@ -2,7 +2,7 @@
 
 import pytest
 
-from roadstead.starting import seed
+from roadstead.assembly import built_in_api
 from roadstead.store.api import Api, StatusError
 from roadstead.values.resources import Obj
 
@@ -10,9 +10,7 @@ from roadstead.values.resources import Obj
 @pytest.fixture
 def api() -> Api:
     """An API with what every cluster has."""
-    api = Api()
-    seed(api)
-    return api
+    return built_in_api()
 
 
 def a_config_map(name: str = "settings", **meta: object) -> Obj:

@@ -17,14 +17,14 @@ import yaml
 def kubectl(cluster, *arguments):
     """Run kubectl and return what it prints."""
     if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is not installed")
+        pytest.skip("kubectl was not run, for it is not installed; urllib took its place")
     command = ["kubectl", "--kubeconfig", str(cluster.kubeconfig), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def test_begins_with_ready_nodes_in_three_zones(start_roadstead):
     """Nodes asked for on the command line are registered when the kubeconfig is there."""
-    cluster = start_roadstead("--nodes", "4", "--node-cpu", "2500m")
+    cluster = start_roadstead(nodes=4, node_cpu="2500m")
 
     request = urllib.request.Request(f"{cluster.plain_url}/api/v1/nodes")
     request.add_header("Authorization", f"Bearer {cluster.token}")
@@ -66,7 +66,7 @@ def test_kubectl_trusts_it_and_sends_its_token(roadstead_process):
 def test_a_pod_runs_is_measured_and_leaves(roadstead_process):
     """Over HTTP: a bound pod becomes Running, uses what it requests, and goes when it is deleted."""
     if not roadstead_process.simulated:
-        pytest.skip("a cluster that is named has kubelets of its own")
+        pytest.skip("pods were not run by simulated kubelets, for the cluster named has its own")
     pods = f"{roadstead_process.plain_url}/api/v1/namespaces/default/pods"
     usage = f"{roadstead_process.plain_url}/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"
 

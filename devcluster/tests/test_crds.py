@@ -7,10 +7,10 @@ import orjson
 import pytest
 import yaml
 
+from roadstead.assembly import built_in_api
 from roadstead.definitions.definitions import CRDS, Definitions, version_rank
 from roadstead.discovery.discovery import Discovery
 from roadstead.discovery.openapi import OpenApi
-from roadstead.starting import seed
 from roadstead.store.api import Api, StatusError, Write
 from roadstead.values.copies import copied
 from roadstead.values.resources import Obj
@@ -22,9 +22,8 @@ GADGETS = "gadgets.example.com"
 @pytest.fixture
 def api() -> Api:
     """An API that serves what definitions define."""
-    api = Api()
+    api = built_in_api()
     Definitions(api)
-    seed(api)
     return api
 
 

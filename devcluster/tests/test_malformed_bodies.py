@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roadstead.assembly import built_in_api
 from roadstead.server.paths import target
-from roadstead.server.writes import Sent, write
-from roadstead.starting import seed
-from roadstead.store.api import Api
+from roadstead.server.write_requests import SentRequest
+from roadstead.server.writes import write
 from roadstead.values.status_errors import StatusError
 
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "main", "image": "x"}]}}
@@ -94,8 +94,7 @@ def test_malformed_body_is_refused_or_taken_and_harms_nothing_else(
     request_: tuple[str, str, Any, str], dice: int
 ) -> None:
     """No other exception than a Status comes out, and a pod that was there is still whole."""
-    api = Api()
-    seed(api)
+    api = built_in_api()
     there = {"metadata": {"name": "there", "namespace": "default"}, "spec": TEMPLATE["spec"]}
     api.create("pods", there)
     method, path, body, media = request_
@@ -105,7 +104,13 @@ def test_malformed_body_is_refused_or_taken_and_harms_nothing_else(
     query = {"fieldManager": "f"} if media == APPLY else {}
 
     with contextlib.suppress(StatusError):
-        write(api, named, method, Sent(query, content, {"Content-Type": media or "application/json"}), "t")
+        write(
+            api,
+            named,
+            method,
+            SentRequest(query, content, {"Content-Type": media or "application/json"}),
+            "t",
+        )
 
     for obj in api.list("pods"):
         assert obj["metadata"]["uid"]

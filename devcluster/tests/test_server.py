@@ -8,8 +8,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from roadstead.assembly import built_in_api
 from roadstead.server.server import Server
-from roadstead.starting import seed
 from roadstead.store.api import Api
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -41,8 +41,7 @@ class Client:
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
     """A client of a server without controllers."""
-    api = Api()
-    seed(api)
+    api = built_in_api()
     server = Server(api, TOKEN)
     url = await server.start()
     async with aiohttp.ClientSession(url, headers={"Authorization": f"Bearer {TOKEN}"}) as session:

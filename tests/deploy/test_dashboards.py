@@ -12,7 +12,7 @@ import yaml
 
 from deploy.manifests import DEPLOY, Obj, of_kind, parsed, run, templated
 from deploy.tools import ROOT
-from plimsoll.testing.metric_pages import families
+from pages.metrics import families
 
 if TYPE_CHECKING:
     from pathlib import Path

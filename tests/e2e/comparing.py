@@ -20,7 +20,7 @@ from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.rebalancing.config import rebalancing_of
 from plimsoll.strategies import EVICTORS, IN_TREE
-from plimsoll.testing.rounds import rounds
+from trials.rounds import rounds
 
 if TYPE_CHECKING:
     from e2e.judging import View

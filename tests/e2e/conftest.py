@@ -24,8 +24,8 @@ from plimsoll.api.v1alpha1 import KINDS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conftest import StartDevCluster
     from e2e.granting import Call
+    from roadstead.pytest_plugin import StartRoadstead
 
 ROOT = Path(__file__).parents[2]
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -116,7 +116,7 @@ StartGuarded = Callable[..., AbstractAsyncContextManager[Guarded]]
 
 @pytest.fixture
 def guarded(
-    start_devcluster: StartDevCluster, start_operator: Callable[..., Operator], tmp_path: Path
+    start_roadstead: StartRoadstead, start_operator: Callable[..., Operator], tmp_path: Path
 ) -> StartGuarded:
     """Start an operator on its own cluster, behind a door that lets through what an overlay allows."""
 
@@ -124,7 +124,7 @@ def guarded(
     async def start(
         role: str, trouble: Callable[[Call], str] | None = None, component: str = ""
     ) -> AsyncIterator[Guarded]:
-        cluster = start_devcluster()
+        cluster = start_roadstead()
         async with (
             speaking(cluster.kubeconfig) as speaker,
             door(cluster.plain_url, grants_with(role, component) if component else grants(role)) as entrance,

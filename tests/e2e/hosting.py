@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from conftest import RunningCluster
     from e2e.operating import Operator
     from e2e.speaking import Speaker
+    from roadstead.clients import RunningCluster
 
 Obj = dict[str, Any]
 SELECTOR = "app.kubernetes.io/name=plimsoll"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import StartDevCluster
+    from roadstead.pytest_plugin import StartRoadstead
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "end_to_end"
 
@@ -23,10 +23,10 @@ pytestmark = [
 
 
 async def test_two_schedulers_are_measured_side_by_side(
-    start_devcluster: StartDevCluster, tmp_path: Path
+    start_roadstead: StartRoadstead, tmp_path: Path
 ) -> None:
     """The other one is a second plimsoll, started by a command line as a user would give it."""
-    kubeconfig = start_devcluster().kubeconfig
+    kubeconfig = start_roadstead().kubeconfig
     other = f"{sys.executable} -m plimsoll run --kubeconfig {kubeconfig} --metrics-port 0 --health-port 0"
     command = [sys.executable, str(BENCHMARK), "--kubeconfig", str(kubeconfig)]
     command += ["--nodes", "6", "--pods", "5", "--initial", "3", "--arriving", "2", "--patience", "60"]

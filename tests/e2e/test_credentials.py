@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from conftest import StartDevCluster
     from e2e.conftest import StartGuarded
     from e2e.granting import Call
     from e2e.operating import Operator
     from e2e.speaking import Speaker
+    from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
@@ -53,14 +53,14 @@ async def renewal(speaker: Speaker) -> str:
 @pytest.mark.parametrize("source", ["kubeconfig", "exec"])
 async def test_an_operator_whose_token_is_replaced_goes_on(
     source: str,
-    start_devcluster: StartDevCluster,
+    start_roadstead: StartRoadstead,
     start_operator: Callable[..., Operator],
     tmp_path: Path,
 ) -> None:
     """The server refuses the old one: pods are bound, policies are heard of, and the lease is renewed."""
     tokens = tmp_path / "tokens"
     tokens.write_text("first")
-    cluster = start_devcluster("--token-file", str(tokens))
+    cluster = start_roadstead(token_file=tokens)
     own = kubeconfig_for(tmp_path / "own", cluster.plain_url, "first")
     if source == "exec":
         config = yaml.safe_load(own.read_text())
@@ -144,11 +144,11 @@ async def test_single_refusals_of_a_good_token_end_nothing(guarded: StartGuarded
 
 
 async def test_a_token_that_is_never_renewed_is_told_and_waited_for(
-    start_devcluster: StartDevCluster, start_operator: Callable[..., Operator], tmp_path: Path
+    start_roadstead: StartRoadstead, start_operator: Callable[..., Operator], tmp_path: Path
 ) -> None:
     """A standby or a new process: one line, not ready, and it goes on once the token is good."""
     tokens = tmp_path / "tokens"
-    cluster = start_devcluster("--token-file", str(tokens))
+    cluster = start_roadstead(token_file=tokens)
     operator = start_operator(kubeconfig_for(tmp_path / "own", cluster.plain_url, "later"))
 
     async def said() -> str:

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from conftest import RunningCluster, StartDevCluster
     from e2e.operating import Operator
+    from roadstead.clients import RunningCluster
+    from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = [
     pytest.mark.e2e,
@@ -104,12 +105,12 @@ async def play(cluster: RunningCluster, start: Callable[..., Operator], folder: 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 async def test_an_overlay_runs_with_what_it_installs(
     overlay: str,
-    start_devcluster: StartDevCluster,
+    start_roadstead: StartRoadstead,
     start_operator: Callable[..., Operator],
     tmp_path: Path,
 ) -> None:
     """As kubectl apply -k does."""
-    cluster = start_devcluster()
+    cluster = start_roadstead()
     applied(rendered(overlay), cluster.kubeconfig)
 
     await play(cluster, start_operator, tmp_path, operators_grants(parsed(rendered(overlay))))
@@ -118,12 +119,12 @@ async def test_an_overlay_runs_with_what_it_installs(
 @pytest.mark.parametrize("values", VALUES)
 async def test_the_chart_runs_with_what_it_installs(
     values: str,
-    start_devcluster: StartDevCluster,
+    start_roadstead: StartRoadstead,
     start_operator: Callable[..., Operator],
     tmp_path: Path,
 ) -> None:
     """As helm install does."""
-    cluster = start_devcluster()
+    cluster = start_roadstead()
     installed(values, cluster.kubeconfig)
 
     await play(cluster, start_operator, tmp_path, operators_grants(parsed(templated(values))))

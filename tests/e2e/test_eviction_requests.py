@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from conftest import StartDevCluster
     from e2e.operating import Operator
     from e2e.scene import Obj
+    from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(200)]
 
@@ -48,10 +48,10 @@ async def offering(kubeconfig: Path) -> AsyncIterator[tuple[Scene, Responder]]:
 
 @pytest.fixture
 async def played(
-    start_devcluster: StartDevCluster, start_operator: Callable[..., Operator]
+    start_roadstead: StartRoadstead, start_operator: Callable[..., Operator]
 ) -> AsyncIterator[tuple[Scene, Responder, Operator]]:
     """A scene on a cluster that offers the API, a responder and the operator."""
-    cluster = start_devcluster("--eviction-requests")
+    cluster = start_roadstead(eviction_requests=True)
     async with offering(cluster.kubeconfig) as (scene, responder):
         operator = start_operator(cluster.kubeconfig)
         yield scene, responder, operator
@@ -233,11 +233,11 @@ async def test_a_server_without_the_api_evicts_nothing_for_such_a_policy(scene: 
 
 
 async def test_the_component_s_rights_are_enough_and_each_is_used(
-    start_devcluster: StartDevCluster, start_operator: Callable[..., Operator], tmp_path: Path
+    start_roadstead: StartRoadstead, start_operator: Callable[..., Operator], tmp_path: Path
 ) -> None:
     """Asking, looking, withdrawing, deleting; pods are not evicted by us."""
     granted = grants_with("enforce", "eviction-requests")
-    cluster = start_devcluster("--eviction-requests")
+    cluster = start_roadstead(eviction_requests=True)
     async with (
         offering(cluster.kubeconfig) as (scene, responder),
         door(cluster.plain_url, granted) as entrance,
@@ -261,10 +261,10 @@ async def test_the_component_s_rights_are_enough_and_each_is_used(
 
 
 async def test_without_the_rights_the_policy_says_what_to_apply(
-    start_devcluster: StartDevCluster, start_operator: Callable[..., Operator], tmp_path: Path
+    start_roadstead: StartRoadstead, start_operator: Callable[..., Operator], tmp_path: Path
 ) -> None:
     """The enforcing role alone may not ask; nothing is evicted instead."""
-    cluster = start_devcluster("--eviction-requests")
+    cluster = start_roadstead(eviction_requests=True)
     async with (
         offering(cluster.kubeconfig) as (scene, _),
         door(cluster.plain_url, grants("enforce")) as entrance,

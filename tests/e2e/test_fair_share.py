@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from conftest import StartDevCluster
     from e2e.operating import Operator
+    from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e
 
@@ -44,10 +44,10 @@ async def running(scene: Scene) -> dict[str, int]:
 
 @asynccontextmanager
 async def own_cluster(
-    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator]
+    start_roadstead: StartRoadstead, start_operator: Callable[[Path], Operator]
 ) -> AsyncIterator[Scene]:
     """A scene on a cluster without other nodes: shares are of the whole cluster."""
-    cluster = start_devcluster()
+    cluster = start_roadstead()
     async with speaking(cluster.kubeconfig) as speaker:
         await define(speaker)
         operator = start_operator(cluster.kubeconfig)
@@ -56,10 +56,10 @@ async def own_cluster(
 
 
 async def test_room_is_shared_by_weight(
-    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator]
+    start_roadstead: StartRoadstead, start_operator: Callable[[Path], Operator]
 ) -> None:
     """All of b's pods came first; of four places a, weight three, gets three."""
-    async with own_cluster(start_devcluster, start_operator) as scene:
+    async with own_cluster(start_roadstead, start_operator) as scene:
         await pods(scene, "b", 4)
         await pods(scene, "a", 4)
         await scene.node("n", cpu="4")
@@ -69,10 +69,10 @@ async def test_room_is_shared_by_weight(
 
 
 async def test_a_queue_takes_back_what_it_deserves_and_no_more(
-    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator]
+    start_roadstead: StartRoadstead, start_operator: Callable[[Path], Operator]
 ) -> None:
     """B runs on all four places when a comes with as many pods: in the end each has two."""
-    async with own_cluster(start_devcluster, start_operator) as scene:
+    async with own_cluster(start_roadstead, start_operator) as scene:
         for suffix in ("n0", "n1"):
             await scene.node(suffix, cpu="2")
         await sharing(scene, {"name": "a"}, {"name": "b"}, reclaim="AboveDeserved")

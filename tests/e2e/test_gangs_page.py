@@ -16,8 +16,8 @@ from e2e.speaking import MERGE, TABLE, Speaker, speaking
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import StartDevCluster
     from e2e.operating import Operator
+    from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e
 
@@ -49,10 +49,10 @@ async def row(speaker: Speaker) -> list[str]:
 
 
 async def test_the_worked_example(
-    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator]
+    start_roadstead: StartRoadstead, start_operator: Callable[[Path], Operator]
 ) -> None:
     """Nothing starts, the page's sentence says why; with a smaller minMember two start."""
-    cluster = start_devcluster("--nodes", "2", "--node-cpu", "2")
+    cluster = start_roadstead(nodes=2, node_cpu="2")
     (message,) = [line for line in PAGE.splitlines() if line.startswith("2 of 4 members")]
     (change,) = re.findall(r"kubectl patch podgroup train --type merge -p '(.*)'", PAGE)
     pending, running = rows_shown()

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from conftest import RunningCluster, StartDevCluster
     from e2e.granting import Call, Door
     from e2e.scene import Obj
+    from roadstead.clients import RunningCluster
+    from roadstead.pytest_plugin import StartRoadstead
 
 #: Each waits for a lease to expire, which takes 15 s by design.
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -298,10 +299,10 @@ async def pair(cluster: RunningCluster, folder: Path) -> AsyncIterator[tuple[Sce
 
 
 async def test_a_leader_that_was_paused_writes_nothing_when_it_wakes(
-    start_devcluster: StartDevCluster, tmp_path: Path
+    start_roadstead: StartRoadstead, tmp_path: Path
 ) -> None:
     """It has two hundred pods in mind that another one has bound meanwhile; it ends without a word."""
-    async with pair(start_devcluster(), tmp_path) as (scene, old, new), witnessed(scene) as history:
+    async with pair(start_roadstead(), tmp_path) as (scene, old, new), witnessed(scene) as history:
         await scene.pod("first")
         await scene.until_bound("first")
         assert new.writes() == set(), "a standby writes nothing"
@@ -325,10 +326,10 @@ async def test_a_leader_that_was_paused_writes_nothing_when_it_wakes(
 
 
 async def test_a_leader_whose_renewals_hang_stops_in_time(
-    start_devcluster: StartDevCluster, tmp_path: Path
+    start_roadstead: StartRoadstead, tmp_path: Path
 ) -> None:
     """All else goes through, there is always a pod to bind, and nobody has told it: it stops by itself."""
-    async with pair(start_devcluster(), tmp_path) as (scene, old, new), witnessed(scene) as history:
+    async with pair(start_roadstead(), tmp_path) as (scene, old, new), witnessed(scene) as history:
         old.door.trouble = lambda call: "hanging" if call[2] == "leases" else ""
         renewed = max(at for at, call in old.door.passed if call[2] == "leases")
         count = 0
@@ -350,10 +351,10 @@ async def test_a_leader_whose_renewals_hang_stops_in_time(
 
 
 async def test_a_leader_that_is_cut_off_ends_and_is_replaced(
-    start_devcluster: StartDevCluster, tmp_path: Path
+    start_roadstead: StartRoadstead, tmp_path: Path
 ) -> None:
     """It cannot tell whether another one leads, so it must not go on; started again, it stands by."""
-    async with pair(start_devcluster(), tmp_path) as (scene, old, new), witnessed(scene) as history:
+    async with pair(start_roadstead(), tmp_path) as (scene, old, new), witnessed(scene) as history:
         await pods(scene, 20, "before")
         await history.until_bound(20)
         old.door.close()

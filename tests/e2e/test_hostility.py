@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from conftest import StartDevCluster
     from e2e.operating import Operator
     from e2e.scene import Obj
+    from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = [
     pytest.mark.e2e,
@@ -212,10 +212,10 @@ async def test_contradictory_pods_are_told_and_others_pass(scene: Scene) -> None
 
 
 async def test_policies_past_validation_are_refused_one_by_one(
-    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator]
+    start_roadstead: StartRoadstead, start_operator: Callable[[Path], Operator]
 ) -> None:
     """With a schema that lets everything pass: each is judged, or left out, and the good one serves."""
-    cluster = start_devcluster()
+    cluster = start_roadstead()
     forced: list[Any] = [
         "text",
         7,
@@ -270,10 +270,10 @@ async def test_policies_past_validation_are_refused_one_by_one(
 
 
 async def test_records_past_validation_do_not_stop_a_restart(
-    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator]
+    start_roadstead: StartRoadstead, start_operator: Callable[[Path], Operator]
 ) -> None:
     """Somebody else's junk among the records is left alone, and moves go on."""
-    cluster = start_devcluster()
+    cluster = start_roadstead()
     async with speaking(cluster.kubeconfig) as speaker:
         await define(speaker)
         await tolerate_anything(speaker)

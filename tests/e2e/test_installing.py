@@ -17,9 +17,9 @@ from e2e.speaking import speaking
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import StartDevCluster
     from e2e.operating import Operator
     from e2e.speaking import Speaker
+    from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = [
     pytest.mark.e2e,
@@ -92,12 +92,12 @@ async def everything(speaker: Speaker) -> set[str]:
 async def test_an_installation_comes_works_and_goes_as_the_page_says(
     section: str,
     uses: str,
-    start_devcluster: StartDevCluster,
+    start_roadstead: StartRoadstead,
     start_operator: Callable[..., Operator],
     tmp_path: Path,
 ) -> None:
     """Install, look, allow, upgrade, uninstall: all succeeds, nothing is forbidden, nothing is left."""
-    cluster = start_devcluster("--nodes", "2")
+    cluster = start_roadstead(nodes=2)
     environment = {
         "PATH": f"{Path(tool('kubectl')).parent}:{Path(tool('helm')).parent}:/usr/bin:/bin",
         "KUBECONFIG": str(cluster.kubeconfig),

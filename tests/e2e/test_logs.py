@@ -15,8 +15,8 @@ from e2e.speaking import speaking
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import StartDevCluster
     from e2e.operating import Operator
+    from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e
 
@@ -24,10 +24,10 @@ pytestmark = pytest.mark.e2e
 @pytest.mark.slow(reason="a cluster and an operator of its own, for it logs otherwise")
 @pytest.mark.timeout(180)
 async def test_a_decision_is_told_from_its_beginning_to_its_end(
-    start_devcluster: StartDevCluster, start_operator: Callable[..., Operator]
+    start_roadstead: StartRoadstead, start_operator: Callable[..., Operator]
 ) -> None:
     """In JSON: a placement by its pod's uid, one that finds no place too, and a move by its record."""
-    cluster = start_devcluster()
+    cluster = start_roadstead()
     async with speaking(cluster.kubeconfig) as speaker:
         await define(speaker)
         operator = start_operator(cluster.kubeconfig, "--log-format", "json", "--log-level", "DEBUG")

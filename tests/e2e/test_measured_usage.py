@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from conftest import StartDevCluster
     from e2e.operating import Operator
     from e2e.scene import Obj
+    from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e
 
@@ -59,10 +59,10 @@ async def a_measured_node(scene: Scene, suffix: str) -> str:
 
 
 async def test_pods_leave_the_node_that_is_busy_whatever_they_request(
-    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator]
+    start_roadstead: StartRoadstead, start_operator: Callable[[Path], Operator]
 ) -> None:
     """Four pods request a tenth of a core and use nine: by load alone one node is full."""
-    cluster = start_devcluster()
+    cluster = start_roadstead()
     async with speaking(cluster.kubeconfig) as speaker:
         await define(speaker)
         operator = start_operator(cluster.kubeconfig)

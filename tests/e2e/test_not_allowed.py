@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from conftest import StartDevCluster
     from e2e.authorizing import Asked
     from e2e.operating import Operator
+    from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -48,10 +48,10 @@ async def placed_by_hand(scene: Scene, node: str) -> None:
 
 
 async def test_acting_policies_under_the_rights_of_a_dry_run(  # noqa: PLR0915 - one story, told in order
-    start_devcluster: StartDevCluster, start_operator: Callable[..., Operator], tmp_path: Path
+    start_roadstead: StartRoadstead, start_operator: Callable[..., Operator], tmp_path: Path
 ) -> None:
     """Nothing is tried that is not allowed, everybody is told once, and the remedy needs no restart."""
-    cluster = start_devcluster()
+    cluster = start_roadstead()
     kubectl = ("kubectl", f"--kubeconfig={cluster.kubeconfig}")
     applied(rendered("dry-run"), cluster.kubeconfig)
     async with speaking(cluster.kubeconfig) as speaker:

@@ -17,17 +17,17 @@ from e2e.speaking import speaking
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import StartDevCluster
     from e2e.operating import Operator
+    from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e
 
 
 async def test_it_waits_for_its_custom_resources(
-    start_devcluster: StartDevCluster, start_operator: Callable[[Path], Operator]
+    start_roadstead: StartRoadstead, start_operator: Callable[[Path], Operator]
 ) -> None:
     """Started first, it serves policies as soon as they can exist, and ends within its grace period."""
-    cluster = start_devcluster()
+    cluster = start_roadstead()
     operator = start_operator(cluster.kubeconfig).until_ready()
 
     async def said() -> str:

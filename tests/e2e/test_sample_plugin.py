@@ -19,8 +19,8 @@ from e2e.speaking import speaking
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import StartDevCluster
     from e2e.operating import Operator
+    from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e
 
@@ -69,13 +69,13 @@ class PowerController:
 
 
 async def test_a_pod_is_placed_by_a_plugin_of_another_package(
-    tmp_path: Path, start_devcluster: StartDevCluster, start_operator: Callable[..., Operator]
+    tmp_path: Path, start_roadstead: StartRoadstead, start_operator: Callable[..., Operator]
 ) -> None:
     """Ordinary pods let nodes sleep, an important one wakes one first; broken packages are named, no more."""
     environment = tmp_path / "environment"
     install(environment)
     install_broken(environment)
-    cluster = start_devcluster("--nodes", "0")
+    cluster = start_roadstead()
     async with speaking(cluster.kubeconfig) as speaker:
         await define(speaker)
         scene = await Scene(speaker, "power").begin()

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from conftest import StartDevCluster
     from e2e.conftest import StartGuarded
     from e2e.granting import Call
     from e2e.operating import Operator
+    from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
@@ -101,10 +101,10 @@ async def test_a_kubeconfig_that_is_none_ends_it_with_one_line(
 
 
 async def test_a_server_that_does_not_answer_is_told_once(
-    start_operator: Callable[..., Operator], start_devcluster: StartDevCluster, tmp_path: Path
+    start_operator: Callable[..., Operator], start_roadstead: StartRoadstead, tmp_path: Path
 ) -> None:
     """It may come back: the process waits, says so when it does, and ends when it is told to."""
-    cluster = start_devcluster()
+    cluster = start_roadstead()
     async with door(cluster.plain_url, lambda _: True) as entrance:
         port = int(entrance.url.rpartition(":")[2])
     assert port
@@ -124,10 +124,10 @@ async def test_a_server_that_does_not_answer_is_told_once(
 
 
 async def test_missing_rights_are_told_once_with_the_resources(
-    start_operator: Callable[..., Operator], start_devcluster: StartDevCluster, tmp_path: Path
+    start_operator: Callable[..., Operator], start_roadstead: StartRoadstead, tmp_path: Path
 ) -> None:
     """Of eighteen collections and kopf's requests: a line, then one a minute; it goes on with the rights."""
-    cluster = start_devcluster()
+    cluster = start_roadstead()
     permitted = [False]
     async with (
         speaking(cluster.kubeconfig),
@@ -149,10 +149,10 @@ async def test_missing_rights_are_told_once_with_the_resources(
 
 
 async def test_missing_custom_resources_are_told_once_and_waited_for(
-    start_operator: Callable[..., Operator], start_devcluster: StartDevCluster
+    start_operator: Callable[..., Operator], start_roadstead: StartRoadstead
 ) -> None:
     """They may be installed later: it is ready, for it serves them as soon as they are there."""
-    operator = start_operator(start_devcluster().kubeconfig, *JSON).until_ready()
+    operator = start_operator(start_roadstead().kubeconfig, *JSON).until_ready()
     await until_said(operator, "the API server does not serve resources")
     await asyncio.sleep(6)
     lines = lines_of(operator)
@@ -166,10 +166,10 @@ async def test_missing_custom_resources_are_told_once_and_waited_for(
 
 
 async def test_a_lost_lease_is_one_line(
-    start_operator: Callable[..., Operator], start_devcluster: StartDevCluster, tmp_path: Path
+    start_operator: Callable[..., Operator], start_roadstead: StartRoadstead, tmp_path: Path
 ) -> None:
     """With its cause, and no traceback of what was under way."""
-    cluster = start_devcluster()
+    cluster = start_roadstead()
     async with door(cluster.plain_url, lambda _: True) as entrance:
         operator = start_operator(kubeconfig_for(tmp_path / "own", entrance.url, cluster.token), *JSON)
         await asyncio.to_thread(operator.until_ready)

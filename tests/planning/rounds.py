@@ -10,7 +10,7 @@ from plimsoll.planning.moves import Circumstances, Rebalancing
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE
-from plimsoll.testing.rounds import rounds
+from trials.rounds import rounds
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PLACE = "default-scheduler"

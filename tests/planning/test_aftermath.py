@@ -10,7 +10,7 @@ from plimsoll.planning.aftermath import aftermath
 from plimsoll.planning.moves import Circumstances
 from plimsoll.planning.planners import make_plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from plimsoll.testing.starts import READY
+from trials.starts import READY
 
 BILLION = 10**9
 MEASURED = (

@@ -11,8 +11,8 @@ from plimsoll.framework.descheduling.complaints import Complaining, Vicinity
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
 from plimsoll.planning.aftermath import settled
 from plimsoll.planning.moves import Circumstances
-from plimsoll.testing.rounds import USUAL, rounds
-from plimsoll.testing.starts import some_start
+from trials.rounds import USUAL, rounds
+from trials.starts import some_start
 
 AROUND = Circumstances(now=NOW)
 HIGH = ("HighNodeUtilization", {"thresholds": {"cpu": 30}})

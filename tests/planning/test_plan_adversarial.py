@@ -11,7 +11,7 @@ from plimsoll.planning.moves import Circumstances
 from plimsoll.planning.proven.planner import plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import some_cluster
-from plimsoll.testing.rounds import USUAL
+from trials.rounds import USUAL
 
 AROUND = Circumstances(now=NOW)
 ODD = {

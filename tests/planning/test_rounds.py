@@ -16,8 +16,8 @@ from plimsoll.planning.planners import make_plan
 from plimsoll.planning.proven.planner import plan, revalidate
 from plimsoll.planning.upstream.cycle import StrategyProfile, UpstreamPolicy, dry_run
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from plimsoll.testing.rounds import USUAL, rounds
-from plimsoll.testing.starts import some_start
+from trials.rounds import USUAL, rounds
+from trials.starts import some_start
 
 AROUND = Circumstances(now=NOW)
 HOSTNAME = "kubernetes.io/hostname"

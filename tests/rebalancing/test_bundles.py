@@ -7,7 +7,7 @@ import pytest
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.ports.ports import Answer, Verdict
 from plimsoll.rebalancing.closed_nodes import KEPT_S
-from plimsoll.rebalancing.moves.verifying import PATIENCE_S
+from plimsoll.rebalancing.moves.outcomes import PATIENCE_S
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.moves.test_approving import annotate

@@ -69,10 +69,10 @@ async def test_a_prediction_that_a_run_no_longer_makes_is_dropped():
     async with scene.running(a_policy("DryRun")):
         await scene.run()
         scene.tell(NodeUpdated(a_node("bad", taints=["broken=yes:NoSchedule"]), a_node("bad")))
-        scene.rebalancers._policies[POLICY] = a_policy("DryRun", strategies=[failing])
+        scene.rebalancers.adopt(a_policy("DryRun", strategies=[failing]))
         await scene.run()
         kept = len(scene.records.documents)
-        scene.rebalancers._policies[POLICY] = a_policy("DryRun")
+        scene.rebalancers.adopt(a_policy("DryRun"))
         await scene.run()
 
     assert kept == 1
@@ -807,7 +807,7 @@ async def test_a_strategy_that_hangs_stops_its_own_policy_only(monkeypatch):
         assert list(scene.rebalancers.troubles(POLICY)) == ["Hanging"]
 
         computer.compute = compute
-        scene.rebalancers._policies[POLICY] = a_policy(limits={"total": 3})
+        scene.rebalancers.adopt(a_policy(limits={"total": 3}))
         await scene.run()
 
     assert scene.evictor.evicted == ["web-1"]

@@ -67,7 +67,7 @@ async def together(scene, *policies):
     """Rebalancers at work for these policies; each is run by hand."""
     async with scene.running():
         for each in policies:
-            scene.rebalancers._policies[each.metadata.name] = each
+            scene.rebalancers.adopt(each)
         yield scene
 
 

@@ -17,11 +17,10 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodUpdated
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.testing.builders import a_node, a_pod
+from roadstead.assembly import built_in_api
 from roadstead.kubelets.nodes import make_node
 from roadstead.schemas import fields
 from roadstead.schemas.schemas import MismatchError
-from roadstead.starting import seed
-from roadstead.store.api import Api
 from roadstead.values.status_errors import StatusError
 from scheduling.test_ingesting import Scene
 
@@ -76,8 +75,7 @@ def pods(draw, **spec):
 
 def stored(resource, model, obj, status=None):
     """What the API server makes of an object; None when it does not accept it."""
-    api = Api()
-    seed(api)
+    api = built_in_api()
     schema = fields.struct(model)
     try:
         created = api.create(resource, schema.taken(obj, []))

@@ -34,14 +34,13 @@ class Module:
 
 
 def product() -> tuple[Module, ...]:
-    """The modules of the operator; a development cluster below it is a distribution of its own."""
-    return tuple(module for module in _below(OPERATOR) if ".devcluster" not in module.name)
+    """The modules of the operator."""
+    return _below(OPERATOR)
 
 
 def distributions() -> list[tuple[Module, ...]]:
     """The modules of each distribution."""
-    embedded = tuple(module for module in _below(OPERATOR) if ".devcluster" in module.name)
-    return [found for found in (product(), embedded, _below(ROOT / "devcluster" / "src")) if found]
+    return [product(), _below(ROOT / "devcluster" / "src")]
 
 
 @cache

@@ -1,23 +1,83 @@
-"""The API server with all that stands beside its built-in resources: definitions, tables, discovery, OpenAPI.
+"""Puts an API server together: kinds, definitions of custom resources, discovery, tables.
 
-``server`` and ``api`` know these only by their seams; here they are put in.
+``server`` and ``store`` know these by protocols only.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import datetime as dt
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from roadstead.definitions.definitions import Definitions
 from roadstead.discovery.discovery import Discovery
 from roadstead.discovery.openapi import OpenApi
+from roadstead.kinds import events
+from roadstead.kinds.builtin import built_in_kinds
 from roadstead.server.server import Server
 from roadstead.server.tables import Tables
+from roadstead.store.api import Api
 
-if TYPE_CHECKING:
-    from roadstead.store.api import Api
+_SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_DESCRIPTIONS = {
+    "system-cluster-critical": (
+        "Used for system critical pods that must run in the cluster, "
+        "but can be moved to another node if necessary."
+    ),
+    "system-node-critical": "Used for system critical pods that must not be moved from their current node.",
+}
 
 
-def extended_server(api: Api, token: str) -> Server:
-    """A server of an ``Api`` that knows no definitions yet."""
+def utc_now() -> dt.datetime:
+    """The time of this machine."""
+    return dt.datetime.now(dt.UTC)
+
+
+def built_in_api(clock: Callable[[], dt.datetime] = utc_now) -> Api:
+    """An ``Api`` of the built-in kinds, with the objects that every cluster has.
+
+    Args:
+        clock: the time, with zone.
+    """
+    api = Api(built_in_kinds(), converters={"events": events.converted}, clock=clock)
+    create_built_in_objects(api)
+    return api
+
+
+def create_built_in_objects(api: Api) -> None:
+    """Create the namespaces and priority classes that every cluster has, where they are not there."""
+    for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
+        if api.find("namespaces", None, name) is None:
+            api.create("namespaces", {"metadata": {"name": name}})
+    for name, value in _SYSTEM_PRIORITIES.items():
+        if api.find("priorityclasses.scheduling.k8s.io", None, name) is None:
+            api.create(
+                "priorityclasses.scheduling.k8s.io",
+                {"metadata": {"name": name}, "value": value, "description": _DESCRIPTIONS[name]},
+            )
+
+
+def extended_server(
+    api: Api,
+    token: str,
+    *,
+    actions: Mapping[str, Callable[[], None]] | None = None,
+    token_file: Path | None = None,
+) -> Server:
+    """A server with custom resources, tables, discovery and OpenAPI.
+
+    Args:
+        api: knows no definitions of custom resources yet.
+        token: the bearer token of its clients.
+        actions: called on a POST to their path.
+        token_file: further tokens, one a line.
+    """
     Definitions(api)
-    return Server(api, token, tables=Tables(api), documents=[Discovery(api.registry), OpenApi(api)])
+    return Server(
+        api,
+        token,
+        tables=Tables(api),
+        documents=[Discovery(api.registry), OpenApi(api)],
+        actions=actions,
+        token_file=token_file,
+    )

@@ -1,17 +1,86 @@
-"""Describes a running cluster to its clients: kubeconfig, addresses, token."""
+"""Talks to a running cluster from synchronous tests: apply, read, wait, kubectl."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import base64
+import contextlib
+import json
+import os
+import ssl
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+JsonObject = dict[str, Any]
+
+#: What ``apply`` takes: YAML files, or objects.
+Source = str | Path | Mapping[str, Any]
+
+#: Seconds until the resources of a definition are served.
+ESTABLISH_S = 10.0
+
+#: Seconds until what ``apply`` has created is gone from a cluster that was given.
+DELETION_S = 60.0
+
+#: Seconds between two looks at an object that is waited for.
+PACE_S = 0.02
+
+_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_APPLY = {"Content-Type": "application/apply-patch+yaml"}
+
+
+class ApiError(Exception):
+    """A request that the API server refused.
+
+    Attributes:
+        code: the HTTP status.
+        reason: of the Status, such as "NotFound".
+    """
+
+    def __init__(self, code: int, reason: str, message: str) -> None:
+        super().__init__(f"{code} {reason}: {message}")
+        self.code = code
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class ServedResource:
+    """A resource as discovery names it.
+
+    Attributes:
+        root: the path of its group and version, such as "/apis/apps/v1".
+        plural: its name in paths.
+        kind: of its objects.
+        names: all by which kubectl finds it, lowercase.
+        namespaced: whether its objects lie in namespaces.
+    """
+
+    root: str
+    plural: str
+    kind: str
+    names: frozenset[str]
+    namespaced: bool
+
+    def path(self, namespace: str, name: str = "") -> str:
+        """The path of an object, or of the collection."""
+        within = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        return f"{self.root}{within}/{self.plural}{'/' + name if name else ''}"
+
 
 @dataclass(frozen=True, slots=True)
 class RunningCluster:
     """A cluster that answers.
+
+    A ``reference`` is written as for kubectl: ``"deploy/web"``, ``"widgets.example.com/one"``.
 
     Attributes:
         kubeconfig: the file that names it.
@@ -20,6 +89,9 @@ class RunningCluster:
 
     kubeconfig: Path
     simulated: bool = True
+    _created: list[str] = field(default_factory=list, repr=False)
+
+    # -- how to reach it -------------------------------------------------------------------------------------
 
     @property
     def url(self) -> str:
@@ -35,19 +107,302 @@ class RunningCluster:
 
     @property
     def token(self) -> str:
-        """The bearer token of the first user."""
-        token: str = self._config()["users"][0]["user"]["token"]
+        """The bearer token of the current context's user; "" where it has none."""
+        token: str = self._user().get("token", "")
         return token
 
-    def _config(self) -> dict[str, Any]:
-        config: dict[str, Any] = yaml.safe_load(self.kubeconfig.read_text(encoding="utf-8"))
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of a program that is to find the cluster by ``KUBECONFIG``."""
+        return {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
+
+    def kubectl(self, *arguments: str, stdin: str = "") -> str:
+        """Run kubectl and return what it prints.
+
+        Raises:
+            subprocess.CalledProcessError: it fails; ``stderr`` says why.
+        """
+        command = ["kubectl", *arguments]
+        done = subprocess.run(  # noqa: S603 - the caller's own command
+            command, env=self.environment, input=stdin, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    # -- objects ---------------------------------------------------------------------------------------------
+
+    def apply(self, *sources: Source, namespace: str = "default") -> list[JsonObject]:
+        """Apply objects with server-side apply, and wait until the kinds that they define are served.
+
+        Args:
+            sources: YAML files, or objects.
+            namespace: of objects that name none.
+
+        Raises:
+            ApiError: one is refused.
+        """
+        applied = []
+        for obj in _objects(sources):
+            resource = self._resource_of(obj)
+            path = resource.path(obj["metadata"].get("namespace") or namespace, obj["metadata"]["name"])
+            status, answer = self._send(
+                "PATCH", f"{path}?fieldManager=roadstead&force=true", obj, headers=_APPLY
+            )
+            if status == 201:
+                self._created.append(path)
+            applied.append(answer)
+            if obj["kind"] == "CustomResourceDefinition":
+                self._until_served(obj)
+        return applied
+
+    def get(self, reference: str, namespace: str = "default") -> JsonObject:
+        """An object.
+
+        Raises:
+            ApiError: 404, and others.
+        """
+        resource, name = self._found(reference)
+        return self.request("GET", resource.path(namespace, name))
+
+    def list(self, resource: str, namespace: str = "", *, labels: str = "") -> list[JsonObject]:
+        """The objects of a resource, of one namespace or of all.
+
+        Args:
+            resource: its name as for kubectl.
+            namespace: "" for all.
+            labels: a label selector.
+        """
+        query = f"?labelSelector={urllib.parse.quote(labels)}" if labels else ""
+        found: list[JsonObject] = self.request("GET", self._named(resource).path(namespace) + query)["items"]
+        return found
+
+    def delete(self, reference: str, namespace: str = "default") -> None:
+        """Delete an object, which may take a time; see ``wait_for_deletion``."""
+        resource, name = self._found(reference)
+        self.request("DELETE", resource.path(namespace, name))
+
+    def wait_for(
+        self,
+        reference: str,
+        namespace: str = "default",
+        *,
+        condition: str = "",
+        until: Callable[[JsonObject], bool] = bool,
+        timeout_s: float = 10.0,
+    ) -> JsonObject:
+        """Wait until an object is there and as it should be, and return it.
+
+        Args:
+            reference: the object.
+            namespace: its namespace.
+            condition: the type of a condition in its status that must be True.
+            until: what else must hold.
+            timeout_s: seconds.
+
+        Raises:
+            TimeoutError: with the object's last state.
+        """
+        last: object = "it is not there"
+        for _ in _paced(timeout_s):
+            try:
+                found = self.get(reference, namespace)
+            except (ApiError, LookupError) as error:
+                last = error
+                continue
+            if (not condition or _is_true(found, condition)) and until(found):
+                return found
+            last = json.dumps(found.get("status", found))
+        raise TimeoutError(f"{reference} is not as it should be after {timeout_s:g} s: {last}")
+
+    def wait_for_deletion(self, reference: str, namespace: str = "default", timeout_s: float = 10.0) -> None:
+        """Wait until an object is gone.
+
+        Raises:
+            TimeoutError: it is still there.
+        """
+        for _ in _paced(timeout_s):
+            try:
+                self.get(reference, namespace)
+            except (ApiError, LookupError) as error:
+                if isinstance(error, LookupError) or error.code == 404:
+                    return
+                raise
+        raise TimeoutError(f"{reference} is still there after {timeout_s:g} s")
+
+    def reset(self) -> None:
+        """Return roadstead to the objects of its start; delete of a given cluster what ``apply`` has created.
+
+        Raises:
+            TimeoutError: an object of a given cluster is still there after ``DELETION_S``.
+        """
+        if self.simulated:
+            self.request("POST", "/roadstead/reset")
+            return
+        paths = [self._created.pop() for _ in range(len(self._created))]
+        for path in paths:
+            with contextlib.suppress(ApiError):
+                self.request("DELETE", path)
+        for path in paths:
+            self._until_gone(path)
+
+    def _until_gone(self, path: str) -> None:
+        for _ in _paced(DELETION_S):
+            try:
+                self.request("GET", path)
+            except ApiError as error:
+                if error.code == 404:
+                    return
+                raise
+        raise TimeoutError(f"{path} is still there after {DELETION_S:g} s")
+
+    # -- requests --------------------------------------------------------------------------------------------
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> JsonObject:
+        """Send a request and return the answer.
+
+        Raises:
+            ApiError: it was refused.
+        """
+        return self._send(method, path, body, headers=headers or {})[1]
+
+    def _send(
+        self, method: str, path: str, body: Mapping[str, Any] | None, *, headers: Mapping[str, str]
+    ) -> tuple[int, JsonObject]:
+        config = self._cluster("-http") if self.simulated else self._cluster()
+        request = urllib.request.Request(config["server"] + path, method=method)  # noqa: S310 - from the kubeconfig
+        if body is not None:
+            request.data = json.dumps(body).encode()
+            request.add_header("Content-Type", "application/json")
+        if self.token:
+            request.add_header("Authorization", f"Bearer {self.token}")
+        for name, value in headers.items():
+            request.add_header(name, value)
+        try:
+            with urllib.request.urlopen(request, timeout=30, context=self._tls(config)) as response:  # noqa: S310 - likewise
+                return response.status, json.load(response)
+        except urllib.error.HTTPError as error:
+            with error:
+                text = error.read().decode(errors="replace")
+            status: JsonObject = {}
+            with contextlib.suppress(ValueError):
+                status = json.loads(text)
+            raise ApiError(error.code, status.get("reason", ""), status.get("message", text)) from None
+
+    def _tls(self, config: JsonObject) -> ssl.SSLContext | None:
+        if not config["server"].startswith("https:"):
+            return None
+        authority = base64.b64decode(config.get("certificate-authority-data", "")).decode()
+        context = ssl.create_default_context(
+            cafile=config.get("certificate-authority"), cadata=authority or None
+        )
+        user = self._user()
+        if "client-certificate" in user:
+            context.load_cert_chain(user["client-certificate"], user["client-key"])
+        elif "client-certificate-data" in user:
+            with tempfile.NamedTemporaryFile() as file:
+                file.write(base64.b64decode(user["client-certificate-data"]))
+                file.write(base64.b64decode(user["client-key-data"]))
+                file.flush()
+                context.load_cert_chain(file.name)
+        return context
+
+    # -- discovery -------------------------------------------------------------------------------------------
+
+    def _served(self) -> Iterator[tuple[str, ServedResource]]:
+        """All resources with their groups, as the API server prefers them."""
+        for root in ("/api", "/apis"):
+            for group in self.request("GET", root, headers={"Accept": _DISCOVERY})["items"]:
+                name = group.get("metadata", {}).get("name", "")
+                for version in group["versions"]:
+                    at = f"{root}/{name}/{version['version']}" if name else f"{root}/{version['version']}"
+                    for item in version.get("resources", ()):
+                        yield name, _served_resource(at, item)
+
+    def _named(self, name: str) -> ServedResource:
+        wanted, _, group = name.lower().partition(".")
+        for served_group, resource in self._served():
+            if wanted in resource.names and group in ("", served_group):
+                return resource
+        raise LookupError(f"no resource is called {name}")
+
+    def _found(self, reference: str) -> tuple[ServedResource, str]:
+        resource, _, name = reference.partition("/")
+        return self._named(resource), name
+
+    def _resource_of(self, obj: JsonObject) -> ServedResource:
+        version = obj["apiVersion"]
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        for _, resource in self._served():
+            if (resource.root, resource.kind) == (root, obj["kind"]):
+                return resource
+        raise LookupError(f"no resource has objects of {obj['apiVersion']}, Kind={obj['kind']}")
+
+    def _until_served(self, definition: JsonObject) -> None:
+        spec = definition["spec"]
+        for _ in _paced(ESTABLISH_S):
+            with contextlib.suppress(LookupError):
+                self._named(f"{spec['names']['plural']}.{spec['group']}")
+                return
+        raise TimeoutError(f"{definition['metadata']['name']} is not served after {ESTABLISH_S:g} s")
+
+    # -- the kubeconfig --------------------------------------------------------------------------------------
+
+    def _config(self) -> JsonObject:
+        config: JsonObject = yaml.safe_load(self.kubeconfig.read_text(encoding="utf-8"))
         return config
 
-    def _cluster(self, suffix: str = "") -> dict[str, Any]:
+    def _context(self, suffix: str = "") -> JsonObject:
         config = self._config()
-        wanted = config["current-context"] + suffix
-        context = next(one["context"] for one in config["contexts"] if one["name"] == wanted)
-        cluster: dict[str, Any] = next(
-            one["cluster"] for one in config["clusters"] if one["name"] == context["cluster"]
-        )
+        context: JsonObject = _entry(config["contexts"], config["current-context"] + suffix)["context"]
+        return context
+
+    def _cluster(self, suffix: str = "") -> JsonObject:
+        cluster: JsonObject = _entry(self._config()["clusters"], self._context(suffix)["cluster"])["cluster"]
         return cluster
+
+    def _user(self) -> JsonObject:
+        user: JsonObject = _entry(self._config()["users"], self._context()["user"])["user"]
+        return user
+
+
+def _entry(entries: list[JsonObject], name: str) -> JsonObject:
+    return next(one for one in entries if one["name"] == name)
+
+
+def _served_resource(root: str, item: JsonObject) -> ServedResource:
+    kind = item["responseKind"]["kind"]
+    names = {item["resource"], item.get("singularResource", ""), kind.lower(), *item.get("shortNames", ())}
+    return ServedResource(
+        root, item["resource"], kind, frozenset(names - {""}), item.get("scope") == "Namespaced"
+    )
+
+
+def _objects(sources: Iterable[Source]) -> Iterator[JsonObject]:
+    for source in sources:
+        if isinstance(source, Mapping):
+            yield dict(source)
+            continue
+        for document in yaml.safe_load_all(Path(source).read_text(encoding="utf-8")):
+            if document:
+                yield document
+
+
+def _is_true(obj: JsonObject, condition: str) -> bool:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == condition and one["status"] == "True" for one in conditions)
+
+
+def _paced(timeout_s: float) -> Iterator[None]:
+    """Yields immediately and then every ``PACE_S`` until the time is up."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        yield
+        if time.monotonic() >= deadline:
+            return
+        time.sleep(PACE_S)

@@ -9,23 +9,25 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import datetime as dt
 import os
 import secrets
 import signal
 from typing import TYPE_CHECKING, Self
 
+import aiohttp
 import yaml
 
-from roadstead.assembly import extended_server
+from roadstead.assembly import built_in_api, create_built_in_objects, extended_server, utc_now
 from roadstead.certificates import loopback_identity
 from roadstead.controllers import make_context, start_controllers
 from roadstead.controllers.work_queue import WorkQueue
-from roadstead.eviction_requests.api import offer_eviction_requests
+from roadstead.eviction_requests import offer_eviction_requests
 from roadstead.kubelets.kubelets import Kubelets, KubeletSettings
 from roadstead.kubelets.nodes import make_node
+from roadstead.server.connector import InProcessConnector
 from roadstead.server.metrics_api import MetricsApi
-from roadstead.starting import seed
-from roadstead.store.api import Api
+from roadstead.store.api import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from roadstead.values.resources import Obj
 
 NAME = "roadstead"
+#: A POST to this path returns the cluster to the objects of its start.
+RESET = "/roadstead/reset"
 ZONES = 3
 
 
@@ -104,10 +108,11 @@ class DevCluster:
         nodes: the nodes to begin with.
         controllers: run the controllers; without them only the API server acts.
         kubelets: how fast simulated kubelets are; None for none.
-        port: the port on 127.0.0.1; 0 takes a free one.
+        port: the port on 127.0.0.1; 0 takes a free one, None listens on no port at all.
         token: the bearer token of its clients; drawn at random when empty.
         eviction_requests: serve lifecycle.k8s.io, an alpha API; ``offer_eviction_requests`` does so later.
         token_file: further tokens, one a line, that may be replaced at any time.
+        clock: the time, with zone, of objects, controllers and kubelets.
 
     Attributes:
         url: where it listens, with TLS.
@@ -121,12 +126,13 @@ class DevCluster:
         nodes: Iterable[Obj] = (),
         controllers: bool = True,
         kubelets: KubeletSettings | None = KubeletSettings(),  # noqa: B008 - frozen
-        port: int = 0,
+        port: int | None = 0,
         token: str = "",
         eviction_requests: bool = False,
         token_file: Path | None = None,
+        clock: Callable[[], dt.datetime] = utc_now,
     ) -> None:
-        self.api = Api()
+        self.api = built_in_api(clock)
         self.token = token or new_token()
         self.url = ""
         self.plain_url = ""
@@ -135,15 +141,18 @@ class DevCluster:
         self._with_controllers = controllers
         self._kubelet_settings = kubelets
         self._port = port
-        self._server = extended_server(self.api, self.token)
-        self._server.token_file = token_file
-        self._queue = WorkQueue()
+        self._server = extended_server(
+            self.api, self.token, actions={RESET: self.reset}, token_file=token_file
+        )
+        self._queue = WorkQueue(lambda: clock().timestamp())
         self._context = make_context(self.api, self._queue)
         self._eviction_requests = eviction_requests
         self._worker: asyncio.Task[None] | None = None
+        self._built_in = {
+            (name, key_of(entry.obj)): entry.revision for name, entry in self.api.store.everything()
+        }
 
     async def __aenter__(self) -> Self:
-        seed(self.api)
         context = self._context
         if self._with_controllers:
             start_controllers(context)
@@ -152,13 +161,14 @@ class DevCluster:
         if self._kubelet_settings is not None:
             Kubelets(context, self._kubelet_settings).start()
             MetricsApi(context).start()
-        for node in self._nodes:
-            self.api.create("nodes", node)
-        self._queue.run_due()
-        identity = await asyncio.to_thread(loopback_identity)
-        self.plain_url = await self._server.start()
-        self.url = await self._server.start(self._port, identity.context)
-        self._certificate = identity.certificate
+        self._create_nodes()
+        if self._port is None:
+            await self._server.open()
+        else:
+            identity = await asyncio.to_thread(loopback_identity)
+            self.plain_url = await self._server.start()
+            self.url = await self._server.start(self._port, identity.context)
+            self._certificate = identity.certificate
         self._worker = asyncio.create_task(self._queue.run(), name="controllers and kubelets")
         return self
 
@@ -168,6 +178,32 @@ class DevCluster:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._worker
         await self._server.stop()
+
+    def session(self) -> aiohttp.ClientSession:
+        """A session of an administrator in this process, over connections without a port.
+
+        Paths are enough: ``await session.get("/api/v1/nodes")``. The caller closes it.
+        """
+        return aiohttp.ClientSession(
+            "http://roadstead.test",
+            connector=InProcessConnector(self._server),
+            headers={"Authorization": f"Bearer {self.token}"},
+        )
+
+    def reset(self) -> None:
+        """Return to the objects of the start: all others are deleted, and the nodes are created again.
+
+        Finalizers do not count. Versions go on counting, so that watches see what was deleted.
+        """
+        self.api.store.restore(self._built_in)
+        create_built_in_objects(self.api)
+        self._create_nodes()
+
+    def _create_nodes(self) -> None:
+        for node in self._nodes:
+            if self.api.find("nodes", None, node["metadata"]["name"]) is None:
+                self.api.create("nodes", node)
+        self._queue.run_due()
 
     def offer_eviction_requests(self, *, controllers: bool = True) -> None:
         """Serve lifecycle.k8s.io from now on, as an upgraded server does; without controllers as 1.37.0."""

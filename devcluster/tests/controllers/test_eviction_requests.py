@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from roadstead.eviction_requests.api import offer_eviction_requests
+from roadstead.eviction_requests import offer_eviction_requests
 from roadstead.schemas.timestamps import to_timestamp
 from roadstead.store.api import StatusError
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roadstead.starting import seed
+from roadstead.assembly import built_in_api
 from roadstead.store.api import Api, Write
 from roadstead.values.copies import copied
 from roadstead.values.status_errors import StatusError
@@ -15,9 +15,7 @@ PLAIN, STATUS = Write(), Write(subresource="status")
 @pytest.fixture
 def api() -> Api:
     """An empty cluster."""
-    made = Api()
-    seed(made)
-    return made
+    return built_in_api()
 
 
 def created(api: Api, resource: str, **obj):

@@ -58,7 +58,6 @@ from plimsoll.policies.plugin_failures import PluginFailures
 from plimsoll.policies.relist import reconcile
 from plimsoll.policies.status_writer import RetriedStatuses
 from plimsoll.rebalancing.controller import Rebalancers
-from plimsoll.rebalancing.moves.victims import VictimEvictions
 from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.fair_share.shares import Sharing
@@ -175,13 +174,6 @@ class Operator:
         self.group_reports = GroupReports(groups, PodGroupStatusPatcher(session), self.clock, self.observer)
         statuses = RetriedStatuses(PolicyStatusPatcher(session), self.clock)
         keeper = RecordKeeper(EvictionRecords(session), self.clock, self.observer)
-        self.evictions = VictimEvictions(
-            cache=self.cache,
-            keeper=keeper,
-            evictor=PodEvictor(session),
-            clock=self.clock,
-            observer=self.observer,
-        )
         self.extenders = HTTPExtenders()
         extending = Extending(
             self.extenders,
@@ -191,35 +183,10 @@ class Operator:
             observer=self.observer,
         )
         self.extender_health = extending.health
-        self.loop = SchedulingLoop(
-            self.cache,
-            self.queue,
-            book=book,
-            binder=PodBinder(session),
-            volumes=VolumePatcher(session),
-            preemptor=PodPreemptor(session, self.clock),
-            statuses=PodStatusPatcher(session, self.clock),
-            recorder=self.recorder,
-            extending=extending,
-            clock=self.clock,
-            meter=self.meter,
-            observer=self.observer,
-            groups=groups,
-            evictions=self.evictions,
-            access=access,
-        )
-        self.ingestion = Ingestion(
-            self.cache, self.queue, self.loop.serves, self.observer, book, clock=self.clock
-        )
-        self.ingestion.before_event(groups.observe)
-        self.loop.gangs.gates.changed = self.group_reports.touch
-        self.sharing = Sharing(self.cache, self.queue, self.observer)
-        self.ingestion.on_event(self.sharing.observe)
-        self.ingestion.on_work(self.loop.wake)
-        self.ingestion.on_event(self.loop.observe)
         self.rebalancers = Rebalancers(
             cache=self.cache,
             book=book,
+            timer=self.timer,
             strategies=strategies,
             evictors=EvictorRegistry(EVICTORS),
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
@@ -240,9 +207,33 @@ class Operator:
             access=access,
             namespace=namespace_of(settings),
         )
-        self.rebalancers.adopt = self.evictions.adopt
+        self.loop = SchedulingLoop(
+            self.cache,
+            self.queue,
+            book=book,
+            binder=PodBinder(session),
+            volumes=VolumePatcher(session),
+            preemptor=PodPreemptor(session, self.clock),
+            statuses=PodStatusPatcher(session, self.clock),
+            recorder=self.recorder,
+            extending=extending,
+            clock=self.clock,
+            meter=self.meter,
+            observer=self.observer,
+            groups=groups,
+            evictions=self.rebalancers.victims,
+            access=access,
+        )
+        self.ingestion = Ingestion(
+            self.cache, self.queue, self.loop.serves, self.observer, book, clock=self.clock
+        )
+        self.ingestion.before_event(groups.observe)
+        self.loop.gangs.gates.changed = self.group_reports.touch
+        self.sharing = Sharing(self.cache, self.queue, self.observer)
+        self.ingestion.on_event(self.sharing.observe)
+        self.ingestion.on_work(self.loop.wake)
+        self.ingestion.on_event(self.loop.observe)
         self.ingestion.on_event(self.rebalancers.observe)
-        self.ingestion.on_event(self.evictions.observe)
         refusals = KubeletRefusals(self.loop.serves_name, self.recorder, self.clock, self.observer)
         self.ingestion.on_event(refusals.observe)
         self.loop.on_placed.append(refusals.placed)
@@ -413,6 +404,5 @@ class Operator:
                     await self.rebalancers.recovered.wait()
             group.create_task(self.loop.run())
             group.create_task(self.group_reports.run())
-            group.create_task(self.evictions.run())
             group.create_task(self.failures.run(self.policies.refresh))
             group.create_task(self.extender_health.run(self.policies.refresh))

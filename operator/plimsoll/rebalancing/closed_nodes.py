@@ -15,21 +15,27 @@ from plimsoll.framework import Node, PodInfo
 from plimsoll.framework.closing import CONSOLIDATING, is_closed
 from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.framework.descheduling.strategy import empties_nodes
+from plimsoll.model.kinds.watch_event import ClusterEvent, NodeAdded, NodeUpdated
 from plimsoll.planning.moves import Move
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.ports import Answer, Clock, NodeCloser, Verdict
 from plimsoll.rebalancing.records.history import ended_at
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.timing.signal import Signal
+from plimsoll.timing.task_sets import first_of
 
 #: Seconds that an emptied node stays closed.
 KEPT_S = 900.0
 
+#: Seconds between two looks at the nodes that are closed.
+LOOK_AFTER_S = 5.0
+
 #: Before everything, in seconds since the epoch.
 NEVER = float("-inf")
 
-#: Seconds that the watch gets to tell of the taint before anything is evicted, and between two looks.
-SEEN_S, LOOK_S = 10.0, 0.05
+#: Seconds that the watch gets to show the taint before anything is evicted.
+SEEN_S = 10.0
 
 
 class ClosedNodes:
@@ -60,6 +66,7 @@ class ClosedNodes:
         self._strategies = frozenset(name for name in strategies if empties_nodes(strategies[name]))
         self._clock = clock
         self._observer = observer
+        self._seen = Signal()
         self._working: set[str] = set()  #: nodes whose bundle is being carried out at this moment
 
     def concerns(self, move: Move) -> bool:
@@ -71,9 +78,8 @@ class ClosedNodes:
         self._working.add(node)
         answer = await self._closer.close(node)
         if answer.is_done:
-            until = self._clock.monotonic() + SEEN_S
-            while not self._is_closed(node) and self._clock.monotonic() < until:
-                await self._clock.sleep(LOOK_S)
+            seen = self._seen.until(lambda: self._is_closed(node))
+            await first_of(seen, self._clock.sleep(SEEN_S))
             if self._is_closed(node):
                 return True
             answer = Answer(Verdict.UNKNOWN, f"the watch did not tell of it within {SEEN_S:.0f} s")
@@ -90,6 +96,24 @@ class ClosedNodes:
         answer = await self._closer.reopen(node)
         if not answer.is_done and answer.verdict is not Verdict.GONE:
             self._observer.failed(f"opening node {node}", answer.message)  # the next look tries again
+
+    def observe(self, event: ClusterEvent) -> None:
+        """A node that is closed is looked after, also one that an earlier process has closed."""
+        match event:
+            case NodeAdded(node) | NodeUpdated(_, node) if is_closed(node):
+                self._seen.notify()
+            case _:
+                return
+
+    async def run(self) -> None:
+        """Open nodes again until cancelled; they are looked at only while one is closed."""
+        while True:
+            await self._seen.until(lambda: any(map(is_closed, self._cache.cluster.nodes)))
+            await self._clock.sleep(LOOK_AFTER_S)
+            try:
+                await self.look_after()
+            except Exception as exc:  # noqa: BLE001 - whatever one node holds, the next look comes
+                self._observer.failed("looking after closed nodes", repr(exc))
 
     async def look_after(self) -> None:
         """Open the nodes that need not be closed any more, whoever closed them."""

@@ -1,9 +1,9 @@
 """Proposals are moves that wait for a person: which are made, which are called off, what a record proposes.
 
 A record stays Planned until somebody says yes or no with an annotation: ``plimsoll.dev/approved`` with
-``"true"`` carries the move out, after it was judged again in the present cluster; ``"false"`` calls it off, and
-the same move is not proposed again while the record is kept. Any other value is no answer. Moves of a bundle
-are proposed together, called off together, and carried out when all of them are approved.
+``"true"`` carries the move out, after it was judged again in the present cluster; ``"false"`` calls it off,
+and the same move is not proposed again while the record is kept. Any other value is no answer. Moves of a
+bundle are proposed together, called off together, and carried out when all of them are approved.
 """
 
 from collections import defaultdict
@@ -15,10 +15,10 @@ from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.context import Planner
-from plimsoll.framework.descheduling.proposals import Beneficiary
+from plimsoll.framework.descheduling.strategy import Beneficiary
 from plimsoll.planning.moves import Move, workload_of
 from plimsoll.planning.surges import Surge
-from plimsoll.rebalancing.moves.endings import APPROVED, REJECTED
+from plimsoll.rebalancing.moves.endings import ANSWERS, APPROVED, REJECTED
 from plimsoll.rebalancing.moves.events import (
     ApprovalWithdrawn,
     MoveApproved,
@@ -30,8 +30,6 @@ from plimsoll.rebalancing.moves.executor import MoveExecutor
 from plimsoll.rebalancing.moves.feeder import MoveFeeder
 from plimsoll.rebalancing.moves.state import MoveStage, MoveState
 from plimsoll.rebalancing.records.store import RecordKeeper
-
-_ANSWERS = {"true": True, "false": False}
 
 
 class Approvals:
@@ -48,7 +46,7 @@ class Approvals:
     def annotated(self, namespace: str, name: str, annotations: Mapping[str, str]) -> None:
         """A record was written by somebody, maybe with an answer."""
         key = f"{namespace}/{name}"
-        answer = _ANSWERS.get(annotations.get(APPROVED, ""))
+        answer = ANSWERS.get(annotations.get(APPROVED, ""))
         if answer is None:
             self._said.pop(key, None)
             self._executor.post(ApprovalWithdrawn(key))
@@ -97,12 +95,12 @@ class Proposals:
             planned[move.bundle or move.pod.uid].append(move)
         wanted = {frozenset(map(_identity_of, group)): group for group in planned.values()}
         known = set()
-        for group in self._waiting(policy):
-            identity = frozenset(_identity(state.spec) for state in group)
-            if identity in wanted and _is_complete(group):
+        for states in self._waiting(policy):
+            identity = frozenset(_identity(state.spec) for state in states)
+            if identity in wanted and _is_complete(states):
                 known.add(identity)
             else:
-                self._executor.post(MoveUnplanned(group[0].key))
+                self._executor.post(MoveUnplanned(states[0].key))
         rejected = {
             _identity(record.spec)
             for record in self._keeper.of_policy(policy)

@@ -1,9 +1,9 @@
 """Rooms are kept for a pending pod, or for a gang, while moves make them; then they are its own.
 
-While the moves of a bundle are under way the room that their pod will take is reserved by a stand-in: it is not
-there yet, so the pod itself must not be sent, and every failed attempt of the pod would end a nomination of its
-own. When the last of the moved pods has left, the pod is nominated, and the scheduler, which that very event
-has try it, finds its node free.
+While the moves of a bundle are under way the room that their pod will take is reserved by a stand-in: it is
+not there yet, so the pod itself must not be sent, and every failed attempt of the pod would end a nomination
+of its own. When the last of the moved pods has left, the pod is nominated, and the scheduler, which that very
+event has try it, finds its node free.
 
 The room is free again when a move of the bundle is not made, when the pod finds another place or goes, and
 after ``PATIENCE_S``.
@@ -12,7 +12,6 @@ after ``PATIENCE_S``.
 from dataclasses import dataclass
 
 from plimsoll.cluster.reservations import ReservationBook, ReservationReason
-from plimsoll.framework import PodInfo
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.ports.ports import Clock

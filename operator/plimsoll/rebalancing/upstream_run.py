@@ -21,7 +21,7 @@ from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import LimitLevel
-from plimsoll.planning.moves import Move, Rebalancing
+from plimsoll.planning.moves import Move
 from plimsoll.planning.upstream.cycle import EvictionAnswer, EvictionResult
 from plimsoll.planning.upstream.planner import UpstreamRun
 from plimsoll.ports.ports import Clock

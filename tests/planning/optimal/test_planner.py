@@ -13,7 +13,7 @@ from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import Circumstances, Goal, Objective, replacement_of
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from plimsoll.testing.rounds import USUAL
+from trials.rounds import USUAL
 
 AROUND = Circumstances(now=NOW)
 SPREAD = ("RemovePodsViolatingTopologySpreadConstraint", {})

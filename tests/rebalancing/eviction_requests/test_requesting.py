@@ -229,7 +229,7 @@ class TestCallingOff:
         scene = Scene()
         async with scene.running(by_request()):
             await asked(scene)
-            scene.rebalancers._policies[POLICY] = a_policy()
+            scene.rebalancers.adopt(a_policy())
             await look(scene)
 
         assert the_request(scene).is_withdrawn
@@ -459,7 +459,7 @@ class TestRestart:
         async with scene.running():
             await look(scene)
             early = scene.record["status"]["phase"]
-            scene.rebalancers._policies[POLICY] = by_request()
+            scene.rebalancers.adopt(by_request())
             held = [pod.name for pod in scene.nominator.by_node["good"].values()]
             scene.gone(OLD)
             replaced(scene, "good")

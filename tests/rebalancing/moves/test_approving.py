@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodUpdated
-from plimsoll.rebalancing.moves.approving import APPROVED
+from plimsoll.rebalancing.moves.endings import APPROVED
 from plimsoll.testing.builders import a_node
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, web

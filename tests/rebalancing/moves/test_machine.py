@@ -14,14 +14,13 @@ from plimsoll.ports.ports import Answer, Verdict
 from plimsoll.rebalancing.moves import events, eviction
 from plimsoll.rebalancing.moves.endings import cancelled
 from plimsoll.rebalancing.moves.instructions import (
-    CreateRecord,
     Evict,
     FollowReplacement,
     Revalidate,
     WriteRecord,
 )
 from plimsoll.rebalancing.moves.machine import InvalidTransition
-from plimsoll.rebalancing.moves.state import MoveStage, TimerName, Way
+from plimsoll.rebalancing.moves.state import TimerName, Way
 from rebalancing.moves.moves_world import DONE, LOST, POLICY, Play, a_move, a_replacement, a_victim, planned
 
 BUSY = Answer(Verdict.BUSY, "later")

@@ -8,8 +8,8 @@ from plimsoll.model.kinds.deployment import SURGED
 from plimsoll.model.kinds.watch_event import ObjectAdded, PodAdded
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.ports.ports import Answer, Verdict
-from plimsoll.rebalancing.moves.verifying import PATIENCE_S
-from plimsoll.rebalancing.surges.following import LEAVING_S
+from plimsoll.rebalancing.moves.outcomes import PATIENCE_S
+from plimsoll.rebalancing.surges.transitions import LEAVING_S
 from plimsoll.testing.fakes import FakeRollouts, settled
 from rebalancing.scene import POLICY, a_policy
 from rebalancing.surges.surge_scene import OLD, SurgeScene, a_surging_policy

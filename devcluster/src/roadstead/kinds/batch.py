@@ -21,7 +21,7 @@ from roadstead.kinds.checks.fields import (
 )
 from roadstead.kinds.checks.metadata import label_faults, qualified_name_faults
 from roadstead.kinds.kind import StatusKind
-from roadstead.kinds.podspec.template import default_template, template_causes
+from roadstead.kinds.podspec.checks import default_template, template_causes
 from roadstead.values.copies import copied
 from roadstead.values.status_errors import Cause
 

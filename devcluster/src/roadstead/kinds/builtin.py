@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from roadstead.kinds.batch import CronJobs, Jobs
 from roadstead.kinds.cluster import Namespaces, PriorityClasses
+from roadstead.kinds.daemon_sets import DaemonSets
 from roadstead.kinds.events import Events
 from roadstead.kinds.kind import Kind, StatusKind
 from roadstead.kinds.nodes import Nodes
@@ -11,6 +12,7 @@ from roadstead.kinds.pods import Pods
 from roadstead.kinds.policies import PodDisruptionBudgets
 from roadstead.kinds.rbac import RoleBindings, Roles
 from roadstead.kinds.services import Leases, Services
+from roadstead.kinds.stateful_sets import StatefulSets
 from roadstead.kinds.storage import (
     KeyedData,
     PersistentVolumeClaims,
@@ -18,12 +20,7 @@ from roadstead.kinds.storage import (
     Secrets,
     StorageClasses,
 )
-from roadstead.kinds.workloads import (
-    DaemonSets,
-    Deployments,
-    ReplicaSets,
-    StatefulSets,
-)
+from roadstead.kinds.workloads import Deployments, ReplicaSets
 
 
 class Uncounted(StatusKind):

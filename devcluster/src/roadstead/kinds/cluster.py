@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from roadstead.kinds.checks.fields import forbidden, immutable, invalid, one_of
 from roadstead.kinds.checks.metadata import BUILT_IN_FINALIZERS, label_faults
 from roadstead.kinds.kind import Kind, StatusKind
-from roadstead.store.deletion import wire_time
+from roadstead.schemas.timestamps import timestamp_of
 from roadstead.values.copies import copied
 from roadstead.values.status_errors import StatusError
 
@@ -75,7 +75,7 @@ class Namespaces(StatusKind):
             return None
         marked = copied(old)
         if not marked["metadata"].get("deletionTimestamp"):
-            marked["metadata"]["deletionTimestamp"] = wire_time(now)
+            marked["metadata"]["deletionTimestamp"] = timestamp_of(now)
             marked["status"] = {**(marked.get("status") or {}), "phase": "Terminating"}
         return marked
 

@@ -7,7 +7,7 @@ schema is applied in ``decode`` (types, pruning), ``default`` and ``validate_cre
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from roadstead.kinds.checks.metadata import invalid_value, subdomain_faults, unqualified_finalizers
 from roadstead.schemas import fields
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Callable
 
-    from roadstead.store.api import Api
     from roadstead.values.resources import Obj, Resource
     from roadstead.values.status_errors import Cause
 
@@ -33,6 +32,26 @@ class ScalePaths:
     spec: tuple[str, ...] = ("spec", "replicas")
     status: tuple[str, ...] = ("status", "replicas")
     selector: tuple[str, ...] = ("spec", "selector")
+
+
+class Objects(Protocol):
+    """The objects of the cluster, as admission reads them; ``store.api.Api`` is one."""
+
+    def find(self, resource: str | Resource, namespace: str | None, name: str) -> Obj | None:
+        """An object, or None."""
+        ...
+
+    def list(self, resource: str | Resource, namespace: str | None = None) -> list[Obj]:
+        """Objects in the order of their keys; ``namespace=None`` means all."""
+        ...
+
+    def resource(self, resource: str | Resource) -> Resource:
+        """The resource of a key.
+
+        Raises:
+            StatusError: 404, where nothing of this key is served.
+        """
+        ...
 
 
 class Kind:
@@ -121,7 +140,7 @@ class Kind:
     def prepare_create(self, obj: Obj) -> None:
         """Reset what a client may not set, such as status."""
 
-    def admit_create(self, obj: Obj, api: Api) -> None:
+    def admit_create(self, obj: Obj, objects: Objects) -> None:
         """Complete or refuse an object by what else is in the cluster (priority classes, budgets).
 
         Raises:
@@ -136,7 +155,7 @@ class Kind:
     def prepare_update(self, new: Obj, old: Obj) -> None:
         """Take back what the main resource may not change, such as status."""
 
-    def admit_update(self, new: Obj, old: Obj, api: Api) -> None:
+    def admit_update(self, new: Obj, old: Obj, objects: Objects) -> None:
         """As ``admit_create``, for an update."""
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:

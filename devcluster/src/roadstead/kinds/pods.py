@@ -18,7 +18,7 @@ from roadstead.schemas import quantity_forms
 from roadstead.values.status_errors import forbidden as refused
 
 if TYPE_CHECKING:
-    from roadstead.store.api import Api
+    from roadstead.kinds.kind import Objects
     from roadstead.values.resources import Obj
     from roadstead.values.status_errors import Cause
 
@@ -83,9 +83,9 @@ class Pods(StatusKind):
             since = obj["metadata"].get("creationTimestamp")
             obj["status"]["conditions"] = [{**GATED, "lastTransitionTime": since}]
 
-    def admit_create(self, obj: Obj, api: Api) -> None:
+    def admit_create(self, obj: Obj, objects: Objects) -> None:
         """Priority from its class; the usual tolerations."""
-        _admit_priority(obj, api)
+        _admit_priority(obj, objects)
         _admit_tolerations(obj["spec"])
 
     def validate_create(self, obj: Obj) -> list[Cause]:
@@ -214,25 +214,27 @@ def _tolerates(toleration: Obj, key: str) -> bool:
     )
 
 
-def _admit_priority(pod: Obj, api: Api) -> None:
+def _admit_priority(pod: Obj, objects: Objects) -> None:
     """Resolve the priority class.
 
     Raises:
         StatusError: 403, where there is no such class or the pod says otherwise than its class.
     """
     spec = pod["spec"]
-    resource = api.resource("pods")
+    resource = objects.resource("pods")
     name = spec.get("priorityClassName", "")
     value, policy = 0, "PreemptLowerPriority"
     if name:
-        found = api.find("priorityclasses.scheduling.k8s.io", None, name)
+        found = objects.find("priorityclasses.scheduling.k8s.io", None, name)
         if found is None:
             raise refused(
                 resource, pod["metadata"].get("name", ""), f"no PriorityClass with name {name} was found"
             )
         value, policy = found.get("value", 0), found.get("preemptionPolicy", policy)
     else:
-        defaults = [one for one in api.list("priorityclasses.scheduling.k8s.io") if one.get("globalDefault")]
+        defaults = [
+            one for one in objects.list("priorityclasses.scheduling.k8s.io") if one.get("globalDefault")
+        ]
         if defaults:
             chosen = min(defaults, key=lambda one: int(one.get("value", 0)))
             spec["priorityClassName"] = chosen["metadata"]["name"]

@@ -25,7 +25,7 @@ from roadstead.kinds.kind import Kind, StatusKind
 from roadstead.kinds.podspec.probes import port_causes
 
 if TYPE_CHECKING:
-    from roadstead.store.api import Api
+    from roadstead.kinds.kind import Objects
     from roadstead.values.resources import Obj
     from roadstead.values.status_errors import Cause
 
@@ -171,9 +171,9 @@ class Services(StatusKind):
         """No load balancer yet."""
         obj["status"] = {"loadBalancer": {}}
 
-    def admit_create(self, obj: Obj, api: Api) -> None:
+    def admit_create(self, obj: Obj, objects: Objects) -> None:
         """An address, unless there is to be none."""
-        del api
+        del objects
         spec = obj["spec"]
         if spec["type"] == "ExternalName":
             return

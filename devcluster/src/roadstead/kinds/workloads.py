@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets, StatefulSets and DaemonSets: defaults, checks, generations.
+"""Sets defaults of Deployments and ReplicaSets and checks them, with what all workloads share.
 
 Source: Kubernetes v1.36 ``pkg/apis/apps``: ``v1/defaults.go``, ``validation``; ``pkg/registry/apps``.
 """
@@ -11,26 +11,24 @@ from roadstead.kinds.checks.fields import (
     forbidden,
     immutable,
     invalid,
-    label_name,
     label_selector,
     not_above_all,
     not_among,
     not_negative,
     one_of,
-    percentage_or_number,
     required,
     selects,
     share_or_number,
 )
 from roadstead.kinds.kind import StatusKind
-from roadstead.kinds.podspec.template import default_template, template_causes
-from roadstead.kinds.storage import claim_causes
+from roadstead.kinds.podspec.checks import default_template, template_causes
 
 if TYPE_CHECKING:
     from roadstead.values.resources import Obj
     from roadstead.values.status_errors import Cause
 
-_HISTORY = 10
+#: Revisions that are kept where the spec does not say.
+DEFAULT_HISTORY = 10
 _TEMPLATE = "spec.template"
 
 
@@ -172,7 +170,7 @@ class Deployments(Workload):
             rolling = strategy.setdefault("rollingUpdate", {})
             rolling.setdefault("maxUnavailable", "25%")
             rolling.setdefault("maxSurge", "25%")
-        spec.setdefault("revisionHistoryLimit", _HISTORY)
+        spec.setdefault("revisionHistoryLimit", DEFAULT_HISTORY)
         spec.setdefault("progressDeadlineSeconds", 600)
 
     def spec_changed(self, new: Obj, old: Obj) -> bool:
@@ -203,12 +201,12 @@ def _strategy_causes(strategy: Obj) -> list[Cause]:
     unavailable, surge = strategy["rollingUpdate"]["maxUnavailable"], strategy["rollingUpdate"]["maxSurge"]
     causes = share_or_number(f"{at}.maxUnavailable", unavailable)
     causes += share_or_number(f"{at}.maxSurge", surge)
-    if not _amount(unavailable) and not _amount(surge):
+    if not amount_of(unavailable) and not amount_of(surge):
         causes.append(invalid(f"{at}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
     return causes + not_above_all(f"{at}.maxUnavailable", unavailable)
 
 
-def _amount(value: object) -> int:
+def amount_of(value: object) -> int:
     """The number of a count or a percentage; what is neither counts as none."""
     if isinstance(value, str):
         return 0 if share_or_number("", value) else int(value[:-1])
@@ -233,191 +231,3 @@ class ReplicaSets(Workload):
     def fields(self, obj: Obj) -> dict[str, str]:
         """As upstream."""
         return {"status.replicas": str((obj.get("status") or {}).get("replicas", 0))}
-
-
-class StatefulSets(Workload):
-    """StatefulSets."""
-
-    kind_told = "statefulset"
-    template_kind_told = "StatefulSet"
-    bad_selector = ""
-    counts = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-    parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-    ready_told = "status.readyReplicas"
-    always = ("replicas", "availableReplicas")
-
-    _CHANGEABLE = (
-        "replicas",
-        "template",
-        "updateStrategy",
-        "persistentVolumeClaimRetentionPolicy",
-        "minReadySeconds",
-        "ordinals",
-        "revisionHistoryLimit",
-    )
-
-    def default(self, obj: Obj) -> None:
-        """Fill in what was left out."""
-        super().default(obj)
-        spec = obj["spec"]
-        spec.setdefault("serviceName", "")
-        spec.setdefault("podManagementPolicy", "OrderedReady")
-        strategy = spec.setdefault("updateStrategy", {})
-        if not strategy.get("type"):
-            strategy["type"] = "RollingUpdate"
-            strategy.setdefault("rollingUpdate", {})
-        if strategy["type"] == "RollingUpdate" and "rollingUpdate" in strategy:
-            strategy["rollingUpdate"].setdefault("partition", 0)
-            strategy["rollingUpdate"].pop("maxUnavailable", None)  # behind a gate that is closed
-        retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
-        retention.setdefault("whenDeleted", "Retain")
-        retention.setdefault("whenScaled", "Retain")
-        spec.setdefault("revisionHistoryLimit", _HISTORY)
-        if "ordinals" in spec:
-            spec["ordinals"].setdefault("start", 0)
-        for claim in spec.get("volumeClaimTemplates") or ():
-            claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
-            claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
-            claim.setdefault("status", {}).setdefault("phase", "Pending")
-
-    def prepare_create(self, obj: Obj) -> None:
-        """A new one has no replicas."""
-        obj["status"] = dict.fromkeys(self.always, 0)
-
-    def validate_create(self, obj: Obj) -> list[Cause]:
-        """What is wrong with a new object; what cannot change is looked at only here."""
-        spec, causes = obj["spec"], super().validate_create(obj)
-        for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
-            causes += claim_causes(claim["spec"], f"spec.volumeClaimTemplates[{index}].spec")
-        if spec["serviceName"]:
-            causes += label_name("spec.serviceName", spec["serviceName"])
-        return causes
-
-    def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """Little of the spec may change."""
-        causes = self.spec_causes(new["spec"])
-
-        def fixed(spec: Obj) -> Obj:
-            return {key: value for key, value in spec.items() if key not in self._CHANGEABLE}
-
-        if fixed(new["spec"]) != fixed(old["spec"]):
-            told = (
-                "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
-                "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' "
-                "and 'minReadySeconds' are forbidden"
-            )
-            causes.append(forbidden("spec", told))
-        return causes
-
-    def spec_causes(self, spec: Obj) -> list[Cause]:
-        """What is wrong with a spec."""
-        causes: list[Cause] = []
-        policy = spec["podManagementPolicy"]
-        if policy not in ("OrderedReady", "Parallel"):
-            causes.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
-        strategy, at = spec["updateStrategy"], "spec.updateStrategy"
-        rolling = strategy.get("rollingUpdate")
-        if strategy["type"] == "RollingUpdate":
-            causes += not_negative(f"{at}.rollingUpdate.partition", (rolling or {}).get("partition"))
-        elif strategy["type"] != "OnDelete":
-            causes.append(invalid(at, strategy, "must be 'RollingUpdate' or 'OnDelete'"))
-        elif rolling is not None:
-            told = "only allowed for updateStrategy 'RollingUpdate'"
-            causes.append(invalid(f"{at}.rollingUpdate", rolling, told))
-        for field, value in spec["persistentVolumeClaimRetentionPolicy"].items():
-            here = f"spec.persistentVolumeClaimRetentionPolicy.{field}"
-            causes += one_of(here, value, ("Retain", "Delete"))
-        causes += not_negative("spec.ordinals.start", (spec.get("ordinals") or {}).get("start"))
-        return causes + super().spec_causes(spec)
-
-    def checked_template(self, spec: Obj) -> Obj:
-        """With the volumes that the controller adds, and without names that it gives."""
-        template = spec["template"]
-        claims = {one.get("metadata", {}).get("name", "") for one in spec.get("volumeClaimTemplates") or ()}
-        pod = {key: value for key, value in template["spec"].items() if key not in ("subdomain", "hostname")}
-        added = [
-            {"name": name, "persistentVolumeClaim": {"claimName": name or "x"}} for name in sorted(claims)
-        ]
-        kept = [one for one in pod.get("volumes") or () if one.get("name", "") not in claims]
-        return {**template, "spec": {**pod, "volumes": [*added, *kept]}}
-
-
-_GENERATION = "deprecated.daemonset.template.generation"
-
-
-class DaemonSets(Workload):
-    """DaemonSets."""
-
-    sized = False
-    kind_told = "daemonset"
-    template_kind_told = "DaemonSet"
-    counts = (
-        "currentNumberScheduled",
-        "numberMisscheduled",
-        "desiredNumberScheduled",
-        "numberReady",
-        "updatedNumberScheduled",
-        "numberAvailable",
-        "numberUnavailable",
-    )
-    parts = ()
-    always = counts[:4]
-
-    def default(self, obj: Obj) -> None:
-        """Fill in what was left out."""
-        super().default(obj)
-        strategy = obj["spec"].setdefault("updateStrategy", {})
-        if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
-            rolling = strategy.setdefault("rollingUpdate", {})
-            rolling.setdefault("maxUnavailable", 1)
-            rolling.setdefault("maxSurge", 0)
-        obj["spec"].setdefault("revisionHistoryLimit", _HISTORY)
-
-    def prepare_create(self, obj: Obj) -> None:
-        """A new one runs nowhere; the generation of its template is an annotation, for older clients."""
-        obj["status"] = dict.fromkeys(self.always, 0)
-        _set_generation(obj, max(1, _generation(obj)))
-
-    def prepare_update(self, new: Obj, old: Obj) -> None:
-        """A new template is a new generation of it."""
-        super().prepare_update(new, old)
-        _set_generation(new, _generation(old) + (new["spec"]["template"] != old["spec"]["template"]))
-
-    def selected_causes(self, spec: Obj) -> list[Cause]:
-        """The selector must choose the template."""
-        selector = spec.get("selector")
-        causes = label_selector(selector, "spec.selector")
-        labels = spec["template"]["metadata"].get("labels") or {}
-        given = selector is not None and (selector.get("matchLabels") or selector.get("matchExpressions"))
-        if selector is not None and not given:
-            causes.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
-        matches = bool(causes) or (selector is not None and selects(selector, labels))
-        return causes + self.template_causes(spec, matches=matches)
-
-    def spec_causes(self, spec: Obj) -> list[Cause]:
-        """What is wrong with a spec."""
-        causes = super().spec_causes(spec)
-        strategy, at = spec["updateStrategy"], "spec.updateStrategy"
-        if strategy["type"] == "RollingUpdate":
-            unavailable = strategy["rollingUpdate"]["maxUnavailable"]
-            surge = strategy["rollingUpdate"]["maxSurge"]
-            causes += percentage_or_number(f"{at}.rollingUpdate.maxUnavailable", unavailable)
-            causes += percentage_or_number(f"{at}.rollingUpdate.maxSurge", surge)
-            if _amount(unavailable) and _amount(surge):
-                told = "may not be set when maxUnavailable is non-zero"
-                causes.append(invalid(f"{at}.rollingUpdate.maxSurge", surge, told))
-            elif not _amount(unavailable) and not _amount(surge):
-                told = "cannot be 0 when maxSurge is 0"
-                causes.append(required(f"{at}.rollingUpdate.maxUnavailable", told))
-        elif strategy["type"] != "OnDelete":
-            causes.append(not_among(at, strategy, ("RollingUpdate", "OnDelete")))
-        return causes + not_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
-
-
-def _generation(obj: Obj) -> int:
-    text = (obj["metadata"].get("annotations") or {}).get(_GENERATION, "")
-    return int(text) if text.isdigit() else 0
-
-
-def _set_generation(obj: Obj, number: int) -> None:
-    obj["metadata"].setdefault("annotations", {})[_GENERATION] = str(number)

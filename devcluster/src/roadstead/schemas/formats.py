@@ -1,6 +1,6 @@
 """The string formats that a schema may ask for; an unknown one asks for nothing.
 
-Source: kube-openapi ``pkg/validation/strfmt``.
+Source: kube-openapi ``pkg/validation/strfmt``; Go's ``encoding/base64``, whose message that of bytes is.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _HOSTNAME = re.compile(
     r"(?=.{1,253}$)([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*", re.IGNORECASE
 )
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _UUID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -117,3 +118,19 @@ def fits(form: str, text: str) -> bool:
     """Whether a text is of a format."""
     check = _CHECKS.get(form)
     return check is None or check(text)
+
+
+def checked_base64(text: str) -> str:
+    """Make sure that a text is base64.
+
+    Raises:
+        ValueError: it is not, with the place where it ceases to be.
+    """
+    try:
+        base64.b64decode(text, validate=True)
+    except binascii.Error:
+        found = _BASE64.match(text)
+        end = found.end() if found else 0
+        at = end if end < len(text) else len(text) - len(text) % 4
+        raise ValueError(f"illegal base64 data at input byte {at}") from None
+    return text

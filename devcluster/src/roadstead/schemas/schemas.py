@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from roadstead.schemas import byte_forms, quantity_forms, time_forms
+from roadstead.schemas import formats, quantity_forms, timestamps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,9 +127,9 @@ ZERO_LONG_OMITTED: Final = Scalar("int64", (int,), omits=0, convert=_within(64))
 NUMBER: Final = Scalar("float64", (int, float))
 BOOLEAN: Final = Scalar("bool", (bool,))
 FALSE_OMITTED: Final = Scalar("bool", (bool,), omits=False)
-TIME: Final = Scalar("v1.Time", (str,), convert=time_forms.seconds)
-MICRO_TIME: Final = Scalar("v1.MicroTime", (str,), convert=time_forms.micros)
-BYTES: Final = Scalar("[]uint8", (str,), convert=byte_forms.checked)
+TIME: Final = Scalar("v1.Time", (str,), convert=timestamps.checked_time)
+MICRO_TIME: Final = Scalar("v1.MicroTime", (str,), convert=timestamps.checked_microtime)
+BYTES: Final = Scalar("[]uint8", (str,), convert=formats.checked_base64)
 QUANTITY: Final = Scalar(
     "resource.Quantity", (str, int, float), convert=lambda value: quantity_forms.canonical(str(value))
 )

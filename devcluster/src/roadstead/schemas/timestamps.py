@@ -1,7 +1,13 @@
-"""Times as the Kubernetes API writes them: RFC 3339 in UTC, in whole seconds."""
+"""Reads and writes times of the Kubernetes API: RFC 3339 in UTC.
+
+A ``Time`` has whole seconds, a ``MicroTime`` six decimals.
+"""
+
+from __future__ import annotations
 
 import datetime as dt
 import functools
+import re
 
 
 @functools.lru_cache(maxsize=4096)
@@ -27,3 +33,73 @@ def to_seconds(timestamp: str) -> float:
 def to_microtime(seconds: float) -> str:
     """A time, given in seconds since the epoch, as ``metav1.MicroTime``."""
     return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def timestamp_of(moment: dt.datetime) -> str:
+    """A time in UTC as ``metav1.Time``."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_SECONDS = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\dZ")
+_MICROS = re.compile(r"[^.]*\.\d{6}(Z|[+-]\d\d:\d\d)")
+
+
+_FORM = "2006-01-02T15:04:05Z07:00"
+#: The parts of Go's form, what of a text each takes, and how Go calls it.
+_PARTS = (
+    (r"\d{4}", "2006"),
+    ("-", "-"),
+    (r"\d\d", "01"),
+    ("-", "-"),
+    (r"\d\d", "02"),
+    ("T", "T"),
+    (r"\d\d", "15"),
+    (":", ":"),
+    (r"\d\d", "04"),
+    (":", ":"),
+    (r"\d\d(\.\d+)?", "05"),
+    (r"Z|[+-]\d\d:\d\d", "Z07:00"),
+)
+
+
+def _fault(text: str) -> str:
+    """Where a text ceases to be a time."""
+    end = 0
+    for pattern, name in _PARTS:
+        found = re.compile(pattern).match(text, end)
+        if found is None:
+            return f'cannot parse "{text[end:]}" as "{name}"'
+        end = found.end()
+    return f'extra text: "{text[end:]}"' if end < len(text) else "day out of range"
+
+
+def _read(text: str) -> dt.datetime:
+    # Go accepts any number of decimals, Python no more than six.
+    shortened = re.sub(r"(\.\d{6})\d+", r"\1", text)
+    try:
+        moment = dt.datetime.fromisoformat(shortened)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None or "T" not in text:
+        raise ValueError(f'parsing time "{text}" as "{_FORM}": {_fault(text)}')
+    return moment.astimezone(dt.UTC)
+
+
+def checked_time(text: str) -> str:
+    """A time in whole seconds.
+
+    Raises:
+        ValueError: it is no RFC 3339 time.
+    """
+    return text if _SECONDS.fullmatch(text) else _read(text).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def checked_microtime(text: str) -> str:
+    """A time with six decimals.
+
+    Raises:
+        ValueError: it is no RFC 3339 time, or has not exactly six decimals.
+    """
+    if not _MICROS.fullmatch(text):
+        raise ValueError(f'parsing time "{text}" as "2006-01-02T15:04:05.000000Z07:00": cannot parse')
+    return _read(text).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -6,11 +6,13 @@ and ``api.virtual`` (groups that are computed, such as metrics.k8s.io).
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
-from collections.abc import Callable, Sequence
+import socket
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import parse_qsl
 
 import orjson
@@ -22,6 +24,7 @@ from roadstead.server.content_negotiation import JSON, Form, accepted
 from roadstead.server.lists import Page, flag, list_options, page, too_large
 from roadstead.server.paths import Target, target
 from roadstead.server.watches import Watcher
+from roadstead.server.write_requests import SentRequest, WriteResult, success
 from roadstead.store.store import Entry
 from roadstead.values.status_errors import StatusError, bad_request, method_not_allowed
 
@@ -62,11 +65,14 @@ class Document:
 Documents = Callable[[str, str], Document | None]
 
 
+#: A client's protocol.
+Connected = TypeVar("Connected", bound=asyncio.BaseProtocol)
+
 #: Bytes of the largest body that is taken, as of a real server.
 LARGEST_BODY = 3 * 1024 * 1024
 
 
-class Tables(Protocol):
+class TableRenderer(Protocol):
     """Renders objects as ``meta.k8s.io/v1`` Table."""
 
     def __call__(
@@ -118,28 +124,56 @@ class Server:
         token: the bearer token that clients must show.
         tables: renders tables; without it a client that asks for one gets the objects.
         documents: asked in turn for paths that are no resource.
-
-    Attributes:
+        actions: called on a POST to their path.
         token_file: further tokens that are accepted, one a line; read at each request, so that they can be
             replaced and withdrawn.
     """
 
     def __init__(
-        self, api: Api, token: str, *, tables: Tables | None = None, documents: Sequence[Documents] = ()
+        self,
+        api: Api,
+        token: str,
+        *,
+        tables: TableRenderer | None = None,
+        documents: Sequence[Documents] = (),
+        actions: Mapping[str, Callable[[], None]] | None = None,
+        token_file: Path | None = None,
     ) -> None:
         self.api = api
         self.tables = tables
         self.documents = list(documents)
         self._token = token
-        self.token_file: Path | None = None
+        self._actions = dict(actions or {})
+        self._token_file = token_file
         self._runner: web.ServerRunner | None = None
         self.url = ""
+
+    async def open(self) -> None:
+        """Accept connections of ``connect``."""
+        self._runner = web.ServerRunner(web.Server(self.handle, access_log=None), shutdown_timeout=0.5)
+        await self._runner.setup()
+
+    async def connect(self, make_protocol: Callable[[], Connected]) -> tuple[asyncio.Transport, Connected]:
+        """Connect a client in this process without a port, as ``loop.create_connection`` does with one.
+
+        Args:
+            make_protocol: makes the client's protocol.
+
+        Raises:
+            RuntimeError: the server is not open.
+        """
+        if self._runner is None or self._runner.server is None:
+            raise RuntimeError("the server is not open")
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        await loop.connect_accepted_socket(self._runner.server, ours)
+        return await loop.create_connection(make_protocol, sock=theirs)
 
     async def start(self, port: int = 0, tls: ssl.SSLContext | None = None) -> str:
         """Listen on loopback; gives the URL. It may be called again, for another port."""
         if self._runner is None:
-            self._runner = web.ServerRunner(web.Server(self.handle, access_log=None), shutdown_timeout=0.5)
-            await self._runner.setup()
+            await self.open()
+        assert self._runner is not None
         site = web.TCPSite(self._runner, "127.0.0.1", port, ssl_context=tls)
         await site.start()
         host, bound = self._runner.addresses[-1][:2]
@@ -178,8 +212,8 @@ class Server:
 
     def _accepts(self, shown: bytes) -> bool:
         tokens = [self._token.encode()]
-        if self.token_file is not None and self.token_file.is_file():
-            tokens += self.token_file.read_bytes().split()
+        if self._token_file is not None and self._token_file.is_file():
+            tokens += self._token_file.read_bytes().split()
         return any(hmac.compare_digest(shown, token) for token in tokens)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -199,7 +233,7 @@ class Server:
                 return await self._watch(request, found, query, form)
             response = self._one(found, query, form) if found.name else self._list(found, query, form)
         else:
-            sent = writes.Sent(query, await _body(request), request.headers)
+            sent = SentRequest(query, await _body(request), request.headers)
             change = writes.write(self.api, found, verb, sent, self._token)
             response = self._written(change, form, query)
         if found.resource.warning:
@@ -216,6 +250,9 @@ class Server:
             return web.Response(body=b"ok", content_type="text/plain", charset="utf-8")
         if path == "/version":
             return _json(VERSION)
+        if request.method == "POST" and (action := self._actions.get(path)):
+            action()
+            return _json(success(200))
         for documents in self.documents:
             document = documents(path, request.headers.get("Accept", ""))
             if document is not None:
@@ -357,7 +394,7 @@ class Server:
 
     # -- writing ---------------------------------------------------------------------------------------------
 
-    def _written(self, change: writes.Written, form: Form, query: dict[str, str]) -> web.StreamResponse:
+    def _written(self, change: WriteResult, form: Form, query: dict[str, str]) -> web.StreamResponse:
         headers = [("Warning", f"299 - {orjson.dumps(warning).decode()}") for warning in change.warnings]
         if change.resource is not None and isinstance(change.body, Entry):
             response = self._entry(change.resource, change.body, form, query, change.status)

@@ -1,18 +1,24 @@
-"""Writes as they come over HTTP: what method, path, parameters and body ask for.
-
-Longer than most modules: each kind of write is a section (create and update, patches, subresources,
-deletions), and all share how options and bodies are read.
-"""
+"""Carries out writes that came over HTTP: create and update, patches, subresources, deletions."""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from roadstead.server.access_reviews import review
-from roadstead.server.content_negotiation import content_type, decoded, repeated_keys, unsupported
+from roadstead.server.content_negotiation import decoded, unsupported
 from roadstead.server.write_options import APPLY, BODIES, delete_options, typed, write_options
+from roadstead.server.write_requests import (
+    STRATEGIC_PATCH,
+    SentRequest,
+    WriteResult,
+    check_name,
+    sent_object,
+    settle_namespace,
+    stray_field_warnings,
+    success,
+    verb_of,
+)
 from roadstead.store import managed_fields, patches, server_side_apply, subresources
 from roadstead.store.api import Api, Write, key_of
 from roadstead.store.deletion import DeleteOptions
@@ -25,48 +31,15 @@ from roadstead.values.status_errors import (
     bad_request,
     conflict,
     invalid,
-    method_not_allowed,
     not_found,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from roadstead.server.paths import Target
     from roadstead.values.resources import Obj, Resource
 
-_STRATEGIC = "application/strategic-merge-patch+json"
 _JSON_PATCH = "application/json-patch+json"
-_PATCHES = (_JSON_PATCH, "application/merge-patch+json", _STRATEGIC, APPLY)
-
-
-@dataclass(slots=True)
-class Written:
-    """The answer to a write; ``resource`` says what the entry is, None for a Status and the like."""
-
-    body: Entry | Obj
-    status: int = 200
-    resource: Resource | None = None
-    warnings: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """What came with a request beside its path."""
-
-    query: Mapping[str, str]
-    body: bytes
-    headers: Mapping[str, str]
-
-    @property
-    def media(self) -> str:
-        """The media type of the body."""
-        return content_type(self.headers.get("Content-Type", ""))
-
-
-def success(code: int) -> Obj:
-    """A Status that reports success."""
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code}
+_PATCHES = (_JSON_PATCH, "application/merge-patch+json", STRATEGIC_PATCH, APPLY)
 
 
 def read(api: Api, target: Target) -> Entry:
@@ -90,7 +63,7 @@ def read(api: Api, target: Target) -> Entry:
     return entry
 
 
-def write(api: Api, target: Target, method: str, sent: Sent, token: str) -> Written:
+def write(api: Api, target: Target, method: str, sent: SentRequest, token: str) -> WriteResult:
     """Carry out a write.
 
     Args:
@@ -103,7 +76,7 @@ def write(api: Api, target: Target, method: str, sent: Sent, token: str) -> Writ
     Raises:
         StatusError: where it is refused.
     """
-    verb = _verb(target, method)
+    verb = verb_of(target, method)
     if verb in ("delete", "deletecollection"):
         return (_delete if verb == "delete" else _delete_collection)(api, target, sent)
     if verb == "patch":
@@ -117,115 +90,29 @@ def write(api: Api, target: Target, method: str, sent: Sent, token: str) -> Writ
     return _create_or_update(api, target, verb, sent, how)
 
 
-def _verb(target: Target, method: str) -> str:
-    """The verb of a method on a target.
-
-    Raises:
-        StatusError: 405.
-    """
-    resource = target.resource
-    verbs: tuple[str, ...] = resource.verbs
-    if target.subresource:
-        subresource = resource.subresource(target.subresource)
-        verbs = subresource.verbs if subresource else ()
-    if target.name:
-        named = {"PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-        verb = named.get(method, "create" if method == "POST" and target.subresource else "")
-    else:
-        verb = {"POST": "create", "DELETE": "deletecollection"}.get(method, "")
-        if verb == "create" and resource.namespaced and target.namespace is None:
-            if resource.custom:
-                raise StatusError(404, "NotFound", "the server could not find the requested resource")
-            verb = ""
-    if target.subresource and verb not in verbs:
-        told = "the server does not allow this method on the requested resource"
-        raise StatusError(405, "MethodNotAllowed", told)
-    if not verb or verb not in verbs:
-        raise method_not_allowed(resource, method.lower())
-    return verb
-
-
-def _stray_fields(sent: Sent, strays: list[str], resource: Resource) -> list[str]:
-    """Warnings of unknown and repeated fields.
-
-    Raises:
-        StatusError: 400, where they are refused.
-    """
-    asked = sent.query.get("fieldValidation", "")
-    if asked == "Ignore":
-        return []
-    told = [f'unknown field "{stray}"' for stray in strays]
-    if asked and sent.media != _STRATEGIC:
-        told = [f'duplicate field "{key}"' for key in repeated_keys(sent.body)] + told
-    if told and asked == "Strict":
-        raise bad_request(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
-            f"strict decoding error: {', '.join(told)}"
-        )
-    return told
-
-
-def _object(value: Any, resource: Resource) -> Obj:
-    """A body as an object of the resource.
-
-    Raises:
-        StatusError: 400.
-    """
-    if not isinstance(value, dict):
-        raise bad_request("the body of the request must be an object")
-    given = (value.get("apiVersion") or resource.api_version, value.get("kind") or resource.kind)
-    if given != (resource.api_version, resource.kind):
-        if resource.custom and given[0] == resource.api_version:
-            name = str((value.get("metadata") or {}).get("name", ""))
-            named = dataclasses.replace(resource, kind=str(given[1]))
-            told = f'Invalid value: "{given[1]}": must be {resource.kind}'
-            raise invalid(named, name, [Cause("kind", told)])
-        raise bad_request(
-            f'{given[1]} in version "{given[0]}" cannot be handled as a {resource.kind}: '
-            f"expected {resource.api_version}, Kind={resource.kind}"
-        )
-    if value.get("metadata") is None:
-        value["metadata"] = {}
-    if not isinstance(value["metadata"], dict):
-        raise bad_request("metadata must be an object")
-    return value
-
-
-def _settle_namespace(obj: Obj, target: Target) -> None:
-    meta = obj["metadata"]
-    if not target.resource.namespaced:
-        meta.pop("namespace", None)
-        return
-    if meta.get("namespace") and meta["namespace"] != target.namespace:
-        raise bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
-    meta["namespace"] = target.namespace
-
-
-def _create_or_update(api: Api, target: Target, verb: str, sent: Sent, how: Write) -> Written:
+def _create_or_update(api: Api, target: Target, verb: str, sent: SentRequest, how: Write) -> WriteResult:
     resource = target.resource
     kind = api.kind(resource)
-    obj = _object(decoded(sent.body, sent.media), resource)
+    obj = sent_object(decoded(sent.body, sent.media), resource)
     obj, strays = kind.decode(obj, resource)
-    warnings = _stray_fields(sent, strays, resource)
-    _settle_namespace(obj, target)
+    warnings = stray_field_warnings(sent, strays, resource)
+    settle_namespace(obj, target)
     meta = obj["metadata"]
     given = meta.pop("managedFields", None)
     warnings += kind.warnings(obj)
     if verb == "create":
         if meta.get("resourceVersion") and not how.dry_run:
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
-        return Written(api.create_owned(resource, obj, how), 201, resource, warnings)
+        return WriteResult(api.create_owned(resource, obj, how), 201, resource, warnings)
     if not meta.get("name"):
         why = f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
         raise bad_request(why)
-    _check_name(obj, target)
+    check_name(obj, target)
     entry = api.store.collection(resource.collection).entries.get(key_of(obj))
     if entry is None and kind.creates_on_update and not target.subresource:
-        return Written(api.create_owned(resource, obj, how), 201, resource, warnings)
+        return WriteResult(api.create_owned(resource, obj, how), 201, resource, warnings)
     how = _with_managers(api, resource, obj, given, how)
-    return Written(api.update_owned(resource, obj, how), 200, resource, warnings)
+    return WriteResult(api.update_owned(resource, obj, how), 200, resource, warnings)
 
 
 def _with_managers(api: Api, resource: Resource, new: Obj, given: Any, how: Write) -> Write:
@@ -241,14 +128,6 @@ def _with_managers(api: Api, resource: Resource, new: Obj, given: Any, how: Writ
     return dataclasses.replace(how, managers=managed_fields.updated(wanted, old, new, schema, who))
 
 
-def _check_name(obj: Obj, target: Target) -> None:
-    name = obj["metadata"].get("name")
-    if name != target.name:
-        raise bad_request(
-            f"the name of the object ({name}) does not match the name on the URL ({target.name})"
-        )
-
-
 # -- patches -------------------------------------------------------------------------------------------------
 
 
@@ -258,12 +137,12 @@ def _check_patch(resource: Resource, media: str) -> None:
     Raises:
         StatusError: 415.
     """
-    supported = tuple(one for one in _PATCHES if not (resource.custom and one == _STRATEGIC))
+    supported = tuple(one for one in _PATCHES if not (resource.custom and one == STRATEGIC_PATCH))
     if media not in supported:
         raise unsupported(media, supported)
 
 
-def _patch(api: Api, target: Target, sent: Sent, how: Write) -> Written:
+def _patch(api: Api, target: Target, sent: SentRequest, how: Write) -> WriteResult:
     resource, media = target.resource, sent.media
     kind = api.kind(resource)
     patch = decoded(sent.body, "")
@@ -279,17 +158,17 @@ def _patch(api: Api, target: Target, sent: Sent, how: Write) -> Written:
     new = _patched(new, patch, media, kind.schema(resource))
     obj, strays = _decoded_patch(api, target, new)
     try:
-        warnings = _stray_fields(sent, strays, resource)
+        warnings = stray_field_warnings(sent, strays, resource)
     except StatusError as error:
         raise _bad_patch(error.message.partition(": ")[2]) from error
-    _settle_namespace(obj, target)
-    _check_name(obj, target)
+    settle_namespace(obj, target)
+    check_name(obj, target)
     meta, uid = obj["metadata"], stored.obj["metadata"]["uid"]
     if meta.get("uid", uid) != uid:
         told = f'Invalid value: "{meta["uid"]}": field is immutable'
         raise invalid(resource, target.name, [Cause("metadata.uid", told)])
     how = _with_managers(api, resource, obj, meta.pop("managedFields", None), how)
-    return Written(api.update_owned(resource, obj, how), 200, resource, warnings + kind.warnings(obj))
+    return WriteResult(api.update_owned(resource, obj, how), 200, resource, warnings + kind.warnings(obj))
 
 
 def _patched(obj: Obj, patch: Any, media: str, schema: Any) -> Any:
@@ -302,7 +181,7 @@ def _patched(obj: Obj, patch: Any, media: str, schema: Any) -> Any:
         return patches.json_patch(obj, patch)
     if not isinstance(patch, dict):
         raise bad_request("the patch must be an object")
-    if media == _STRATEGIC:  # what it says of the kind is not looked at
+    if media == STRATEGIC_PATCH:  # what it says of the kind is not looked at
         patch = {key: value for key, value in patch.items() if key not in ("apiVersion", "kind")}
         return patches.strategic(obj, patch, schema)
     return patches.merge(obj, patch)
@@ -336,20 +215,20 @@ def _decoded_patch(api: Api, target: Target, new: Any) -> tuple[Obj, list[str]]:
         raise _bad_patch(error.message) from error
 
 
-def _apply(api: Api, target: Target, sent: Sent, how: Write) -> Written:
+def _apply(api: Api, target: Target, sent: SentRequest, how: Write) -> WriteResult:
     resource = target.resource
     kind = api.kind(resource)
-    config = _object(server_side_apply.checked_config(decoded(sent.body, APPLY)), resource)
+    config = sent_object(server_side_apply.checked_config(decoded(sent.body, APPLY)), resource)
     config, strays = kind.decode(config, resource)
     if strays:
         where = f"{target.namespace}/{target.name}" if target.namespace else target.name
         what = f"{where}; {resource.api_version}, Kind={resource.kind}"
         why = f".{strays[0]}: field not declared in schema"
         raise StatusError(500, "", f"failed to create typed patch object ({what}): {why}")
-    _settle_namespace(config, target)
+    settle_namespace(config, target)
     meta = config["metadata"]
     meta.setdefault("name", target.name)
-    _check_name(config, target)
+    check_name(config, target)
     who = api.manager(resource, how, "Apply")
     schema = kind.schema(resource)
     flags = {
@@ -368,13 +247,13 @@ def _apply(api: Api, target: Target, sent: Sent, how: Write) -> Written:
         live["metadata"] = {key: meta[key] for key in ("name", "namespace") if key in meta}
         new, owners = server_side_apply.apply(live, (), config, schema, who, **flags)
         made = api.create_owned(resource, new, dataclasses.replace(how, managers=owners))
-        return Written(made, 201, resource)
+        return WriteResult(made, 201, resource)
     live = api.served(resource, stored).obj
     version = meta.pop("resourceVersion", None)
     if version and version != live["metadata"]["resourceVersion"]:
         raise conflict(resource, target.name, MODIFIED)
     new, owners = server_side_apply.apply(live, stored.managers, config, schema, who, **flags)
-    return Written(
+    return WriteResult(
         api.update_owned(resource, copied(new), dataclasses.replace(how, managers=owners)), 200, resource
     )
 
@@ -382,7 +261,9 @@ def _apply(api: Api, target: Target, sent: Sent, how: Write) -> Written:
 # -- subresources that do something of their own -------------------------------------------------------------
 
 
-def _special(api: Api, target: Target, sent: Sent, how: Write, *, patch: bool, token: str) -> Written:
+def _special(
+    api: Api, target: Target, sent: SentRequest, how: Write, *, patch: bool, token: str
+) -> WriteResult:
     resource, namespace = target.resource, target.namespace or ""
     if patch:
         shown = read(api, target).obj
@@ -394,44 +275,44 @@ def _special(api: Api, target: Target, sent: Sent, how: Write, *, patch: bool, t
     if resource.key == "bindings" or target.subresource == "binding":
         name = target.name or (obj.get("metadata") or {}).get("name", "")
         subresources.bind(api, (namespace, name), obj, how, labelled=bool(target.subresource))
-        return Written(success(201), 201)
+        return WriteResult(success(201), 201)
     if resource.ephemeral:
-        return Written(review(resource, obj, token), 201)
+        return WriteResult(review(resource, obj, token), 201)
     if target.subresource == "eviction":
         options = delete_options({}, obj.get("deleteOptions") or {})
         how = dataclasses.replace(how, dry_run=how.dry_run or options.dry_run)
         subresources.evict(api, (namespace, target.name), obj, how, options)
-        return Written(success(201), 201)
+        return WriteResult(success(201), 201)
     if target.subresource == "finalize":
-        return Written(subresources.finalize(api, target.name, obj, how), 200, resource)
+        return WriteResult(subresources.finalize(api, target.name, obj, how), 200, resource)
     stored = api.store.collection(resource.collection).entries.get((namespace, target.name))
     if stored is None:
         raise not_found(resource, target.name)
     how = dataclasses.replace(how, subresource="")
-    return Written(subresources.rescale(api, resource, stored, obj, how))
+    return WriteResult(subresources.rescale(api, resource, stored, obj, how))
 
 
 # -- deletions -----------------------------------------------------------------------------------------------
 
 
-def _sent_options(sent: Sent) -> DeleteOptions:
+def _sent_options(sent: SentRequest) -> DeleteOptions:
     return delete_options(sent.query, decoded(sent.body, sent.media) if sent.body.strip() else None)
 
 
-def _delete(api: Api, target: Target, sent: Sent) -> Written:
+def _delete(api: Api, target: Target, sent: SentRequest) -> WriteResult:
     resource = target.resource
     entry, removed = api.remove(resource, target.namespace, target.name, _sent_options(sent))
     if not removed or api.kind(resource).returns_deleted:
-        return Written(entry, 200, resource)
+        return WriteResult(entry, 200, resource)
     details = {"name": target.name, "kind": resource.plural, "uid": entry.obj["metadata"]["uid"]}
     if resource.group and not resource.storage_key:
         details["group"] = resource.group
-    return Written(
+    return WriteResult(
         {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
     )
 
 
-def _delete_collection(api: Api, target: Target, sent: Sent) -> Written:
+def _delete_collection(api: Api, target: Target, sent: SentRequest) -> WriteResult:
     resource, query = target.resource, sent.query
     options = _sent_options(sent)
     chosen = api.list(
@@ -453,4 +334,4 @@ def _delete_collection(api: Api, target: Target, sent: Sent) -> Written:
         "metadata": {"resourceVersion": str(api.store.revision)},
     }
     # As upstream: the objects as they were before.
-    return Written({**head, "items": chosen})
+    return WriteResult({**head, "items": chosen})

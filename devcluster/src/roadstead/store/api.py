@@ -17,12 +17,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from roadstead.kinds import events
-from roadstead.kinds.builtin import built_in_kinds
 from roadstead.kinds.checks.metadata import metadata_causes, metadata_update_causes
 from roadstead.kinds.kind import Kind
+from roadstead.schemas.timestamps import timestamp_of
 from roadstead.store import patches
-from roadstead.store.deletion import DeleteOptions, deletion, ends_with_update, wire_time
+from roadstead.store.deletion import DeleteOptions, deletion, ends_with_update
 from roadstead.store.managed_fields import Manager, Managers, created, updated
 from roadstead.store.store import Change, Entry, EventType, Key, Store
 from roadstead.values.copies import copied
@@ -99,24 +98,26 @@ class Api:
     """Reads and writes of all resources.
 
     Args:
-        registry: what is served.
-        kinds: what is particular to a kind, by the resource's key; others are taken as they come.
+        kinds: what is particular to a kind, by the resource's key; other objects are stored as they come.
+        registry: what is served; the built-in resources where it is left out.
+        converters: how stored objects become those of another version, by collection; the default changes
+            ``apiVersion``.
         clock: the time, with zone.
     """
 
     def __init__(
         self,
-        registry: Registry | None = None,
-        kinds: Mapping[str, Kind] | None = None,
+        kinds: Mapping[str, Kind],
         *,
-        clock: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
+        registry: Registry | None = None,
+        converters: Mapping[str, Converter] | None = None,
+        clock: Callable[[], dt.datetime],
     ) -> None:
         self.registry = registry if registry is not None else built_in_registry()
-        self.kinds: dict[str, Kind] = dict(built_in_kinds() if kinds is None else kinds)
+        self.kinds: dict[str, Kind] = dict(kinds)
         self.store = Store()
         self.clock = clock
-        #: How stored objects become those of another version, by collection; the default changes apiVersion.
-        self.converters: dict[str, Converter] = {"events": events.converted}
+        self._converters = dict(converters or {})
         #: Resources that are computed when they are asked for, by key (metrics.k8s.io).
         self.virtual: dict[str, Virtual] = {}
         self._plain_kind = Kind()
@@ -147,7 +148,7 @@ class Api:
         """The time as metadata has it."""
         moment = self.clock().replace(microsecond=0)
         if moment != self._told_moment:
-            self._told_moment, self._told = moment, wire_time(moment)
+            self._told_moment, self._told = moment, timestamp_of(moment)
         return self._told
 
     # -- reading ---------------------------------------------------------------------------------------------
@@ -193,7 +194,7 @@ class Api:
     def _convert(self, resource: Resource, obj: Obj, api_version: str) -> Obj:
         if obj.get("apiVersion") == api_version:
             return obj
-        converter = self.converters.get(resource.collection)
+        converter = self._converters.get(resource.collection)
         return converter(obj, api_version) if converter else {**obj, "apiVersion": api_version}
 
     def list(

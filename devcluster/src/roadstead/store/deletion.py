@@ -10,6 +10,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from roadstead.schemas.timestamps import timestamp_of
 from roadstead.values.copies import copied
 
 if TYPE_CHECKING:
@@ -46,11 +47,6 @@ class Deletion:
     removed: bool
 
 
-def wire_time(moment: dt.datetime) -> str:
-    """A time as the API server writes it, in whole seconds."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _collector_finalizers(finalizers: list[str], propagation: str) -> list[str]:
     """The finalizers with those that tell the garbage collector what to do with dependents."""
     orphans = propagation == "Orphan" or (not propagation and ORPHAN in finalizers)
@@ -72,14 +68,14 @@ def deletion(old: Obj, kind: Kind, options: DeleteOptions, now: dt.datetime) -> 
                 return Deletion(None, removed=False)  # the end is near already
             seconds = max(options.grace_seconds, 0)
             asked = dt.datetime.fromisoformat(meta["deletionTimestamp"]) - dt.timedelta(seconds=current)
-            metadata["deletionTimestamp"] = wire_time(asked + dt.timedelta(seconds=seconds))
+            metadata["deletionTimestamp"] = timestamp_of(asked + dt.timedelta(seconds=seconds))
             metadata["deletionGracePeriodSeconds"] = seconds
             graceful = True
     else:
         granted = kind.grace_seconds(old, options.grace_seconds)
         if granted is not None:
             graceful, seconds = True, granted
-            metadata["deletionTimestamp"] = wire_time(now + dt.timedelta(seconds=seconds))
+            metadata["deletionTimestamp"] = timestamp_of(now + dt.timedelta(seconds=seconds))
             metadata["deletionGracePeriodSeconds"] = seconds
             _count_generation(marked)
     before = list(meta.get("finalizers") or [])
@@ -95,7 +91,7 @@ def deletion(old: Obj, kind: Kind, options: DeleteOptions, now: dt.datetime) -> 
     if not finalizers:
         return Deletion(None, removed=True)
     if not metadata.get("deletionTimestamp"):
-        metadata["deletionTimestamp"] = wire_time(now)
+        metadata["deletionTimestamp"] = timestamp_of(now)
         _count_generation(marked)
     metadata["deletionGracePeriodSeconds"] = 0
     return Deletion(marked, removed=False)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from roadstead.store.managed_fields import Managers, rendered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from roadstead.values.resources import Obj
 
@@ -219,6 +219,20 @@ class Store:
     def forget(self, name: str) -> None:
         """Drop a collection, as when its definition is deleted."""
         self._collections.pop(name, None)
+
+    def restore(self, revisions: Mapping[tuple[str, Key], int]) -> None:
+        """Delete every object but those that are still at the given version, whatever their finalizers.
+
+        Args:
+            revisions: versions by collection and key.
+        """
+        present = [(name, key) for name, held in self._collections.items() for key in held.entries]
+        for name, key in present:
+            collection = self._collections.get(name)  # goes with the definition of its resource
+            entry = collection.entries.get(key) if collection else None
+            if entry is not None and revisions.get((name, key)) != entry.revision:
+                last = {**entry.obj, "metadata": dict(entry.obj["metadata"])}
+                self.commit(name, "DELETED", key, last, entry.managers)
 
     def commit(self, name: str, kind: EventType, key: Key, obj: Obj, managers: Managers = ()) -> Entry:
         """Write an object and tell the subscribers.

@@ -7,6 +7,9 @@ from plimsoll.rebalancing.moves.state import Landing
 APPROVED = "plimsoll.dev/approved"
 REJECTED = "Rejected"
 
+#: What the annotation says; any other value is no answer.
+ANSWERS = {"true": True, "false": False}
+
 #: The reason of records whose bundle is not made.
 NOT_ALL = "NotAll"
 

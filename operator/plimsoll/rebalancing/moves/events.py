@@ -35,7 +35,6 @@ class MovePlanned(MoveEvent):
         run: The run that decided it, "" for none.
         message: The record's first message.
         reason: Why the record is in its first phase.
-        bundle: Key of the bundle that it belongs to, "" for a move that waits for no turn.
     """
 
     spec: EvictionSpec
@@ -43,7 +42,6 @@ class MovePlanned(MoveEvent):
     run: str
     reason: str
     message: str
-    bundle: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,9 +44,7 @@ REQUESTED = "Requested"
 
 def planned(step: Step, event: MovePlanned) -> None:
     """A move that was decided waits for its turn; a proposal or a victim is recorded now."""
-    step.become(
-        move=event.move, run=event.run, bundle=event.bundle, reason=event.reason, message=event.message
-    )
+    step.become(move=event.move, run=event.run, reason=event.reason, message=event.message)
     if event.spec.mode is Mode.ENFORCE and not is_victim(step):
         step.become(MoveStage.WAITING)
         _reserve_waiting(step)

@@ -1,4 +1,4 @@
-"""MoveRevalidator judges a planned move again: by the planner, in the present cluster, right before it is sent.
+"""MoveRevalidator judges a planned move again in the present cluster, right before it is sent.
 
 Between its answer and the reservation of the target nothing is awaited, so moves of several policies do not
 take the same room. Further reasons against a move are moves of other policies under way, a budget that has
@@ -11,7 +11,7 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, RebalancingSpec
 from plimsoll.cluster.cache import Cache
 from plimsoll.framework import Cluster
-from plimsoll.framework.descheduling.proposals import Refusal
+from plimsoll.framework.descheduling.strategy import Refusal
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Move, Rebalancing, workload_of
@@ -114,10 +114,11 @@ class MoveRevalidator:
             self._claimed(),
             self._context.circumstances(policy, memory, move, deployments),
         )
-        if not isinstance(present, Refusal):
-            present = self._clash(record, present, rebalancing) or present
         if isinstance(present, Refusal):
             return cancelled(present.reason, present.message)
+        clash = self._clash(record, present, rebalancing)
+        if clash is not None:
+            return cancelled(clash.reason, clash.message)
         if not _is_as_recorded(present, record):
             return OTHERWISE
         closed = self._closed_budget(rebalancing, evicted)

@@ -1,11 +1,10 @@
 """ClusterSurroundings answers what the move machine reads of the world, from memory."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
-from plimsoll.rebalancing.eviction_requests.probe import Offer
 from plimsoll.rebalancing.moves.sightings import facts_of
 from plimsoll.rebalancing.moves.state import PodFacts
 from plimsoll.rebalancing.pending_pods import PendingPods
@@ -19,20 +18,24 @@ class ClusterSurroundings:
         pending: The pods, placed or not.
         closed: Knows which moves empty a node.
         hold_up: Why approved moves of a policy wait; "" when they do not.
-        offer: Whether EvictionRequests can be made.
+        cannot_request: Reason and sentence why no EvictionRequest can be made now; None when it can.
 
     Attributes:
         needs: Why a victim of preemption need not go, by record, as long as its eviction is being prepared.
     """
 
     def __init__(
-        self, pending: PendingPods, closed: ClosedNodes, hold_up: Callable[[str], str], offer: Offer
+        self,
+        pending: PendingPods,
+        closed: ClosedNodes,
+        hold_up: Callable[[str], str],
+        cannot_request: Callable[[], tuple[str, str] | None],
     ) -> None:
         self.needs: dict[str, Callable[[], str]] = {}
         self._pending = pending
         self._closed = closed
         self._hold_up = hold_up
-        self._offer = offer
+        self._cannot_request = cannot_request
 
     def pod(self, uid: str) -> PodFacts | None:
         """A pod, placed or not; None when there is none."""
@@ -62,5 +65,4 @@ class ClusterSurroundings:
 
     def cannot_request(self) -> tuple[str, str] | None:
         """Reason and sentence why no EvictionRequest can be made now; None when it can."""
-        problem = self._offer.problem
-        return (self._offer.reason, problem) if problem else None
+        return self._cannot_request()

@@ -4,7 +4,7 @@ The records are our memory: written before an eviction is attempted, carried to 
 by the next process. This module is their one writer, so what it remembers is what the cluster holds.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -20,16 +20,19 @@ from plimsoll.api.v1alpha1.eviction import (
 from plimsoll.api.v1alpha1.eviction_naming import record_labels
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
-from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.ports import Answer, Clock, Records, Verdict
 from plimsoll.rebalancing.records.record import Record
+from plimsoll.timing.signal import Signal
 
 #: Longest sentence in a record.
 MESSAGE_LENGTH = 4096
 
 #: Seconds until the records are asked for again, when the server does not tell.
 RETRY_S = 2.0
+
+#: Seconds until a record is written again that could not be.
+CATCH_UP_S = 5.0
 
 #: Answers to a write that no further attempt would change.
 _FINAL = (Verdict.DONE, Verdict.GONE, Verdict.REFUSED)
@@ -44,6 +47,7 @@ class RecordKeeper:
         self._observer = observer
         self.known: dict[str, Record] = {}
         self._unwritten: set[str] = set()
+        self._failed = Signal()
         self.is_recovered = False  #: whether what earlier processes left has been seen to
 
     async def load(self) -> None:
@@ -176,9 +180,20 @@ class RecordKeeper:
             self.forget(changed.namespace, changed.name)
         elif not answer.is_done:
             self._unwritten.add(key)
+            self._failed.notify()
         if is_new:
             self._told(changed)
         return answer
+
+    async def run(self) -> None:
+        """Write again what could not be written, until cancelled."""
+        while True:
+            await self._failed.until(lambda: bool(self._unwritten))
+            await self._clock.sleep(CATCH_UP_S)
+            try:
+                await self.catch_up()
+            except Exception as exc:  # noqa: BLE001 - whatever one record holds, the next attempt comes
+                self._observer.failed("writing records again", repr(exc))
 
     async def catch_up(self) -> None:
         """Write again what could not be written."""
@@ -224,28 +239,15 @@ class RecordKeeper:
 
     # -- retention -----------------------------------------------------------------------------------
 
-    async def tidy(self, policy: str, retention: RecordRetention) -> None:
-        """Delete finished records that are too old or too many, the oldest first."""
-        for record in self._superfluous(policy, retention):
-            await self.drop(record, "retention")
-
-    async def drop(self, record: Record, why: str) -> None:
-        """Delete a finished record."""
+    async def drop(self, record: Record, why: str) -> bool:
+        """Delete a finished record; whether it is gone."""
         answer = await self._records.delete(record.namespace, record.name)
-        if answer.verdict in (Verdict.DONE, Verdict.GONE):
+        is_gone = answer.verdict in (Verdict.DONE, Verdict.GONE)
+        if is_gone:
             self.known.pop(record.key, None)
             self._observer.record_dropped(record.spec.policy, why)
+        return is_gone
 
     def has_room(self, policy: str, retention: RecordRetention, more: int = 1) -> bool:
         """Whether so many more dry-run records may be written; a record of a real move always may."""
         return len(self.of_policy(policy)) + more <= retention.max_count
-
-    def _superfluous(self, policy: str, retention: RecordRetention) -> Iterable[Record]:
-        mine = self.of_policy(policy)
-        excess = len(mine) - retention.max_count
-        oldest = self._clock.now() - retention.ttl_seconds
-        for record in [each for each in mine if each.is_finished]:
-            if excess <= 0 and record.created >= oldest:
-                continue
-            excess -= 1
-            yield record

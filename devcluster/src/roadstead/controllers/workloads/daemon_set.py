@@ -12,8 +12,8 @@ from roadstead.controllers.ownership import Owners, key_of
 from roadstead.controllers.pod_state import available_in_s, is_ready, is_terminating, phase_of
 from roadstead.controllers.workloads import revisions as history
 from roadstead.controllers.workloads.pod_creation import create_pod, delete_pod, pod_from_template
+from roadstead.controllers.workloads.revisions import REVISION_HASH
 from roadstead.controllers.workloads.rolling_update import scaled
-from roadstead.controllers.workloads.template_hash import REVISION_HASH
 from roadstead.values.label_matching import node_fits, tolerates
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from roadstead.controllers.ownership import Owners, key_of
 from roadstead.controllers.pod_state import is_finished, is_terminating
 from roadstead.controllers.workloads import deployment_status, rolling_update
-from roadstead.controllers.workloads.template_hash import POD_TEMPLATE_HASH, template_hash
+from roadstead.controllers.workloads.revisions import POD_TEMPLATE_HASH, template_hash
 from roadstead.values.copies import copied
 from roadstead.values.status_errors import StatusError
 

@@ -1,13 +1,16 @@
-"""ControllerRevisions: the templates that a StatefulSet or DaemonSet has had, numbered.
+"""Keeps ControllerRevisions: the templates that a StatefulSet or DaemonSet has had, numbered.
 
-Source: kubernetes v1.36 ``pkg/controller/history/controller_history.go``.
+Source: kubernetes v1.36 ``pkg/controller/history/controller_history.go``. The hash of a template has
+upstream's form (FNV-1a of 32 bits, in letters that make no words) and another value, because upstream hashes
+a Go value as Go prints it. Clients compare labels and compute no such hash.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roadstead.controllers.workloads.template_hash import template_hash
+import orjson
+
 from roadstead.values.copies import copied
 
 if TYPE_CHECKING:
@@ -17,6 +20,22 @@ if TYPE_CHECKING:
 
 RESOURCE = "controllerrevisions.apps"
 HASH = "controller.kubernetes.io/hash"
+POD_TEMPLATE_HASH = "pod-template-hash"
+REVISION_HASH = "controller-revision-hash"
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+def template_hash(template: Obj, collisions: int = 0) -> str:
+    """A short hash of a pod template.
+
+    Args:
+        template: the template.
+        collisions: how often a hash of this owner was found to be taken by another template.
+    """
+    number = 0x811C9DC5
+    for byte in orjson.dumps([template, collisions], option=orjson.OPT_SORT_KEYS):
+        number = (number ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return "".join(_ALPHABET[int(digit) % len(_ALPHABET)] for digit in str(number))
 
 
 def template_of(revision: Obj) -> Obj:

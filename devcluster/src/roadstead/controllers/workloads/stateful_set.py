@@ -20,7 +20,7 @@ from roadstead.controllers.pod_state import (
 )
 from roadstead.controllers.workloads import revisions as history
 from roadstead.controllers.workloads.pod_creation import create_pod, delete_pod, pod_from_template
-from roadstead.controllers.workloads.template_hash import REVISION_HASH
+from roadstead.controllers.workloads.revisions import REVISION_HASH
 from roadstead.values.copies import copied
 
 if TYPE_CHECKING:

@@ -1,6 +1,8 @@
 """What is wrong with a pod's spec: its parts in turn, and what holds for the whole.
 
-Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``ValidatePodSpec``.
+Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``ValidatePodSpec``,
+``ValidatePodTemplateSpec``. Causes in a template leave out ``metadata`` before labels and annotations, as
+upstream's do.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from roadstead.kinds.checks.fields import (
     subdomain_name,
     too_long,
 )
-from roadstead.kinds.checks.metadata import label_causes, qualified_name_faults
+from roadstead.kinds.checks.metadata import annotation_key_causes, label_causes, qualified_name_faults
 from roadstead.kinds.podspec.containers import Surroundings, container_causes
-from roadstead.kinds.podspec.defaults import together
+from roadstead.kinds.podspec.defaults import default_spec, together
 from roadstead.kinds.podspec.environment import file_reference_causes
 from roadstead.kinds.podspec.placement import (
     affinity_causes,
@@ -273,3 +275,22 @@ def _system_causes(spec: Obj, at: str) -> list[Cause]:
     if not system.get("name"):
         return [required(f"{at}.os.name")]
     return one_of(f"{at}.os", system["name"], ("linux", "windows"))
+
+
+def default_template(template: Obj) -> None:
+    """Fill in what was left out."""
+    template.setdefault("metadata", {})
+    default_spec(template.setdefault("spec", {}))
+
+
+def template_causes(template: Obj, at: str) -> list[Cause]:
+    """What is wrong with a template."""
+    annotations = template["metadata"].get("annotations") or {}
+    causes = label_causes(template["metadata"].get("labels"), f"{at}.labels")
+    causes += annotation_key_causes(annotations, f"{at}.annotations")
+    causes += annotation_causes(annotations, f"{at}.annotations")
+    causes += spec_causes(template["spec"], f"{at}.spec")
+    if template["spec"].get("ephemeralContainers"):
+        told = "ephemeral containers not allowed in pod template"
+        causes.append(forbidden(f"{at}.spec.ephemeralContainers", told))
+    return causes

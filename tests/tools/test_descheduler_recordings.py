@@ -1,0 +1,303 @@
+"""Recorded cycles of descheduler are run again, and every difference is named."""
+
+import copy
+import gzip
+from collections import Counter
+from dataclasses import replace
+
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from not_compared import RECORDINGS, needs_recordings
+from plimsoll.planning.upstream.cycle import UpstreamOutcome
+from recordings import descheduler_replay
+from recordings import replay as replaying
+from recordings.descheduler import decide
+
+FOLDER = RECORDINGS / "descheduler"
+
+
+def a_node(name, taints=()):
+    return {
+        "metadata": {"name": name},
+        "spec": {"taints": list(taints)},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": 10}},
+    }
+
+
+def a_pod(name):
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "o1"}
+    return {
+        "metadata": {"name": name, "namespace": "a", "uid": f"u-{name}", "ownerReferences": [owner]},
+        "spec": {"nodeName": "bad", "containers": [{"name": "c"}]},
+        "status": {"phase": "Running"},
+    }
+
+
+def an_eviction(name):
+    return {
+        "namespace": "a",
+        "name": name,
+        "node": "bad",
+        "profile": "p",
+        "plugin": "RemovePodsViolatingNodeTaints",
+    }
+
+
+def a_profile(*enabled, **args):
+    """One that runs NodeTaints with these arguments."""
+    return {
+        "name": "p",
+        "pluginConfig": [{"name": "RemovePodsViolatingNodeTaints", "args": args}],
+        "plugins": {"deschedule": {"enabled": ["RemovePodsViolatingNodeTaints", *enabled]}},
+    }
+
+
+def above(name):
+    """The profile that protects pods from the value of this PriorityClass up."""
+    profile = a_profile()
+    threshold = {"name": "DefaultEvictor", "args": {"priorityThreshold": {"name": name}}}
+    return {**profile, "pluginConfig": [*profile["pluginConfig"], threshold]}
+
+
+def a_case(policy=None, **expected):
+    """Two pods on a tainted node, and a policy that moves one of them."""
+    return {
+        "id": "small-0",
+        "now": "2026-01-01T00:00:00Z",
+        "nodes": [a_node("bad", [{"key": "t", "effect": "NoSchedule"}]), a_node("good")],
+        "pods": [a_pod("x"), a_pod("y")],
+        "policy": {
+            "apiVersion": "descheduler/v1alpha2",
+            "kind": "DeschedulerPolicy",
+            "maxNoOfPodsToEvictTotal": 1,
+            "profiles": [
+                {
+                    "name": "p",
+                    "pluginConfig": [{"name": "RemovePodsViolatingNodeTaints"}],
+                    "plugins": {"deschedule": {"enabled": ["RemovePodsViolatingNodeTaints"]}},
+                }
+            ],
+            **(policy or {}),
+        },
+        "expected": {"error": None, "stable": True, "order": "total", "evictions": [an_eviction("x")]}
+        | expected,
+    }
+
+
+ERROR = {"stage": "policy", "message": "no good", "messageStable": True}
+EITHER = {
+    "total": [1, 1],
+    "byPlugin": {"p/RemovePodsViolatingNodeTaints": [1, 1]},
+    "byNode": {"bad": [1, 1]},
+    "byNamespace": {"a": [1, 1]},
+    "byOwnerNode": {"a|ReplicaSet|web|bad": [1, 1]},
+    "must": [],
+    "may": ["a/x", "a/y"],
+}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(a_case(), id="as-recorded"),
+        pytest.param(a_case(stable=False, invariants=EITHER), id="one-of-two"),
+        pytest.param(a_case({"maxNoOfPodsToEvictTotal": -1}, error=ERROR, evictions=[]), id="refused"),
+        pytest.param(
+            a_case(error={"stage": "panic", "message": "", "messageStable": True}), id="upstream-crashed"
+        ),
+        pytest.param(
+            a_case({"apiVersion": "", "profiles": 7, "nodeSelector": []}, evictions=[]), id="no-version"
+        ),
+        pytest.param(
+            a_case({"apiVersion": "", "kind": "Policy"}, error=ERROR), id="no-version-and-wrong-kind"
+        ),
+        pytest.param(
+            a_case({"APIVersion": "descheduler/v1alpha2", "apiVersion": None}), id="version-in-another-case"
+        ),
+        pytest.param(a_case({"nodeSelector": None, "profiles": [a_profile(), None]}), id="nulls"),
+        pytest.param(a_case({"profiles": [a_profile(None)]}, error=ERROR), id="null-plugin"),
+        pytest.param(a_case({"profiles": [a_profile(namespaces=None)]}), id="null-argument"),
+        pytest.param(a_case({"profiles": [a_profile(spaces=None)]}, error=ERROR), id="unknown-null"),
+        pytest.param(
+            a_case({"profiles": [a_profile(namespaces={"include": [None]})]}, evictions=[]), id="null-item"
+        ),
+        pytest.param(a_case({"profiles": [a_profile(kind="Args")]}), id="kind-of-arguments"),
+        pytest.param(a_case({"profiles": [a_profile(kind={})]}, error=ERROR), id="kind-that-is-none"),
+        pytest.param(a_case({"profiles": [above("missing")]}, error=ERROR), id="class-that-is-none"),
+    ],
+)
+def test_what_agrees_has_no_differences(case):
+    """The decided case equals the recorded one, or one of its possible outcomes."""
+    assert list(descheduler_replay.differences(case)) == []
+
+
+@pytest.mark.parametrize(
+    ("case", "difference"),
+    [
+        pytest.param(
+            a_case(evictions=[an_eviction("y")]),
+            "not evicted: p/RemovePodsViolatingNodeTaints/bad/a/y",
+            id="another-pod",
+        ),
+        pytest.param(a_case(error=ERROR), "policy error: expected 'no good', got ''", id="not-refused"),
+        pytest.param(
+            a_case(stable=False, invariants=EITHER | {"must": ["a/y"]}),
+            "must be evicted: a/y",
+            id="one-that-must",
+        ),
+        pytest.param(
+            a_case(stable=False, invariants=EITHER | {"may": ["a/y"]}),
+            "may not be evicted: a/x",
+            id="one-that-may-not",
+        ),
+        pytest.param(
+            a_case(stable=False, invariants=EITHER | {"total": [2, 3]}),
+            "total: expected 2 to 3, got 1",
+            id="too-few",
+        ),
+        pytest.param(
+            a_case(
+                classification=[{"plugin": "LowNodeUtilization", "underutilized": [], "overutilized": []}]
+            ),
+            "classification: expected [('LowNodeUtilization', [], [])], got []",
+            id="not-classified",
+        ),
+        pytest.param(
+            a_case(pluginErrors=[{"profile": "p", "extensionPoint": "balance"}]),
+            "plugin errors: expected [('p', 'balance')], got []",
+            id="no-error",
+        ),
+    ],
+)
+def test_differences_are_named(case, difference):
+    """One sentence each, with what was expected and what came out."""
+    assert difference in list(descheduler_replay.differences(case))
+
+
+THRESHOLDS = {"thresholds": {"cpu": None}, "targetThresholds": {"cpu": 50}}
+
+
+@pytest.mark.parametrize(
+    ("usage", "under"),
+    [({"cpu": "0", "memory": "1Gi"}, ["good"]), ({"memory": "1Gi"}, ["good"]), ({"cpu": "1m"}, [])],
+)
+def test_what_the_metrics_server_leaves_out_is_not_used(usage, under):
+    """A node without a figure for cpu uses none; a threshold that is null is one of 0 %."""
+    profile = {
+        "name": "p",
+        "pluginConfig": [
+            {
+                "name": "LowNodeUtilization",
+                "args": THRESHOLDS | {"metricsUtilization": {"source": "KubernetesMetrics"}},
+            }
+        ],
+        "plugins": {"balance": {"enabled": ["LowNodeUtilization"]}},
+    }
+    found = {"plugin": "LowNodeUtilization", "underutilized": under, "overutilized": ["bad"]}
+    case = a_case(
+        {"metricsProviders": [{"source": "KubernetesMetrics"}], "profiles": [profile]},
+        evictions=[],
+        classification=[found],
+    )
+    case["nodeMetrics"] = [
+        {"metadata": {"name": "bad"}, "usage": {"cpu": "3", "memory": "1Gi"}},
+        {"metadata": {"name": "good"}, "usage": usage},
+    ]
+
+    assert list(descheduler_replay.differences(case)) == []
+
+
+def test_order_matters_where_it_is_recorded():
+    """The same evictions in another order differ when the order was the same in all runs."""
+    case = a_case(
+        {"maxNoOfPodsToEvictTotal": None}, evictions=[an_eviction("y"), an_eviction("x")], order="total"
+    )
+
+    assert [each[:6] for each in descheduler_replay.differences(case)] == ["order:"]
+    assert [each[:19] for each in descheduler_replay.differences(_with(case, order="perNode"))] == [
+        "order within a node"
+    ]
+    assert list(descheduler_replay.differences(_with(case, order="none"))) == []
+
+
+def _with(case, **expected):
+    changed = copy.deepcopy(case)
+    changed["expected"] |= expected
+    return changed
+
+
+def test_the_command_counts(tmp_path):
+    """Both kinds of recordings are found below one folder; a difference fails the command."""
+    folder = tmp_path / "descheduler"
+    folder.mkdir()
+    lines = [orjson.dumps(each) for each in (a_case(), a_case(evictions=[]))]
+    (folder / "small.jsonl.gz").write_bytes(gzip.compress(b"\n".join(lines)))
+
+    result = CliRunner().invoke(replaying.app, [str(tmp_path)])
+
+    assert result.exit_code == 1
+    assert "small-0 evicted: p/RemovePodsViolatingNodeTaints/bad/a/x" in result.output
+    assert "descheduler/small: 1 failed" in result.output
+    assert result.output.endswith("1 passed, 1 failed\n")
+
+
+@needs_recordings("descheduler")
+@pytest.mark.parametrize("family", ["mixed", "limits", "invalidpolicies"])
+def test_the_recordings_agree(family):
+    """Decisions of a real descheduler, exactly; ``make vectors`` runs all families."""
+    passed, mismatches, _ = descheduler_replay.replay(FOLDER, family)
+
+    assert mismatches == []
+    assert passed > 0
+
+
+def _live_cases():
+    """Recordings of runs that evict: pods that stay terminating, evictions that are refused."""
+    for file in sorted(FOLDER.glob("*.jsonl.gz")):
+        for line in gzip.decompress(file.read_bytes()).splitlines():
+            case = orjson.loads(line)
+            if case.get("evictionMode") == "terminate" or case.get("evictionErrors"):
+                yield case
+
+
+@pytest.mark.timeout(300)
+@needs_recordings("descheduler")
+def test_runs_that_evict_decide_as_recorded():
+    """By a policy of ours through the whole operator where one can say the same; a dry run would differ."""
+    counted = Counter()
+    mismatches = []
+    for case in _live_cases():
+        decided = decide(case)
+        mismatches += [f"{case['id']} {each}" for each in descheduler_replay.compared(case, decided)]
+        counted["all"] += 1
+        counted["by policy"] += decided.by_policy is not None
+        dry_run = replace(decided, outcome=decided.rehearsed, by_policy=None)
+        counted["dry run differs"] += bool(list(descheduler_replay.compared(case, dry_run)))
+
+    assert mismatches == []
+    assert counted == {"all": 128, "by policy": 110, "dry run differs": 23}
+
+
+def test_a_policy_that_evicts_otherwise_is_a_difference():
+    """So is a dry run that plans otherwise."""
+    case = a_case()
+    decided = decide(case)
+
+    assert decided.by_policy == [("RemovePodsViolatingNodeTaints", "bad", "a", "x")]
+    assert list(descheduler_replay.compared(case, decided)) == []
+    (by_policy,) = descheduler_replay.compared(case, replace(decided, by_policy=[]))
+    (rehearsed,) = descheduler_replay.compared(case, replace(decided, rehearsed=UpstreamOutcome()))
+    assert by_policy.startswith("the policy's run differs")
+    assert rehearsed.startswith("the dry run differs")
+
+
+@pytest.mark.parametrize(("code", "evicted"), [(429, "y"), (404, "y"), (500, "y"), (None, "x")])
+@pytest.mark.parametrize("mode", ["delete", "terminate"])
+def test_a_refused_eviction_uses_no_limit(code, evicted, mode):
+    """Whatever the code: the second pod goes in the first one's stead."""
+    case = a_case(evictions=[an_eviction(evicted)]) | {"evictionMode": mode}
+    case["evictionErrors"] = {"a/x": code} if code else {}
+
+    assert list(descheduler_replay.differences(case)) == []

@@ -1,0 +1,288 @@
+"""Recorded decisions of descheduler: cases read from files, and decided again by the Upstream planner.
+
+Each case is carried out by the operator's own parts (:mod:`recordings.server`), and where a
+SchedulingPolicy can say the same, by a run of that policy as well. Recordings of a dry run are also planned,
+as a policy in mode ``DryRun`` plans.
+
+A recording is a folder of ``<family>.jsonl.gz``, one case a line: Kubernetes objects, a DeschedulerPolicy
+(``descheduler/v1alpha2``), a clock, and ``expected``, what one cycle of descheduler did. The comparison is
+:mod:`recordings.descheduler_replay`.
+"""
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from pydantic import BaseModel, ValidationError
+
+from plimsoll.api.upstream.descheduler import (
+    KUBERNETES_METRICS,
+    PROMETHEUS,
+    DeschedulerPolicy,
+    DeschedulerProfile,
+)
+from plimsoll.framework import CannotJudgeError, Cluster, ConfigurationError, Node, Pod, PodInfo
+from plimsoll.framework.args import parse_args
+from plimsoll.framework.descheduling.context import Measurements, Sample
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework.descheduling.strategy import Evictor, Strategy, StrategyKind
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.storage import PersistentVolumeClaim
+from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget, PriorityClass
+from plimsoll.model.quantity import nanos
+from plimsoll.model.selector_text import parse_selector
+from plimsoll.model.selectors import SelectorError
+from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
+from plimsoll.planning.moves import Circumstances, Rebalancing
+from plimsoll.planning.upstream.cycle import StrategyProfile, UpstreamOutcome, UpstreamPolicy
+from plimsoll.planning.upstream.planner import Forecast, UpstreamRun
+from plimsoll.strategies import EVICTORS, IN_TREE
+from plimsoll.strategies.default_evictor import SYSTEM_CRITICAL_PRIORITY, DefaultEvictor
+from recordings.policies import policy_of
+from recordings.server import Evicted, RecordedServer
+
+STRATEGIES = StrategyRegistry(IN_TREE)
+EVICTOR_CLASSES = EvictorRegistry(EVICTORS)
+
+SHELVES: Mapping[str, tuple[str, type[Any]]] = {
+    "namespaces": ("namespaces", Namespace),
+    "pdbs": ("budgets", PodDisruptionBudget),
+    "priorityClasses": ("priority_classes", PriorityClass),
+    "pvcs": ("claims", PersistentVolumeClaim),
+}
+"""Field of a case to the shelf of ``ClusterObjects`` it fills, and the kind of its items."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What came of a case.
+
+    Attributes:
+        outcome: Of the cycle.
+        rehearsed: Of the same cycle as a dry run, which asks no server.
+        by_policy: What a policy of ours evicts, in order, where one can say the same.
+        error: Why the policy is refused.
+    """
+
+    outcome: UpstreamOutcome
+    rehearsed: UpstreamOutcome | None = None
+    by_policy: list[Evicted] | None = None
+    error: str = ""
+
+
+def decide(case: Mapping[str, Any]) -> Decided:
+    """Run the case's policy on its cluster, once."""
+    cluster = Cluster()
+    for field, (shelf, kind) in SHELVES.items():
+        for each in case.get(field) or ():
+            value = convert(kind, each)
+            meta = value.metadata
+            key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+            getattr(cluster.objects, shelf)[key] = value
+    for each in case["nodes"]:
+        cluster.set_node(convert(Node, each))
+    unplaced: list[PodInfo] = []
+    for each in case["pods"]:
+        pod = _as_written(convert(Pod, each))
+        info = cluster.templates.info(pod)
+        if pod.is_terminal or pod.node_name not in cluster.rows:
+            unplaced.append(info)
+        else:
+            cluster.place(info, pod.node_name)
+    try:
+        given, policy = read_policy(case["policy"], cluster)
+    except ConfigurationError as exc:
+        return Decided(UpstreamOutcome(), error=str(exc))
+    now = datetime.fromisoformat(case["now"])
+    circumstances = Circumstances(now, unplaced, measurements=_measurements(case, given.sources))
+    terminates = case.get("evictionMode") == "terminate"
+    refusing = case.get("evictionErrors") or {}
+    evictors = [each for profile in policy.profiles for each in profile.evictors]
+    evictor = evictors[0] if evictors else EVICTOR_CLASSES.build("DefaultEvictor", None, "policy")
+
+    def server() -> RecordedServer:
+        return RecordedServer(
+            cluster, unplaced, now, evictor=evictor, refusing=refusing, terminates=terminates
+        )
+
+    rehearsal, run = (_run(policy, cluster, circumstances) for _ in range(2))
+    rehearsal.rehearse()
+    server().carry_out(run)
+    ours = policy_of(given)
+    by_policy = None if ours is None else server().rebalance(ours)
+    return Decided(run.outcome, rehearsal.outcome, by_policy)
+
+
+def _run(policy: UpstreamPolicy, cluster: Cluster, circumstances: Circumstances) -> UpstreamRun:
+    """A run without forecasts of the targets."""
+    return UpstreamRun(policy, Forecast(Rebalancing((), (), {}), cluster), cluster, circumstances)
+
+
+def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[DeschedulerPolicy, UpstreamPolicy]:
+    """Build what a policy asks for.
+
+    Args:
+        document: As parsed from YAML or JSON.
+        cluster: To look up priority classes in.
+
+    Returns:
+        The policy as written, and in plain values.
+
+    Raises:
+        ConfigurationError: The policy is refused.
+    """
+    try:
+        plain = as_decoded(DeschedulerPolicy, document)
+        policy = DeschedulerPolicy.model_validate(plain, by_alias=True, by_name=False)
+        nodes = parse_selector(policy.node_selector)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ConfigurationError(where or "policy", first["msg"]) from exc
+    except SelectorError as exc:
+        raise ConfigurationError("nodeSelector", str(exc)) from exc
+    limits = Limits(
+        total=_ceiling(policy.max_no_of_pods_to_evict_total),
+        per_node=_ceiling(policy.max_no_of_pods_to_evict_per_node),
+        per_namespace=_ceiling(policy.max_no_of_pods_to_evict_per_namespace),
+        per_workload=NO_CEILING,
+    )
+    profiles = tuple(
+        _profile(profile, f"profiles[{position}]", cluster)
+        for position, profile in enumerate(policy.profiles)
+    )
+    return policy, UpstreamPolicy(profiles, nodes, limits)
+
+
+ZEROES: Mapping[str, Any] = {"int_type": 0, "float_type": 0, "model_type": {}, "extra_forbidden": {}}
+"""What Go's decoder reads for ``null``, by what is wrong with it here, else ""; what is unknown stays so."""
+
+
+def as_decoded(model: type[BaseModel], document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with each null as Go's decoder reads it: no field, but an item of its zero value."""
+    plain: dict[str, Any] = copy.deepcopy(dict(document))
+    try:
+        model.model_validate(plain, by_alias=True, by_name=False)
+    except ValidationError as exc:
+        for error in exc.errors():
+            # Which kind of a number was tried stands last in where the error is.
+            place = [part for part in error["loc"] if part not in ("int", "float")]
+            if error["input"] is not None or not place:
+                continue
+            holder: Any = plain
+            for part in place[:-1]:
+                holder = holder[part]
+            is_item = isinstance(place[-1], int) or place[-1] != error["loc"][-1]
+            if is_item or error["type"] in ("string_type", "extra_forbidden"):
+                holder[place[-1]] = ZEROES.get(error["type"], "")
+            else:
+                holder.pop(place[-1], None)
+    return plain
+
+
+def _profile(profile: DeschedulerProfile, path: str, cluster: Cluster) -> StrategyProfile:  # noqa: C901, PLR0912 - one case for each field of a recording
+    configs: dict[str, Mapping[str, Any]] = {}
+    for position, config in enumerate(profile.plugin_config):
+        where = f"{path}.pluginConfig[{position}]"
+        known: type[Evictor | Strategy]
+        if config.name in EVICTOR_CLASSES:
+            known = EVICTOR_CLASSES[config.name]
+        elif config.name in STRATEGIES:
+            known = STRATEGIES[config.name]
+        else:
+            raise ConfigurationError(where, f"plugin {config.name} in pluginConfig not registered")
+        args = as_decoded(known.args_model, config.args)
+        for field in ("apiVersion", "kind"):
+            if not isinstance(args.get(field), str | None):
+                raise ConfigurationError(f"{where}.args.{field}", "must be a string")
+        parse_args(known.args_model, args, f"{where}.args")
+        configs.setdefault(config.name, args)
+    evictor = EVICTOR_CLASSES.build("DefaultEvictor", configs.get("DefaultEvictor"), path)
+    _check_threshold(evictor, cluster, f"{path}.pluginConfig[DefaultEvictor].args.priorityThreshold")
+    for point in ("filter", "preevictionfilter"):
+        for name in getattr(profile.plugins, point).enabled:
+            if name not in EVICTOR_CLASSES:
+                raise ConfigurationError(f"{path}.plugins.{point}", f'there is no plugin "{name}" for it')
+    strategies: list[Strategy] = []
+    for kind in StrategyKind:
+        for name in getattr(profile.plugins, kind.value).enabled:
+            where = f"{path}.plugins.{kind}"
+            if name not in STRATEGIES or STRATEGIES[name].kind is not kind:
+                raise ConfigurationError(where, f'there is no plugin "{name}" for it')
+            if name not in configs:
+                raise ConfigurationError(where, f'plugin "{name}" has no pluginConfig')
+            strategies.append(STRATEGIES.build(name, configs[name], f"{path}.pluginConfig[{name}].args"))
+    return StrategyProfile(profile.name, (evictor,), tuple(strategies))
+
+
+def _check_threshold(evictor: Evictor, cluster: Cluster, path: str) -> None:
+    if not isinstance(evictor, DefaultEvictor):
+        return
+    try:
+        threshold = evictor.threshold_of(cluster.objects)
+    except CannotJudgeError as exc:
+        raise ConfigurationError(path, str(exc)) from exc
+    if threshold is not None and threshold > SYSTEM_CRITICAL_PRIORITY:
+        raise ConfigurationError(path, f"priority threshold can't be greater than {SYSTEM_CRITICAL_PRIORITY}")
+
+
+def _ceiling(count: int | None) -> Ceiling:
+    return NO_CEILING if count is None else Ceiling(count=count)
+
+
+def _as_written(pod: Pod) -> Pod:
+    """The pod without the amounts that a resize in place observed, which descheduler does not read."""
+    status = msgspec.structs.replace(
+        pod.status,
+        resources=None,
+        allocated_resources={},
+        container_statuses=_bare(pod.status.container_statuses),
+        init_container_statuses=_bare(pod.status.init_container_statuses),
+    )
+    return msgspec.structs.replace(pod, status=status)
+
+
+def _bare(statuses: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(msgspec.structs.replace(each, resources=None, allocated_resources={}) for each in statuses)
+
+
+def _measurements(case: Mapping[str, Any], sources: frozenset[str]) -> Measurements:
+    samples = case.get("prometheus") if PROMETHEUS in sources else None
+    metrics = KUBERNETES_METRICS in sources
+    return Measurements(
+        nodes={
+            # A resource that the metrics server leaves out counts as not used.
+            each["metadata"]["name"]: {"cpu": 0, "memory": 0} | _amounts(each.get("usage") or {})
+            for each in case.get("nodeMetrics") or ()
+        }
+        if metrics
+        else None,
+        pods={
+            f"{each['metadata']['namespace']}/{each['metadata']['name']}": _sum(
+                [_amounts(container["usage"]) for container in each["containers"]]
+            )
+            for each in case.get("podMetrics") or ()
+            # A pod with a container that lacks a resource counts as not measured.
+            if all({"cpu", "memory"} <= container["usage"].keys() for container in each["containers"])
+        }
+        if metrics
+        else None,
+        samples=None
+        if samples is None
+        else [Sample(each["metric"], float(each["value"])) for each in samples],
+    )
+
+
+def _amounts(usage: Mapping[str, str]) -> dict[str, int]:
+    return {name: nanos(amount) for name, amount in usage.items()}
+
+
+def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for part in parts:
+        for name, amount in part.items():
+            total[name] = total.get(name, 0) + amount
+    return total

@@ -1,0 +1,194 @@
+"""The cluster of a recording, in which the operator's own parts rebalance.
+
+Records, retries, the question whether the pod still stands, and the way from the server's answer to the
+next decision are the operator's; only the API server is played, as the recording says that it behaves.
+"""
+
+import asyncio
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from plimsoll.access.rights import Access
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import Cluster, ConfigurationError, Pod, PodInfo, Registry
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework.descheduling.strategy import Evictor
+from plimsoll.kube.session.errors import error_of
+from plimsoll.kube.session.write_results import answer_of
+from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
+from plimsoll.planning.history import Memory
+from plimsoll.planning.moves import EvictionPlan
+from plimsoll.planning.upstream.planner import UpstreamRun
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.rebalancing.breakers.stop_button import PLANNING_S
+from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.moves.state import TimerName
+from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.run_status import RunTotals
+from plimsoll.strategies import IN_TREE as STRATEGIES
+from plimsoll.testing.fakes import (
+    FakeAccessReviewer,
+    FakeClock,
+    FakeEvictionRequester,
+    FakeMeter,
+    FakeNodeCloser,
+    FakePolicyStatuses,
+    FakeRecorder,
+    FakeRecords,
+    FakeRollouts,
+    InlineComputer,
+)
+from plimsoll.timing.timer import Timer
+
+Evicted = tuple[str, str, str, str]
+"""Strategy, node, namespace and name of a pod whose eviction was accepted."""
+
+#: Carries out runs that no SchedulingPolicy describes.
+POLICY = SchedulingPolicy.model_validate(
+    {
+        "metadata": {"name": "recorded"},
+        "spec": {"rebalancing": {"mode": "Enforce", "planner": "Upstream", "limits": {"total": "100%"}}},
+    }
+)
+
+PROFILE = build_profile(
+    ProfileConfig("default-scheduler"),
+    Registry(IN_TREE),
+    [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()],
+)
+
+
+class ImpatientClock(FakeClock):
+    """Time that passes immediately."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Move the time."""
+        self.time += seconds
+
+
+class RecordedEvictors(EvictorRegistry):
+    """Gives every policy the recording's evictor: ours does not take all of descheduler's arguments."""
+
+    def __init__(self, evictor: Evictor) -> None:
+        super().__init__()
+        self._evictor = evictor
+
+    def build(self, name: str, args: Mapping[str, Any] | None, path: str) -> Evictor:  # noqa: ARG002 - the registry's signature
+        """The recording's."""
+        return self._evictor
+
+
+class RecordedServer:
+    """Takes evictions as a recording says, and shows immediately what became of the pods.
+
+    Args:
+        cluster: The placed pods; it is only read.
+        unplaced: All other pods.
+        now: The time.
+        evictor: Protects pods.
+        refusing: HTTP status by pod key, of evictions that are refused.
+        terminates: Whether an evicted pod stays, with a deletion timestamp, instead of being gone.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        unplaced: Sequence[PodInfo],
+        now: datetime,
+        *,
+        evictor: Evictor,
+        refusing: Mapping[str, int],
+        terminates: bool,
+    ) -> None:
+        self._cache = Cache(cluster.fork())
+        self._now = now
+        self._refusing = refusing
+        self._terminates = terminates
+        self._clock = ImpatientClock(now.timestamp())
+        self._keeper = RecordKeeper(FakeRecords(), self._clock, Observer())
+        self._accepted: list[str] = []
+        self._timer = _ImpatientTimer(self._clock, Observer())
+        self._rebalancers = Rebalancers(
+            cache=self._cache,
+            book=ReservationBook(self._cache, self._timer),
+            timer=self._timer,
+            strategies=StrategyRegistry(STRATEGIES),
+            evictors=RecordedEvictors(evictor),
+            forecast=PROFILE,
+            keeper=self._keeper,
+            evictor=self,
+            requester=FakeEvictionRequester(),
+            closer=FakeNodeCloser(),
+            rollouts=FakeRollouts(),
+            recorder=FakeRecorder(),
+            statuses=FakePolicyStatuses(),
+            meter=FakeMeter(),
+            clock=self._clock,
+            computer=InlineComputer(),
+            observer=Observer(),
+            groups=Groups(),
+            access=Access(FakeAccessReviewer(), self._clock, Observer()),
+        )
+        pods = [*cluster.pods.values(), *unplaced]
+        self._rebalancers.profiles = {pod.pod.spec.scheduler_name: PROFILE for pod in pods}
+        for pod in unplaced:
+            self._rebalancers.observe(PodAdded(pod.pod))
+
+    def carry_out(self, run: UpstreamRun) -> None:
+        """Carry out a run to its end."""
+        self._rebalancers.configure([POLICY])
+        totals = RunTotals(POLICY, self._clock.now(), EvictionPlan((), ()), "recorded")
+        asyncio.run(self._rebalancers.upstream.carry_out(totals, run, Memory(), PLANNING_S))
+
+    def rebalance(self, policy: SchedulingPolicy) -> list[Evicted] | None:
+        """Run a policy once; what was evicted, in order, None when ours does not take its arguments."""
+        try:
+            self._rebalancers.check(policy)
+        except ConfigurationError:
+            return None
+        self._rebalancers.configure([policy])
+        asyncio.run(self._rebalancers.rebalance(policy.metadata.name))
+        specs = {record.spec.pod.uid: record.spec for record in self._keeper.known.values()}
+        return [
+            (specs[uid].strategy, specs[uid].from_node, specs[uid].pod.namespace, specs[uid].pod.name)
+            for uid in self._accepted
+        ]
+
+    async def evict(self, pod: Pod) -> Answer:
+        """Take an eviction, or refuse it."""
+        status = self._refusing.get(f"{pod.namespace}/{pod.name}")
+        if status is not None:
+            answer = answer_of(error_of(f"POST {pod.name}/eviction", status, {"message": f"HTTP {status}"}))
+            return replace(answer, verdict=Verdict.BLOCKED) if status == 429 else answer
+        self._accepted.append(pod.uid)
+        metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=self._now)
+        ending = msgspec.structs.replace(pod, metadata=metadata)
+        row = self._cache.cluster.row_of_pod(pod.uid)
+        if row is None:
+            self._rebalancers.observe(PodUpdated(pod, ending) if self._terminates else PodDeleted(pod))
+        elif self._terminates:
+            self._cache.set_placed(self._cache.info(ending), self._cache.cluster.nodes[row].name)
+        else:
+            self._cache.remove_pod(pod.uid)
+        return Answer(Verdict.DONE)
+
+
+class _ImpatientTimer(Timer):
+    """Ends the pauses between two tries immediately, and no other deadline: a recorded run has no time."""
+
+    def set(self, key: Hashable, due: float, call: Callable[[], None]) -> None:
+        """Call a function soon if it tries again."""
+        if isinstance(key, tuple) and TimerName.RETRY in key:
+            asyncio.get_running_loop().call_soon(call)
+        else:
+            super().set(key, due, call)
