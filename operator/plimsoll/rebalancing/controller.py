@@ -43,8 +43,9 @@ from plimsoll.rebalancing.breakers.stop_button import StopButton, Troubles, rest
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.config import WHERE
 from plimsoll.rebalancing.eviction_requests import transitions as request_transitions
-from plimsoll.rebalancing.eviction_requests.handlers import RequestHandlers, RequestWatch
+from plimsoll.rebalancing.eviction_requests.handlers import RequestHandlers
 from plimsoll.rebalancing.eviction_requests.probe import Offer
+from plimsoll.rebalancing.eviction_requests.watch import RequestWatch
 from plimsoll.rebalancing.moves import recovery
 from plimsoll.rebalancing.moves.events import Event, HoldUpsChanged, PolicyChanged, StopPressed
 from plimsoll.rebalancing.moves.executor import MoveExecutor
@@ -226,7 +227,14 @@ class Rebalancers:
         targets = MoveTargets(cache, book, self._rooms, machine, replacements.siblings, self._pending.find)
         evictions = EvictionHandlers(evictor, recorder)
         surges = SurgeHandlers(self._rollouts, machine)
-        requests = RequestHandlers(requester, self._offer, machine, observer)
+        requests = RequestHandlers(
+            requester=requester,
+            offer=self._offer,
+            policies=self._policies,
+            stop=self._stop,
+            cache=cache,
+            observer=observer,
+        )
         self._executor = MoveExecutor(
             machine,
             timer,
@@ -251,11 +259,11 @@ class Rebalancers:
         )
         self._watcher = MoveWatcher(self._executor, sightings)
         self._requests = RequestWatch(
+            executor=self._executor,
             requester=requester,
             offer=self._offer,
-            executor=self._executor,
-            keeper=keeper,
             cache=cache,
+            timer=timer,
             clock=clock,
             observer=observer,
         )
@@ -378,6 +386,7 @@ class Rebalancers:
                 if spec is not None and not fired.isdisjoint(spec.schedule.triggers):
                     self._timetable.hasten(name, TRIGGERED)
         self._watcher.observe(event)
+        self._requests.observe(event)
         if self._stop.is_pressed is not self._was_stopped:
             self._was_stopped = self._stop.is_pressed
             self._executor.post(StopPressed(self._stop.sentence) if self._was_stopped else HoldUpsChanged())
