@@ -483,7 +483,7 @@ async def test_the_next_process_goes_on_with_a_rollout_that_was_started():
 
     async with scene.running(a_surging_policy()):
         sent_to = scene.nominator.node_of("uid-default-web-2-y")
-        in_flight = scene.rebalancers._mover.in_flight()
+        in_flight = scene.rebalancers._executor.machine.in_flight()
         scene.becomes_ready()
         scene.leaves()
         await settled()

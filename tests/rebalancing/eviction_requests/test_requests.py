@@ -11,9 +11,11 @@ from plimsoll.model.kinds.watch_event import ObjectAdded, PodUpdated
 from plimsoll.planning.scope import EVICT
 from plimsoll.ports.ports import Answer, Verdict
 from plimsoll.rebalancing.breakers.stop_button import STOP
+from plimsoll.rebalancing.eviction_requests.leftovers import WITHDRAWN_S
 from plimsoll.rebalancing.eviction_requests.probe import ASK_S, NOT_OFFERED, UNATTENDED, UNATTENDED_S
 from plimsoll.rebalancing.eviction_requests.progress import TAKEN_UP_S
-from plimsoll.rebalancing.eviction_requests.requesting import LOOK_S, STARTING_S, SWEEP_S, WITHDRAWN_S
+from plimsoll.rebalancing.eviction_requests.transitions import STARTING_S
+from plimsoll.rebalancing.eviction_requests.watch import PROBE_S, SWEEP_S
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy
 from rebalancing.test_controller import OLD, replaced
@@ -33,7 +35,7 @@ def the_request(scene):
     return request
 
 
-async def look(scene, seconds=LOOK_S):
+async def look(scene, seconds=PROBE_S):
     """Let some time pass, and with it the next look."""
     await scene.clock.advance(seconds)
 
@@ -94,7 +96,7 @@ class TestAMove:
         async with scene.running(by_request()):
             await asked(scene)
             written = len(scene.phases[0])
-            await look(scene, 10 * LOOK_S)
+            await look(scene, 10 * PROBE_S)
             unchanged = len(scene.phases[0])
             scene.requester.become(the_request(scene).key, said="90 %", expected=1_767_225_600.0)
             await look(scene)
@@ -186,7 +188,7 @@ class TestAMove:
         scene = Scene()
         async with scene.running(by_request()):
             await asked(scene)
-            scene.requester.requests.clear()
+            scene.requester.vanish(the_request(scene).key)
             await look(scene)
 
         assert (scene.record["status"]["phase"], scene.record["status"]["reason"]) == (
@@ -287,6 +289,7 @@ class TestCallingOff:
         async with scene.running(by_request()):
             await asked(scene)
             scene.keeper.forget("default", scene.record["metadata"]["name"])
+            scene.rebalancers.approvals.forget("default", scene.record["metadata"]["name"])
             await look(scene)
 
         assert the_request(scene).is_withdrawn
@@ -369,7 +372,7 @@ class TestOffer:
         async with scene.running(by_request()):
             await look(scene)
             scene.requester.offer = Answer(Verdict.DONE)
-            await look(scene, ASK_S + LOOK_S)
+            await look(scene, ASK_S + PROBE_S)
             await scene.run()
 
         assert [list(each) for each in told] == [[NOT_OFFERED], []]
@@ -390,7 +393,7 @@ class TestOffer:
         scene = Scene()
         async with scene.running(by_request()):
             await scene.run()
-            await look(scene, TAKEN_UP_S + LOOK_S)
+            await look(scene, TAKEN_UP_S + PROBE_S)
             first = scene.record["status"]
             await scene.run()
             troubles = scene.rebalancers.troubles(POLICY)
@@ -473,7 +476,7 @@ class TestRestart:
         """After a while that is certain."""
         scene = self.next_process(await self.begun())
         async with scene.running():
-            await look(scene, STARTING_S + LOOK_S)
+            await look(scene, STARTING_S + PROBE_S)
 
         assert the_request(scene).is_withdrawn
         assert scene.record["status"]["phase"] == "Cancelled"
@@ -493,7 +496,7 @@ class TestRestart:
         async with scene.running(by_request()):
             replaced(scene, "good")
             await settled()
-            await look(scene, SWEEP_S + LOOK_S)
+            await look(scene, SWEEP_S + PROBE_S)
 
         assert scene.record["status"]["phase"] == "Settled"
         assert len(scene.requester.dropped) == 1
