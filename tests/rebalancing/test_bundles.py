@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import KEPT_S
 from plimsoll.rebalancing.moves.outcomes import PATIENCE_S
 from plimsoll.testing.builders import a_node, a_pod
@@ -132,7 +132,7 @@ async def test_the_rest_stays_when_its_turn_never_comes(what):
         elif what == "comes-back":
             scene.follows("api", node="idle")
         elif what == "budget":
-            scene.evictor.answers = [Answer(Verdict.BLOCKED, "no", "default/api")]
+            scene.evictor.answers = [WriteResult(WriteOutcome.BLOCKED, "no", "default/api")]
             scene.follows("api")
         elif what == "policy-gone":
             scene.rebalancers.configure([])

@@ -11,7 +11,7 @@ from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import PodDeleted
 from plimsoll.model.kinds.workload import PodDisruptionBudget
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.moves import recovery
 from plimsoll.rebalancing.moves.executor import MoveExecutor
@@ -40,7 +40,9 @@ from plimsoll.testing.fakes import (
 from plimsoll.timing.timer import Timer
 
 HIGH = the_info(a_pod("high", priority=10))
-BLOCKED = Answer(Verdict.BLOCKED, "the disruption budget web needs 1 healthy pods", budget="default/web")
+BLOCKED = WriteResult(
+    WriteOutcome.BLOCKED, "the disruption budget web needs 1 healthy pods", budget="default/web"
+)
 
 
 class Stage:
@@ -171,14 +173,14 @@ async def test_who_may_be_refused_is_asked_first_and_stops_the_rest():
 async def test_what_cannot_be_recorded_is_not_done():
     """Neither when the record cannot be created, nor when its phase cannot be written."""
     stage = Stage()
-    stage.records.answer = Answer(Verdict.REFUSED, "forbidden")
+    stage.records.answer = WriteResult(WriteOutcome.REFUSED, "forbidden")
     assert not await stage.evict("a")
     late = Stage()
     create = late.records.create
 
     async def then_refuse(document):
         answer = await create(document)
-        late.records.answer = Answer(Verdict.REFUSED, "forbidden")
+        late.records.answer = WriteResult(WriteOutcome.REFUSED, "forbidden")
         return answer
 
     late.records.create = then_refuse
@@ -208,7 +210,7 @@ async def test_nobody_goes_for_a_pod_that_waits_no_longer():
 
 async def test_a_lost_answer_is_asked_for_again():
     """The uid makes that safe."""
-    stage = Stage(Answer(Verdict.UNKNOWN, "no answer"))
+    stage = Stage(WriteResult(WriteOutcome.UNKNOWN, "no answer"))
     async with stage.running():
         task = asyncio.ensure_future(stage.evict("a"))
         await stage.clock.advance(1)
@@ -219,7 +221,7 @@ async def test_a_lost_answer_is_asked_for_again():
 
 async def test_a_victim_that_is_gone_after_a_lost_answer_was_evicted():
     """The retry finds nobody: the record goes on, and who needed the room is told."""
-    stage = Stage(Answer(Verdict.UNKNOWN, "no answer"), Answer(Verdict.GONE, "not found"))
+    stage = Stage(WriteResult(WriteOutcome.UNKNOWN, "no answer"), WriteResult(WriteOutcome.GONE, "not found"))
     async with stage.running():
         asking = asyncio.ensure_future(stage.evict("a"))
         await stage.clock.advance(1)

@@ -6,7 +6,7 @@ until its record is complete: its controller may still say how it ended.
 
 from enum import Enum
 
-from plimsoll.ports.ports import EvictionRequest
+from plimsoll.ports.eviction_requests import EvictionRequest
 
 #: Seconds from withdrawing a request to deleting it.
 WITHDRAWN_S = 60.0
