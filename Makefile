@@ -10,7 +10,7 @@ TOOLS := .tools/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose prose-known spelling hooks coverage crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-soak bench-rebalancing bench-openb bench-convergence docs demo presubmit image lock clean
+.PHONY: help setup tools fmt lint types layers prose prose-known spelling hooks coverage quick crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-soak bench-rebalancing bench-openb bench-convergence docs demo presubmit image lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -66,12 +66,24 @@ crds: $(STAMP) ## write crds/*.yaml from the models
 demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KEEP=1] [NODES=40]
 	$(BIN)/plimsoll demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
 
+# Many tests wait for processes: two more workers than there are processors keep these busy.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
 test: $(STAMP) $(TOOLS) ## the whole test suite
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+
+SINCE ?= main
+quick: $(STAMP) ## in a minute: ruff, and the tests that the changes since main affect, nearest first: [SINCE=main]
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	@tests=$$($(BIN)/python tools/affected_tests.py --most 60 $(SINCE)); if [ -n "$$tests" ]; then \
+		$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --within 40 $$tests $(ARGS); fi
+	@echo "Left out: types and layers (make lint), tests/e2e and tests/deploy (make test), and what was skipped."
 
 coverage: $(STAMP) $(TOOLS) ## the whole test suite with branch coverage; fails below the floor of pyproject.toml
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/coverage run -m pytest $(PARALLEL) $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

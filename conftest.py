@@ -8,7 +8,7 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 
-pytest_plugins = ("not_compared", "process_reaper", "time_limits", "pytester")
+pytest_plugins = ("not_compared", "process_reaper", "pytester", "time_budget", "time_limits")
 
 
 def validate_policies(example: Example) -> None:

@@ -24,8 +24,10 @@ from typing import Any
 import msgspec
 
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.framework import Cluster, Planner, Registry
+from plimsoll.framework import Registry
+from plimsoll.framework.descheduling.context import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import ContainerStatus
 from plimsoll.model.kinds.workload import PodDisruptionBudget

@@ -31,7 +31,8 @@ from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.gang import place_together
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Cluster, Node, Pod, Registry
+from plimsoll.framework import Node, Pod, Registry
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 

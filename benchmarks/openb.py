@@ -31,9 +31,11 @@ from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Cluster, Planner, PodInfo, Registry
+from plimsoll.framework import PodInfo, Registry
+from plimsoll.framework.descheduling.context import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.framework.descheduling.strategy import Strategy
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import Circumstances, Goal, Rebalancing, replacement_of

@@ -25,8 +25,9 @@ from typing import Any
 
 from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Cluster, Registry
+from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import Circumstances, EvictionPlan, Rebalancing
 from plimsoll.planning.proven.planner import plan, revalidate

@@ -20,7 +20,7 @@ from plimsoll.access.rights import (
     needs_of,
 )
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.fakes import FakeAccessReviewer, FakeClock, RememberingObserver, settled
 from rebalancing.scene import POLICY, Scene, a_policy
 
@@ -237,7 +237,7 @@ async def test_answers_to_proposals_wait_for_the_right():
 async def test_refused_evictions_are_failed_moves():
     """Of one owner the next try comes later; rights that are granted make up for it."""
     scene = Scene()
-    scene.evictor.answers = [Answer(Verdict.REFUSED, "pods is forbidden")]
+    scene.evictor.answers = [WriteResult(WriteOutcome.REFUSED, "pods is forbidden")]
 
     async with scene.running(a_policy()):
         await scene.run()

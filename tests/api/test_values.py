@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.api.schema.amounts import ceiling
-from plimsoll.api.schema.durations import duration_s
+from plimsoll.api.schema.fields import ceiling, duration_s
 
 
 @pytest.mark.parametrize(

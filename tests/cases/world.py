@@ -41,14 +41,14 @@ from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.moves.victims import VictimEvictions
 from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.ingesting import Ingestion
 from plimsoll.scheduling.loop import SchedulingLoop
-from plimsoll.scheduling.plugin_timing import Meter
+from plimsoll.scheduling.plugin_timing import PluginTimer
 from plimsoll.scheduling.queue.ordering import QueueOrder
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
@@ -129,7 +129,7 @@ class World:
             recorder=recorder,
             extending=extending,
             clock=self._clock,
-            meter=Meter(self._clock, SeededRandomness(0), self._observer),
+            meter=PluginTimer(self._clock, SeededRandomness(0), self._observer),
             observer=self._observer,
             groups=groups,
             evictions=self._evictions,
@@ -282,7 +282,7 @@ class World:
 
     # -- ports ---------------------------------------------------------------------------------------
 
-    async def bind(self, pod: Pod, node: str) -> Answer:
+    async def bind(self, pod: Pod, node: str) -> WriteResult:
         """The pod is on its node and runs."""
         self._note("bound", pod.key, node)
         document = copy.deepcopy(self._documents["Pod", pod.key])
@@ -291,11 +291,11 @@ class World:
         self.apply(document)
         return DONE
 
-    async def node_of(self, pod: Pod) -> tuple[Answer, str]:
+    async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
         """The truth."""
         return DONE, self._documents["Pod", pod.key]["spec"].get("nodeName", "")
 
-    async def select_node(self, claim: Any, node: str) -> Answer:
+    async def select_node(self, claim: Any, node: str) -> WriteResult:
         """A provisioner makes a volume for the claim."""
         name = f"made-for-{claim.metadata.name}"
         document = self._documents[
@@ -315,25 +315,25 @@ class World:
         self._note("provisioned", claim.metadata.name, node)
         return self._bind_claim(name, document)
 
-    async def reserve(self, volume: Any, claim: Any) -> Answer:
+    async def reserve(self, volume: Any, claim: Any) -> WriteResult:
         """The volume controller binds the claim to it."""
         self._note("claimed", claim.metadata.name, volume.metadata.name)
         key = f"{claim.metadata.namespace}/{claim.metadata.name}"
         return self._bind_claim(volume.metadata.name, self._documents["PersistentVolumeClaim", key])
 
-    async def preempt(self, victim: Pod, scheduler: str) -> Answer:
+    async def preempt(self, victim: Pod, scheduler: str) -> WriteResult:
         """The victim is gone."""
         self._happened.setdefault("preempted", []).append(victim.key)
         self._happened["preempted"].sort()
         self._leave(victim)
         return DONE
 
-    async def clear_nomination(self, pod: Pod) -> Answer:
+    async def clear_nomination(self, pod: Pod) -> WriteResult:
         """Nothing but the note."""
         self._note("nominated", pod.key, "")
         return DONE
 
-    async def write_condition(self, pod: Pod, condition: Any) -> Answer:
+    async def write_condition(self, pod: Pod, condition: Any) -> WriteResult:
         """Keep why the pod waits, and where it is nominated."""
         is_rejected = condition.reason == "Unschedulable"
         self._note("unschedulable" if is_rejected else "failed", pod.key, condition.message)
@@ -341,11 +341,11 @@ class World:
             self._note("nominated", pod.key, condition.nominated_node)
         return DONE
 
-    async def nominate(self, pod: Pod, node: str) -> Answer:
+    async def nominate(self, pod: Pod, node: str) -> WriteResult:
         """A pod that waits on Permit says where; nothing is kept of it."""
         return DONE
 
-    async def evict(self, pod: Pod) -> Answer:
+    async def evict(self, pod: Pod) -> WriteResult:
         """The pod leaves, unless a budget has nothing left."""
         budgets = [
             each
@@ -357,7 +357,7 @@ class World:
         for each in budgets:
             if each["status"]["disruptionsAllowed"] < 1:
                 self._note("blocked", pod.key, each["metadata"]["name"])
-                return Answer(Verdict.BLOCKED, "it would violate the pod's disruption budget",
+                return WriteResult(WriteOutcome.BLOCKED, "it would violate the pod's disruption budget",
                               budget=f"{pod.namespace}/{each['metadata']['name']}")  # fmt: skip
         for each in budgets:
             changed = copy.deepcopy(each)
@@ -384,7 +384,7 @@ class World:
             fresh["status"] = {"phase": "Pending"}
             self.apply(fresh)
 
-    def _bind_claim(self, volume: str, claim: Document) -> Answer:
+    def _bind_claim(self, volume: str, claim: Document) -> WriteResult:
         bound, taken = copy.deepcopy(claim), copy.deepcopy(self._documents["PersistentVolume", volume])
         bound["spec"]["volumeName"] = volume
         bound["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}

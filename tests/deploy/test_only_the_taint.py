@@ -11,7 +11,7 @@ from kubernetes_asyncio.client import V1NodeSpec
 
 from deploy.admitting import Admission
 from deploy.manifests import DEPLOY, Obj, of_kind
-from plimsoll.framework.closing import CONSOLIDATING
+from plimsoll.model.taints import CONSOLIDATING
 
 FILE = DEPLOY / "enforce/only_the_taint.yaml"
 OBJECTS: list[Obj] = list(yaml.safe_load_all(FILE.read_text(encoding="utf-8")))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.framework import Cluster, PodInfo, Registry
+from plimsoll.framework import PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod

@@ -7,7 +7,8 @@ import pytest
 
 from plimsoll.engine.nominated_requests import KeptClaims, ahead_on
 from plimsoll.engine.nominator import LOG_LENGTH, Nominator
-from plimsoll.framework import Cluster, PodInfo
+from plimsoll.framework import PodInfo
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.testing.builders import a_node, a_pod
 
 

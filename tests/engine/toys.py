@@ -5,7 +5,6 @@ from typing import ClassVar
 import numpy as np
 
 from plimsoll.framework import (
-    PODS,
     SUCCESS,
     Narrowing,
     NoArgs,
@@ -15,6 +14,7 @@ from plimsoll.framework import (
     Reads,
     unschedulable,
 )
+from plimsoll.model.columns.snapshot import PODS
 
 
 class Fifo:

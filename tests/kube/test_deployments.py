@@ -5,7 +5,7 @@ import pytest
 from planning.surging import a_deployment
 from plimsoll.kube.deployments import DeploymentRollouts
 from plimsoll.model.kinds.deployment import SURGED
-from plimsoll.ports.ports import Verdict
+from plimsoll.ports.writes import WriteOutcome
 
 
 def document(name, replicas=1, **spec):
@@ -35,7 +35,8 @@ async def test_they_are_listed_page_by_page(told):
 
 
 @pytest.mark.parametrize(
-    ("status", "verdict"), [(403, Verdict.REFUSED), (410, Verdict.GONE), (500, Verdict.UNKNOWN)]
+    ("status", "verdict"),
+    [(403, WriteOutcome.REFUSED), (410, WriteOutcome.GONE), (500, WriteOutcome.UNKNOWN)],
 )
 async def test_half_a_list_is_none(told, status, verdict):
     """What fails on a later page fails the whole."""
@@ -62,7 +63,7 @@ async def test_one_is_read_with_what_a_surge_asks(told):
     assert found.bounds() == (1, 0)
     assert found.spec.progress_deadline_seconds == 60
     assert found.surged is None
-    assert (answer.verdict, missing) == (Verdict.GONE, None)
+    assert (answer.verdict, missing) == (WriteOutcome.GONE, None)
     assert server.requests[0][1] == "/apis/apps/v1/namespaces/default/deployments/web"
 
 
@@ -77,7 +78,7 @@ async def test_a_mark_is_written_at_the_version_that_was_read(told, mark):
 
     first, second = await rollouts.mark(deployment, mark), await rollouts.mark(deployment, mark)
 
-    assert (first.verdict, second.verdict) == (Verdict.DONE, Verdict.CONFLICT)
+    assert (first.verdict, second.verdict) == (WriteOutcome.DONE, WriteOutcome.CONFLICT)
     method, path, body, request = server.requests[0]
     assert (method, path) == ("PATCH", "/apis/apps/v1/namespaces/default/deployments/web")
     assert request.headers["Content-Type"] == "application/merge-patch+json"

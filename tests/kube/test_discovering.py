@@ -3,7 +3,7 @@
 import pytest
 from aiohttp import web
 
-from plimsoll.kube.discovering import shadowing_evictions
+from plimsoll.kube.eviction_records import shadowing_evictions
 from plimsoll.kube.session.session import connected
 
 

@@ -3,15 +3,16 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from plimsoll.kube.events import FORGET_S, NOTE_BYTES, SERIES_BURST, SERIES_S, EventRecorder
-from plimsoll.ports.ports import Note, pod_reference
+from plimsoll.kube.events import FORGET_S, NOTE_BYTES, SERIES_BURST, SERIES_S, EventPoster
+from plimsoll.ports.events import EventNote
+from plimsoll.ports.pods import pod_reference
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock
 
 
 def a_note(text="0/3 nodes are available: 3 Insufficient cpu.", pod="web-1"):
     """Why a pod waits."""
-    return Note(
+    return EventNote(
         pod_reference(a_pod(pod)),
         "FailedScheduling",
         "Scheduling",
@@ -25,7 +26,7 @@ def a_note(text="0/3 nodes are available: 3 Insufficient cpu.", pod="web-1"):
 async def recording(session):
     """A recorder at work, and its clock."""
     clock = FakeClock()
-    recorder = EventRecorder(session, clock, "instance-1")
+    recorder = EventPoster(session, clock, "instance-1")
     task = asyncio.create_task(recorder.run())
     try:
         yield recorder, clock

@@ -2,8 +2,8 @@
 
 import pytest
 
-from plimsoll.kube.evicting import PodEvictor
-from plimsoll.ports.ports import Verdict
+from plimsoll.kube.pods import PodEvictor
+from plimsoll.ports.writes import WriteOutcome
 from plimsoll.testing.builders import a_pod
 
 
@@ -44,7 +44,7 @@ async def test_a_budget_is_named(told):
 
     answer = await PodEvictor(session).evict(a_pod())
 
-    assert answer.verdict is Verdict.BLOCKED
+    assert answer.verdict is WriteOutcome.BLOCKED
     assert answer.budget == "default/web"
     assert "needs 3 healthy pods" in answer.message
 
@@ -52,11 +52,11 @@ async def test_a_budget_is_named(told):
 @pytest.mark.parametrize(
     ("code", "verdict"),
     [
-        pytest.param(429, Verdict.BUSY, id="flow-control"),
-        pytest.param(404, Verdict.GONE, id="gone"),
-        pytest.param(409, Verdict.CONFLICT, id="another-uid"),
-        pytest.param(403, Verdict.REFUSED, id="not-allowed"),
-        pytest.param(503, Verdict.UNKNOWN, id="unavailable"),
+        pytest.param(429, WriteOutcome.BUSY, id="flow-control"),
+        pytest.param(404, WriteOutcome.GONE, id="gone"),
+        pytest.param(409, WriteOutcome.CONFLICT, id="another-uid"),
+        pytest.param(403, WriteOutcome.REFUSED, id="not-allowed"),
+        pytest.param(503, WriteOutcome.UNKNOWN, id="unavailable"),
     ],
 )
 async def test_other_answers_are_told_apart(told, code, verdict):

@@ -1,7 +1,7 @@
 """Eviction records over HTTP: status apart, nothing stale left behind."""
 
 from plimsoll.kube.eviction_records import EvictionRecords
-from plimsoll.ports.ports import Verdict
+from plimsoll.ports.writes import WriteOutcome
 
 RECORD = {
     "apiVersion": "plimsoll.dev/v1alpha1",
@@ -50,7 +50,7 @@ async def test_a_record_that_is_there_already_is_a_conflict(told):
 
     answer = await EvictionRecords(session).create(RECORD)
 
-    assert answer.verdict is Verdict.CONFLICT
+    assert answer.verdict is WriteOutcome.CONFLICT
     assert len(server.requests) == 1
 
 
@@ -61,5 +61,5 @@ async def test_a_server_without_our_kinds_is_told_as_such(told):
 
     answer, records = await EvictionRecords(session).list()
 
-    assert answer.verdict is Verdict.GONE
+    assert answer.verdict is WriteOutcome.GONE
     assert list(records) == []

@@ -10,7 +10,7 @@ from plimsoll.kube.eviction_requests import REQUESTER, PodEvictionRequester
 from plimsoll.kube.session.session import connected
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.ports.ports import Verdict
+from plimsoll.ports.writes import WriteOutcome
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import RememberingObserver
 from roadstead.cluster import DevCluster, simulated_nodes
@@ -57,9 +57,9 @@ async def until(requester, holds, cluster):
 
 async def test_a_server_without_the_api_is_told_as_such(requester):
     """404 of discovery, and of the list."""
-    assert (await requester.offered()).verdict is Verdict.GONE
-    assert (await requester.list())[0].verdict is Verdict.GONE
-    assert (await requester.request(a_pod("vm", uid="u"), "r")).verdict is Verdict.GONE
+    assert (await requester.offered()).verdict is WriteOutcome.GONE
+    assert (await requester.list())[0].verdict is WriteOutcome.GONE
+    assert (await requester.request(a_pod("vm", uid="u"), "r")).verdict is WriteOutcome.GONE
 
 
 async def test_an_upgraded_server_offers_it(cluster, requester):
@@ -101,7 +101,7 @@ async def test_a_request_of_the_name_that_is_not_ours_is_a_conflict(cluster, req
     }
     before = cluster.api.create(REQUESTS, theirs)
 
-    assert (await requester.request(pod, "vm-1")).verdict is Verdict.CONFLICT
+    assert (await requester.request(pod, "vm-1")).verdict is WriteOutcome.CONFLICT
     assert (await requester.list())[1] == []
     assert cluster.api.get(REQUESTS, "default", "vm-1")["spec"] == before["spec"]
 
@@ -151,7 +151,7 @@ async def test_withdrawn_by_us_it_fails_and_can_be_deleted(cluster, requester):
     assert (request.is_withdrawn, request.failure) == (True, "CanceledDueToNoRequesters")
     assert (await requester.drop(request)).is_done
     assert (await requester.list())[1] == []
-    assert (await requester.drop(request)).verdict is Verdict.GONE
+    assert (await requester.drop(request)).verdict is WriteOutcome.GONE
     assert cluster.api.find("pods", "default", "vm") is not None
 
 
@@ -179,7 +179,7 @@ async def test_what_the_server_refuses_is_told(cluster, requester):
     """A request whose uid is none."""
     cluster.offer_eviction_requests()
     answer = await requester.request(a_pod("vm", uid="none"), "vm-1")
-    assert answer.verdict is Verdict.REFUSED
+    assert answer.verdict is WriteOutcome.REFUSED
     assert "lowercase UUID" in answer.message
 
 
@@ -267,4 +267,4 @@ async def test_the_watch_ends_where_the_api_is_not_served(requester):
     """The caller asks for it again when it is."""
     answer = await requester.watch(lambda changes: pytest.fail(f"{changes} of nothing"))
 
-    assert answer.verdict is Verdict.GONE
+    assert answer.verdict is WriteOutcome.GONE

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from plimsoll.kube.extenders import ANSWER_BYTES, HTTPExtenders
-from plimsoll.ports.ports import Endpoint, TLSSettings
+from plimsoll.ports.extenders import Endpoint, TLSSettings
 
 
 class Authority:

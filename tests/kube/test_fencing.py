@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from plimsoll.kube.binding import PodBinder
+from plimsoll.kube.pods import PodBinder
 from plimsoll.kube.session.errors import Fenced, NotFound, Unavailable
 from plimsoll.leadership.fence import Fence
-from plimsoll.ports.ports import Verdict
+from plimsoll.ports.writes import WriteOutcome
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock, settled
 
@@ -53,7 +53,7 @@ async def test_what_is_not_sent_is_an_answer_of_its_own(told, fence):
 
     answer = await PodBinder(session.fenced(fence)).bind(a_pod("a"), "node")
 
-    assert answer.verdict is Verdict.FENCED
+    assert answer.verdict is WriteOutcome.FENCED
 
 
 async def test_an_open_fence_lets_bodies_pass_as_they_are(told, fence):

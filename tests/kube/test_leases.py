@@ -9,8 +9,8 @@ import pytest
 
 from plimsoll.kube.leases import LeaseStore
 from plimsoll.kube.session.session import MERGE_PATCH, connected
-from plimsoll.leadership.election import Lease
-from plimsoll.ports.ports import Verdict
+from plimsoll.ports.leases import Lease
+from plimsoll.ports.writes import WriteOutcome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -65,14 +65,14 @@ async def test_only_who_names_the_latest_version_replaces_it(store: LeaseStore) 
     """The one that comes second is told of a conflict; so is a second creation."""
     _, first = await store.write(MINE)
     assert first is not None
-    assert (await store.write(MINE))[0].verdict is Verdict.CONFLICT
+    assert (await store.write(MINE))[0].verdict is WriteOutcome.CONFLICT
     answer, second = await store.write(replace(first, holder="you"))
     assert answer.is_done
     assert second is not None
 
     answer, _ = await store.write(replace(first, holder="me again"))
 
-    assert answer.verdict is Verdict.CONFLICT
+    assert answer.verdict is WriteOutcome.CONFLICT
     assert (await store.read())[1] == second
 
 
@@ -106,5 +106,5 @@ async def test_a_namespace_that_is_missing_is_named(session: Session) -> None:
     answer, stored = await LeaseStore(session, "nowhere", "election-test", 10).write(MINE)
 
     assert stored is None
-    assert answer.verdict is Verdict.GONE
+    assert answer.verdict is WriteOutcome.GONE
     assert 'namespaces "nowhere" not found' in answer.message

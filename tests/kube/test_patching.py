@@ -1,7 +1,7 @@
 """Why a pod is not scheduled, as its condition says it."""
 
-from plimsoll.kube.patching import PodStatusPatcher
-from plimsoll.ports.ports import PodCondition
+from plimsoll.kube.pods import PodStatusPatcher
+from plimsoll.ports.pods import ConditionUpdate
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock
 
@@ -21,7 +21,9 @@ async def test_the_condition_is_merged_by_its_type(told):
     """For this very pod (by uid), with the generation that was judged."""
     pod = a_pod(uid="u1", metadata={"generation": 4})
 
-    body = await written(told, pod, PodCondition("Unschedulable", "0/1 nodes are available: 1 node(s) full."))
+    body = await written(
+        told, pod, ConditionUpdate("Unschedulable", "0/1 nodes are available: 1 node(s) full.")
+    )
 
     assert body["metadata"] == {"uid": "u1"}
     (condition,) = body["status"]["conditions"]
@@ -40,13 +42,13 @@ async def test_the_transition_time_moves_only_with_the_status(told):
     """A new reason is no transition: users see since when the pod waits."""
     pod = a_pod(status={"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Other"}]})
 
-    body = await written(told, pod, PodCondition("Unschedulable", "full"))
+    body = await written(told, pod, ConditionUpdate("Unschedulable", "full"))
 
     assert "lastTransitionTime" not in body["status"]["conditions"][0]
 
 
 async def test_an_empty_nomination_is_removed(told):
     """Null in a merge patch."""
-    body = await written(told, a_pod(), PodCondition("Unschedulable", "full", nominated_node=""))
+    body = await written(told, a_pod(), ConditionUpdate("Unschedulable", "full", nominated_node=""))
 
     assert body["status"]["nominatedNodeName"] is None

@@ -10,7 +10,7 @@ from kube.serving import told_server
 from plimsoll.framework.descheduling.context import Sample
 from plimsoll.kube import usage
 from plimsoll.kube.usage import UsageMeter
-from plimsoll.ports.ports import Verdict
+from plimsoll.ports.writes import WriteOutcome
 
 
 def node(name, cpu="250m", memory="1Gi", timestamp="2026-01-01T00:00:00Z"):
@@ -73,7 +73,7 @@ async def test_a_cluster_without_the_metrics_api_says_so(told):
 
     answer, readings = await UsageMeter(session).nodes()
 
-    assert answer.verdict is Verdict.GONE
+    assert answer.verdict is WriteOutcome.GONE
     assert not readings
 
 
@@ -125,7 +125,7 @@ async def test_what_is_no_answer_is_told_in_a_sentence(prometheus, body, status,
 
     answer, samples = await UsageMeter(session).query(address, "up")
 
-    assert answer.verdict is Verdict.REFUSED
+    assert answer.verdict is WriteOutcome.REFUSED
     assert answer.message.startswith(f"Prometheus at {address} answered")
     assert sentence in answer.message
     assert not samples
@@ -148,7 +148,7 @@ async def test_a_prometheus_that_does_not_answer_is_given_up(prometheus, monkeyp
 
     answer, _ = await asyncio.wait_for(UsageMeter(session).query(address, "up"), 20)
 
-    assert answer.verdict is Verdict.UNKNOWN
+    assert answer.verdict is WriteOutcome.UNKNOWN
     assert "did not answer within" in answer.message
 
 
@@ -158,7 +158,7 @@ async def test_a_prometheus_that_is_not_there_is_named(prometheus):
 
     answer, _ = await UsageMeter(session).query("http://127.0.0.1:9", "up")
 
-    assert answer.verdict is Verdict.UNKNOWN
+    assert answer.verdict is WriteOutcome.UNKNOWN
     assert answer.message.startswith("Prometheus at http://127.0.0.1:9 cannot be asked")
 
 
@@ -197,7 +197,7 @@ async def test_nothing_of_an_answer_is_shown(prometheus, body, status, headers):
 
     answer, _ = await UsageMeter(session).query(address, "up")
 
-    assert answer.verdict is Verdict.REFUSED
+    assert answer.verdict is WriteOutcome.REFUSED
     assert answer.message.startswith(f"Prometheus at {address} answered HTTP {status}: ")
     assert SECRET not in answer.message
 
@@ -230,7 +230,7 @@ async def test_an_address_that_chooses_more_than_a_prefix_is_not_asked(prometheu
 
     answer, _ = await UsageMeter(session).query(given, "up")
 
-    assert answer.verdict is Verdict.REFUSED
+    assert answer.verdict is WriteOutcome.REFUSED
     assert answer.message == "prometheus.url is not an address without user, query and fragment"
     assert server.requests == []
 

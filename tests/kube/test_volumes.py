@@ -3,7 +3,7 @@
 from plimsoll.kube.volumes import VolumePatcher
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
-from plimsoll.ports.ports import Verdict
+from plimsoll.ports.writes import WriteOutcome
 
 CLAIM = convert(PersistentVolumeClaim, {"metadata": {"name": "data", "namespace": "team", "uid": "u1"}})
 VOLUME = convert(PersistentVolume, {"metadata": {"name": "disk", "resourceVersion": "7"}})
@@ -20,7 +20,7 @@ async def test_a_claim_is_told_its_node(told):
     assert (method, path) == ("PATCH", "/api/v1/namespaces/team/persistentvolumeclaims/data")
     assert request.headers["Content-Type"] == "application/merge-patch+json"
     assert body == {"metadata": {"uid": "u1", "annotations": {"volume.kubernetes.io/selected-node": "n1"}}}
-    assert answer.verdict is Verdict.DONE
+    assert answer.verdict is WriteOutcome.DONE
 
 
 async def test_a_volume_is_kept_for_a_claim(told):

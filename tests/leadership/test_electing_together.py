@@ -20,16 +20,16 @@ from plimsoll.leadership.election import (
     Due,
     Election,
     Failed,
-    Found,
-    Lease,
+    LeaseFound,
     Now,
     Read,
     Resign,
     Rest,
     Stored,
     Terms,
-    Write,
+    WriteLease,
 )
+from plimsoll.ports.leases import Lease
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,7 @@ class Server:
     lease: Lease | None = None
     versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
-    def answer(self, asked: Read | Write) -> Lease | bool | None:
+    def answer(self, asked: Read | WriteLease) -> Lease | bool | None:
         """A lease, None where there is none, False for a conflict."""
         if isinstance(asked, Read):
             return self.lease
@@ -111,7 +111,7 @@ class Message:
 
     process: Process
     ticket: int
-    asked: Read | Write
+    asked: Read | WriteLease
     answer: Lease | bool | None = False
     is_answered: bool = False
 
@@ -199,10 +199,10 @@ class Candidates(RuleBasedStateMachine):
             case Rest(until):
                 if process.clock(self.true) >= until:
                     process.take(Due(), self.true, fraction)
-            case Read() | Write() as asked if process.ticket < 0:
+            case Read() | WriteLease() as asked if process.ticket < 0:
                 process.ticket, process.asked_at = next(self.tickets), process.clock(self.true)
                 self.messages.append(Message(process, process.ticket, asked))
-            case Read() | Write():
+            case Read() | WriteLease():
                 if process.clock(self.true) - process.asked_at >= TIMEOUT_S:
                     process.take(Failed(), self.true, fraction)
 
@@ -218,7 +218,7 @@ class Candidates(RuleBasedStateMachine):
             return
         if isinstance(message.asked, Read):
             assert not isinstance(message.answer, bool)
-            process.take(Found(message.answer), self.true, fraction)
+            process.take(LeaseFound(message.answer), self.true, fraction)
         elif isinstance(message.answer, Lease):
             process.take(Stored(message.answer, process.asked_at), self.true, fraction)
         else:

@@ -10,16 +10,16 @@ from plimsoll.leadership.election import (
     Due,
     Election,
     Failed,
-    Found,
-    Lease,
+    LeaseFound,
     Now,
     Read,
     Resign,
     Rest,
     Stored,
     Terms,
-    Write,
+    WriteLease,
 )
+from plimsoll.ports.leases import Lease
 
 THEIRS = Lease("they", 15, acquired=500.0, renewed=600.0, transitions=3, version="7", metadata={"uid": "u"})
 
@@ -38,8 +38,8 @@ def election() -> Election:
 def led(election: Election, moment: float = 100.0) -> Lease:
     """Have the candidate become leader by the first lease; the lease."""
     assert election.handle(Due(), at(moment)) == Read()
-    write = election.handle(Found(None), at(moment))
-    assert isinstance(write, Write)
+    write = election.handle(LeaseFound(None), at(moment))
+    assert isinstance(write, WriteLease)
     stored = replace(write.lease, version="1")
     election.handle(Stored(stored, moment), at(moment))
     return stored
@@ -49,13 +49,13 @@ def test_the_first_lease_is_created(election: Election) -> None:
     """With our identity, the duration in whole seconds, both times, and no transition."""
     election.handle(Due(), at(100))
 
-    assert election.handle(Found(None), at(100)) == Write(Lease("we", 15, 1100.0, 1100.0))
+    assert election.handle(LeaseFound(None), at(100)) == WriteLease(Lease("we", 15, 1100.0, 1100.0))
 
 
 def test_it_leads_once_the_lease_is_stored_and_until_the_deadline(election: Election) -> None:
     """Counted from the sending: an answer that took three seconds gives seven."""
     election.handle(Due(), at(100))
-    election.handle(Found(None), at(100))
+    election.handle(LeaseFound(None), at(100))
     assert not election.is_leading(100)
 
     rest = election.handle(Stored(Lease("we", 15, 0, 0, version="1"), sent=100), at(103))
@@ -69,62 +69,64 @@ def test_a_lease_of_somebody_else_is_left_alone_until_it_expires(election: Elect
     """15 s by our clock after we first saw this version, whatever times it bears."""
     ancient = replace(THEIRS, renewed=0.0)
     election.handle(Due(), at(100))
-    assert election.handle(Found(ancient), at(100)) == Rest(102)
+    assert election.handle(LeaseFound(ancient), at(100)) == Rest(102)
     for moment in (102, 104, 114.9):
         election.handle(Due(), at(moment))
-        assert isinstance(election.handle(Found(ancient), at(moment)), Rest)
+        assert isinstance(election.handle(LeaseFound(ancient), at(moment)), Rest)
     election.handle(Due(), at(115))
 
-    taken = election.handle(Found(ancient), at(115))
+    taken = election.handle(LeaseFound(ancient), at(115))
 
-    assert taken == Write(Lease("we", 15, 1115.0, 1115.0, transitions=4, version="7", metadata={"uid": "u"}))
+    assert taken == WriteLease(
+        Lease("we", 15, 1115.0, 1115.0, transitions=4, version="7", metadata={"uid": "u"})
+    )
 
 
 def test_every_new_version_is_a_sign_of_life(election: Election) -> None:
     """Also one that bears the same times: the holder's clock may stand still."""
     election.handle(Due(), at(100))
-    election.handle(Found(THEIRS), at(100))
+    election.handle(LeaseFound(THEIRS), at(100))
     election.handle(Due(), at(114))
-    election.handle(Found(replace(THEIRS, version="8")), at(114))
+    election.handle(LeaseFound(replace(THEIRS, version="8")), at(114))
     election.handle(Due(), at(116))
 
-    assert isinstance(election.handle(Found(replace(THEIRS, version="8")), at(116)), Rest)
+    assert isinstance(election.handle(LeaseFound(replace(THEIRS, version="8")), at(116)), Rest)
 
 
 def test_the_duration_in_the_lease_counts_not_our_own(election: Election) -> None:
     """A leader that was started with other flags is waited for as it announces."""
     election.handle(Due(), at(100))
-    election.handle(Found(replace(THEIRS, duration_s=60)), at(100))
+    election.handle(LeaseFound(replace(THEIRS, duration_s=60)), at(100))
     election.handle(Due(), at(159))
-    assert isinstance(election.handle(Found(replace(THEIRS, duration_s=60)), at(159)), Rest)
+    assert isinstance(election.handle(LeaseFound(replace(THEIRS, duration_s=60)), at(159)), Rest)
     election.handle(Due(), at(160))
 
-    assert isinstance(election.handle(Found(replace(THEIRS, duration_s=60)), at(160)), Write)
+    assert isinstance(election.handle(LeaseFound(replace(THEIRS, duration_s=60)), at(160)), WriteLease)
 
 
 def test_a_released_lease_is_taken_at_once(election: Election) -> None:
     """Nobody holds it."""
     election.handle(Due(), at(100))
 
-    taken = election.handle(Found(replace(THEIRS, holder="", duration_s=1)), at(100))
+    taken = election.handle(LeaseFound(replace(THEIRS, holder="", duration_s=1)), at(100))
 
-    assert isinstance(taken, Write)
+    assert isinstance(taken, WriteLease)
     assert (taken.lease.holder, taken.lease.transitions) == ("we", 4)
 
 
 def test_a_candidate_waits_longer_by_the_dice(election: Election) -> None:
     """From one retry period to 2.2 of them, but not beyond the lease's expiry."""
     election.handle(Due(), at(100, 1.0))
-    assert election.handle(Found(THEIRS), at(100, 1.0)) == Rest(104.4)
+    assert election.handle(LeaseFound(THEIRS), at(100, 1.0)) == Rest(104.4)
     election.handle(Due(), at(112, 1.0))
 
-    assert election.handle(Found(THEIRS), at(112, 1.0)) == Rest(115)
+    assert election.handle(LeaseFound(THEIRS), at(112, 1.0)) == Rest(115)
 
 
 def test_somebody_who_was_faster_wins(election: Election) -> None:
     """A claim that is refused ends the attempt; the next one reads who it was."""
     election.handle(Due(), at(100))
-    election.handle(Found(None), at(100))
+    election.handle(LeaseFound(None), at(100))
 
     assert election.handle(Failed(), at(100)) == Rest(102)
     assert election.handle(Due(), at(102)) == Read()
@@ -135,7 +137,7 @@ def test_a_leader_renews_without_reading(election: Election) -> None:
     """The version that it wrote last, with the times of its taking over."""
     stored = led(election)
 
-    assert election.handle(Due(), at(102)) == Write(replace(stored, renewed=1102.0))
+    assert election.handle(Due(), at(102)) == WriteLease(replace(stored, renewed=1102.0))
 
 
 def test_a_renewal_that_fails_is_followed_by_a_look(election: Election) -> None:
@@ -144,9 +146,9 @@ def test_a_renewal_that_fails_is_followed_by_a_look(election: Election) -> None:
     election.handle(Due(), at(102))
     assert election.handle(Failed(), at(102)) == Read()
 
-    renewed = election.handle(Found(replace(stored, version="2")), at(102))
+    renewed = election.handle(LeaseFound(replace(stored, version="2")), at(102))
 
-    assert renewed == Write(replace(stored, version="2", renewed=1102.0))
+    assert renewed == WriteLease(replace(stored, version="2", renewed=1102.0))
 
 
 def test_a_leader_that_finds_another_one_resigns_at_its_deadline(election: Election) -> None:
@@ -154,7 +156,7 @@ def test_a_leader_that_finds_another_one_resigns_at_its_deadline(election: Elect
     led(election)
     election.handle(Due(), at(109))
     election.handle(Failed(), at(109))
-    assert election.handle(Found(THEIRS), at(109)) == Rest(110)
+    assert election.handle(LeaseFound(THEIRS), at(109)) == Rest(110)
 
     assert election.handle(Due(), at(110)) == Resign()
 
@@ -169,7 +171,7 @@ def test_a_leader_that_cannot_renew_resigns_at_its_deadline(election: Election) 
         moment = instruction.until
         tried.append(moment)
         instruction = election.handle(Due(), at(moment))
-        if isinstance(instruction, Write):
+        if isinstance(instruction, WriteLease):
             assert election.handle(Failed(), at(moment)) == Read()
             instruction = election.handle(Failed(), at(moment))
 
@@ -194,12 +196,12 @@ def test_a_renewal_whose_answer_came_late_does_not_count(election: Election) -> 
 def test_our_own_lease_that_we_did_not_hear_of_is_renewed_before_we_lead(election: Election) -> None:
     """A claim that was taken, and whose answer was lost: what we read grants nothing."""
     election.handle(Due(), at(100))
-    election.handle(Found(None), at(100))
+    election.handle(LeaseFound(None), at(100))
     election.handle(Failed(), at(100))
     election.handle(Due(), at(104))
 
     ours = Lease("we", 15, 1100.0, 1100.0, version="1")
-    assert election.handle(Found(ours), at(104)) == Write(replace(ours, renewed=1104.0))
+    assert election.handle(LeaseFound(ours), at(104)) == WriteLease(replace(ours, renewed=1104.0))
     assert not election.is_leading(104)
 
 
@@ -217,6 +219,6 @@ def test_a_leader_that_ends_leaves_the_lease_to_anybody(election: Election) -> N
 def test_who_does_not_lead_has_nothing_to_leave(election: Election) -> None:
     """Another one's lease stays."""
     election.handle(Due(), at(100))
-    election.handle(Found(THEIRS), at(100))
+    election.handle(LeaseFound(THEIRS), at(100))
 
     assert election.released(at(101)) is None

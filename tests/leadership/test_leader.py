@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from plimsoll.leadership.election import Election, Lease, Terms
+from plimsoll.leadership.election import Election, Terms
 from plimsoll.leadership.fence import Fence
 from plimsoll.leadership.leader import Elected, LeadershipLost, Unchallenged
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.leases import Lease
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.fakes import (
     FakeClock,
     FakeLeases,
@@ -19,7 +20,7 @@ from plimsoll.testing.fakes import (
     RememberingObserver,
 )
 
-AWAY = Answer(Verdict.UNKNOWN, "connection refused")
+AWAY = WriteResult(WriteOutcome.UNKNOWN, "connection refused")
 
 
 class Candidate:
@@ -156,7 +157,7 @@ async def test_a_paused_leader_may_not_write_when_it_wakes():
 async def test_who_cannot_read_the_lease_says_why_once():
     """Such as a missing role; it goes on trying."""
     clock, leases = FakeClock(), FakeLeases()
-    leases.trouble = Answer(Verdict.REFUSED, 'leases "plimsoll" is forbidden')
+    leases.trouble = WriteResult(WriteOutcome.REFUSED, 'leases "plimsoll" is forbidden')
     one = Candidate(clock, leases)
     async with one.running():
         await clock.advance(20)

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from planning.rounds import NOW, PLACE, UNLIMITED, a_policy, live
-from plimsoll.framework import Planner
+from plimsoll.framework.descheduling.context import Planner
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.limits import NO_CEILING, Limits

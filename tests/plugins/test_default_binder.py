@@ -2,7 +2,8 @@
 
 import pytest
 
-from plimsoll.framework import SUCCESS, BinderPort, CycleState, NoArgs, error
+from plimsoll.framework import SUCCESS, CycleState, NoArgs, error
+from plimsoll.framework.binding_ports import BinderPort
 from plimsoll.plugins.default_binder import DefaultBinder
 from plimsoll.testing.builders import a_pod, the_info
 

@@ -2,15 +2,8 @@
 
 import pytest
 
-from plimsoll.framework import (
-    SKIP,
-    SUCCESS,
-    CycleState,
-    PluginError,
-    Snapshot,
-    migrated_affinity,
-    unresolvable,
-)
+from plimsoll.framework import SKIP, SUCCESS, CycleState, PluginError, Snapshot, unresolvable
+from plimsoll.framework.volumes import migrated_affinity
 from plimsoll.model.decoding import convert
 from plimsoll.model.selectors import NodeSelector
 from plimsoll.plugins.volume_binding import (

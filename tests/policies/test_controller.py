@@ -12,13 +12,14 @@ from plimsoll.engine.extenders.extender import Extender
 from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import Enabled, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import SUCCESS, Cluster, PluginArgs, Registry
+from plimsoll.framework import SUCCESS, PluginArgs, Registry
 from plimsoll.leadership.fence import Fence
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies, profile_config
 from plimsoll.policies.plugin_failures import PluginFailures
 from plimsoll.policies.relist import EVERY_S, reconcile
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.extenders.health import FAILURES
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -243,7 +244,7 @@ async def test_a_server_that_does_not_answer_deletes_nothing():
     """No list, no conclusion."""
     scene = Scene()
     await scene.policies.set(a_policy())
-    scene.answer = Answer(Verdict.UNKNOWN, "no answer")
+    scene.answer = WriteResult(WriteOutcome.UNKNOWN, "no answer")
 
     async with scene.reconciling():
         await scene.clock.advance(3 * EVERY_S)
@@ -385,7 +386,7 @@ class FencedStatuses(FakePolicyStatuses):
 
     async def write_status(self, name, status):
         """Not sent."""
-        return await super().write_status(name, status) if self.leads else Answer(Verdict.FENCED)
+        return await super().write_status(name, status) if self.leads else WriteResult(WriteOutcome.FENCED)
 
 
 async def test_a_standby_keeps_policies_warm_and_says_what_they_are_when_it_leads():

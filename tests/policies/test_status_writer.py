@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from plimsoll.policies.status_writer import STATUS_RETRIES, RetriedStatuses
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 
 class Statuses:
@@ -17,7 +17,7 @@ class Statuses:
 
     async def write_status(self, name, status):
         self.written.append((name, status))
-        return Answer(self._verdicts.pop(0) if self._verdicts else Verdict.DONE)
+        return WriteResult(self._verdicts.pop(0) if self._verdicts else WriteOutcome.DONE)
 
 
 class Pausing:
@@ -31,7 +31,7 @@ class Pausing:
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("verdict", [Verdict.UNKNOWN, Verdict.BUSY, Verdict.CONFLICT])
+@pytest.mark.parametrize("verdict", [WriteOutcome.UNKNOWN, WriteOutcome.BUSY, WriteOutcome.CONFLICT])
 async def test_what_was_not_taken_is_written_again(verdict):
     """With growing pauses, until it is taken."""
     statuses, clock = Statuses(verdict, verdict), Pausing()
@@ -43,7 +43,7 @@ async def test_what_was_not_taken_is_written_again(verdict):
     assert clock.slept == list(STATUS_RETRIES.pauses_s[:2])
 
 
-@pytest.mark.parametrize("verdict", [Verdict.GONE, Verdict.REFUSED])
+@pytest.mark.parametrize("verdict", [WriteOutcome.GONE, WriteOutcome.REFUSED])
 async def test_what_is_refused_is_not_asked_again(verdict):
     """It would be refused again."""
     statuses, clock = Statuses(verdict), Pausing()
@@ -54,7 +54,7 @@ async def test_what_is_refused_is_not_asked_again(verdict):
 
 async def test_a_newer_status_calls_an_older_one_off():
     """Or the past would overwrite the present."""
-    statuses = Statuses(Verdict.UNKNOWN, Verdict.DONE)
+    statuses = Statuses(WriteOutcome.UNKNOWN, WriteOutcome.DONE)
     writer = RetriedStatuses(statuses, Pausing())
 
     await asyncio.gather(writer.write_status("a", {"counts": 1}), writer.write_status("a", {"counts": 2}))
@@ -64,7 +64,7 @@ async def test_a_newer_status_calls_an_older_one_off():
 
 async def test_other_fields_and_other_policies_are_no_newer_status():
     """Each is written for itself."""
-    statuses = Statuses(Verdict.UNKNOWN)
+    statuses = Statuses(WriteOutcome.UNKNOWN)
     writer = RetriedStatuses(statuses, Pausing())
 
     await asyncio.gather(
@@ -78,9 +78,9 @@ async def test_other_fields_and_other_policies_are_no_newer_status():
 
 async def test_it_gives_up_at_last():
     """The caller is told."""
-    statuses = Statuses(*[Verdict.BUSY] * 100)
+    statuses = Statuses(*[WriteOutcome.BUSY] * 100)
 
     answer = await RetriedStatuses(statuses, Pausing()).write_status("a", {})
 
-    assert answer.verdict is Verdict.BUSY
+    assert answer.verdict is WriteOutcome.BUSY
     assert len(statuses.written) == len(STATUS_RETRIES.pauses_s) + 1

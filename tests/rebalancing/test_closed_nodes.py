@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from plimsoll.framework.closing import CONSOLIDATING
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import Taint
 from plimsoll.model.kinds.watch_event import (
@@ -17,7 +16,8 @@ from plimsoll.model.kinds.watch_event import (
     PodDeleted,
     PodUpdated,
 )
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.model.taints import CONSOLIDATING
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import KEPT_S, SEEN_S
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import settled
@@ -109,7 +109,10 @@ async def test_it_stays_closed_for_as_long_after_the_last_pod_has_settled():
 async def test_it_is_opened_when_a_pod_may_not_go():
     """A budget says no to the second pod: the first has gone, the second stays, new ones may come."""
     scene = Consolidation()
-    scene.evictor.answers = [Answer(Verdict.DONE), Answer(Verdict.BLOCKED, "no", "default/api")]
+    scene.evictor.answers = [
+        WriteResult(WriteOutcome.DONE),
+        WriteResult(WriteOutcome.BLOCKED, "no", "default/api"),
+    ]
 
     async with scene.running(a_policy(**EMPTYING)):
         await scene.run()
@@ -130,11 +133,11 @@ async def test_it_is_opened_when_a_replacement_comes_back():
     assert scene.closer.done == [("close", "idle"), ("reopen", "idle")]
 
 
-@pytest.mark.parametrize("verdict", [Verdict.REFUSED, Verdict.UNKNOWN, Verdict.FENCED])
+@pytest.mark.parametrize("verdict", [WriteOutcome.REFUSED, WriteOutcome.UNKNOWN, WriteOutcome.FENCED])
 async def test_nothing_is_evicted_from_a_node_that_cannot_be_closed(verdict):
     """Without the right to taint nodes, say."""
     scene = Consolidation()
-    scene.closer.answer = Answer(verdict, "nodes is forbidden")
+    scene.closer.answer = WriteResult(verdict, "nodes is forbidden")
 
     async with scene.running(a_policy(**EMPTYING)):
         await scene.run()
@@ -192,7 +195,10 @@ async def test_a_new_process_keeps_closed_what_is_being_emptied():
 async def test_a_new_process_opens_what_was_emptied_in_part():
     """The old one ended after the first of two evictions: the rest will not go."""
     first = Consolidation()
-    first.evictor.answers = [Answer(Verdict.DONE), Answer(Verdict.BLOCKED, "no", "default/api")]
+    first.evictor.answers = [
+        WriteResult(WriteOutcome.DONE),
+        WriteResult(WriteOutcome.BLOCKED, "no", "default/api"),
+    ]
     async with first.running(a_policy(**EMPTYING)):
         await first.run()
     evicted = [each for each in first.records.documents.values() if each["status"]["phase"] == "Evicted"]

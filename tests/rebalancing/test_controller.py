@@ -9,7 +9,7 @@ from plimsoll.framework import ConfigurationError
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import NodeUpdated, PodAdded, PodUpdated
 from plimsoll.model.kinds.workload import PodDisruptionBudget
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers import stop_button
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClock, settled
@@ -124,7 +124,7 @@ async def test_a_replacement_that_never_runs_fails_the_move():
 async def test_a_budget_that_says_no_is_named():
     """Blocked, with the budget; nothing was evicted, and the place is held no longer."""
     scene = Scene()
-    scene.evictor.answers = [Answer(Verdict.BLOCKED, "it would violate the budget", "default/web")]
+    scene.evictor.answers = [WriteResult(WriteOutcome.BLOCKED, "it would violate the budget", "default/web")]
 
     async with scene.running(a_policy()):
         await scene.run()
@@ -137,7 +137,10 @@ async def test_a_budget_that_says_no_is_named():
 async def test_an_eviction_without_an_answer_is_asked_for_again():
     """A time-out tells nothing; the uid makes asking again safe."""
     scene = Scene()
-    scene.evictor.answers = [Answer(Verdict.UNKNOWN, "no answer"), Answer(Verdict.BUSY, "later")]
+    scene.evictor.answers = [
+        WriteResult(WriteOutcome.UNKNOWN, "no answer"),
+        WriteResult(WriteOutcome.BUSY, "later"),
+    ]
 
     async with scene.running(a_policy()):
         run = asyncio.create_task(scene.run())
@@ -151,7 +154,7 @@ async def test_an_eviction_without_an_answer_is_asked_for_again():
 async def test_an_answer_that_was_lost_is_seen_in_the_cluster():
     """The pod is on its way out although nobody said so: the move goes on, nothing is sent twice."""
     scene = Scene()
-    scene.evictor.answers = [Answer(Verdict.UNKNOWN, "no answer")]
+    scene.evictor.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")]
 
     async with scene.running(a_policy()):
         run = asyncio.create_task(scene.run())
@@ -164,14 +167,14 @@ async def test_an_answer_that_was_lost_is_seen_in_the_cluster():
     assert scene.phases == [["Planned", "Evicting", "Evicted"]]
 
 
-@pytest.mark.parametrize("verdict", [Verdict.GONE, Verdict.CONFLICT])
+@pytest.mark.parametrize("verdict", [WriteOutcome.GONE, WriteOutcome.CONFLICT])
 async def test_a_pod_that_is_gone_after_a_lost_answer_was_evicted_by_us(verdict):
     """The watch lags behind: the move goes on, counts in the limits, and is verified."""
     scene = Scene()
     scene.evictor.answers = [
-        Answer(Verdict.UNKNOWN, "no answer"),
-        Answer(Verdict.BUSY, "later"),
-        Answer(verdict, 'pods "web-1" not found'),
+        WriteResult(WriteOutcome.UNKNOWN, "no answer"),
+        WriteResult(WriteOutcome.BUSY, "later"),
+        WriteResult(verdict, 'pods "web-1" not found'),
     ]
 
     async with scene.running(a_policy()):
@@ -191,7 +194,7 @@ async def test_a_pod_that_is_gone_after_a_lost_answer_was_evicted_by_us(verdict)
 async def test_the_last_of_all_lost_answers_is_seen_in_the_cluster_too():
     """After as many requests as are sent, the pod is on its way out."""
     scene = Scene()
-    scene.evictor.answers = [Answer(Verdict.UNKNOWN, "no answer")] * 4
+    scene.evictor.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")] * 4
     evict = scene.evictor.evict
 
     async def last(pod):
@@ -212,9 +215,12 @@ async def test_the_last_of_all_lost_answers_is_seen_in_the_cluster_too():
 @pytest.mark.parametrize(
     "answers",
     [
-        pytest.param([Answer(Verdict.GONE, "not found")], id="at-once"),
-        pytest.param([Answer(Verdict.BUSY, "later"), Answer(Verdict.GONE, "not found")], id="busy-first"),
-        pytest.param([Answer(Verdict.BUSY, "later")], id="seen-by-the-watch"),
+        pytest.param([WriteResult(WriteOutcome.GONE, "not found")], id="at-once"),
+        pytest.param(
+            [WriteResult(WriteOutcome.BUSY, "later"), WriteResult(WriteOutcome.GONE, "not found")],
+            id="busy-first",
+        ),
+        pytest.param([WriteResult(WriteOutcome.BUSY, "later")], id="seen-by-the-watch"),
     ],
 )
 async def test_a_pod_that_left_by_itself_was_not_evicted(answers):
@@ -225,7 +231,7 @@ async def test_a_pod_that_left_by_itself_was_not_evicted(answers):
     async with scene.running(a_policy()):
         run = asyncio.create_task(scene.run())
         await settled()
-        if len(answers) == 1 and answers[0].verdict is Verdict.BUSY:
+        if len(answers) == 1 and answers[0].verdict is WriteOutcome.BUSY:
             scene.gone(OLD)
         await scene.clock.advance(1)
         await run
@@ -238,13 +244,13 @@ async def test_a_pod_that_left_by_itself_was_not_evicted(answers):
 async def test_what_cannot_be_recorded_is_not_done():
     """No record, no eviction."""
     scene = Scene()
-    scene.records.answer = Answer(Verdict.UNKNOWN, "no answer")
+    scene.records.answer = WriteResult(WriteOutcome.UNKNOWN, "no answer")
 
     async with scene.running():
         pass
     scene = Scene()
     async with scene.running(a_policy()):
-        scene.records.answer = Answer(Verdict.UNKNOWN, "no answer")
+        scene.records.answer = WriteResult(WriteOutcome.UNKNOWN, "no answer")
         await scene.run()
 
     assert scene.evictor.evicted == []
@@ -259,14 +265,14 @@ async def test_an_eviction_waits_for_its_record():
 
         async def create_and_fall_silent(document):
             answer = await create(document)
-            scene.records.answer = Answer(Verdict.UNKNOWN, "no answer")
+            scene.records.answer = WriteResult(WriteOutcome.UNKNOWN, "no answer")
             return answer
 
         scene.records.create = create_and_fall_silent
         run = asyncio.create_task(scene.run())
         await scene.clock.advance(60)
         await run
-        scene.records.answer = Answer(Verdict.DONE)
+        scene.records.answer = WriteResult(WriteOutcome.DONE)
         await scene.clock.advance(10)
 
     assert scene.evictor.evicted == []
@@ -332,7 +338,7 @@ async def test_what_was_learnt_outlives_the_process():
 async def test_a_budget_that_said_no_is_not_hammered():
     """Asked again after half a minute, not in the next run."""
     scene = Scene()
-    scene.evictor.answers = [Answer(Verdict.BLOCKED, "it would violate the budget", "default/web")]
+    scene.evictor.answers = [WriteResult(WriteOutcome.BLOCKED, "it would violate the budget", "default/web")]
     scene.cache.cluster.objects.budgets["default/web"] = convert(
         PodDisruptionBudget,
         {
@@ -658,7 +664,7 @@ async def test_a_replacement_that_is_deleted_holds_no_place():
         assert scene.nominator.by_node == {}
 
 
-@pytest.mark.parametrize("verdict", [Verdict.REFUSED, Verdict.GONE])
+@pytest.mark.parametrize("verdict", [WriteOutcome.REFUSED, WriteOutcome.GONE])
 async def test_a_record_that_does_not_take_the_announcement_stops_the_eviction(verdict):
     """Somebody deleted it, or the server does not allow it: nothing is evicted without a record."""
     scene = Scene()
@@ -666,7 +672,7 @@ async def test_a_record_that_does_not_take_the_announcement_stops_the_eviction(v
 
     async def then_refuse(document):
         answer = await create(document)
-        scene.records.answer = Answer(verdict, "no")
+        scene.records.answer = WriteResult(verdict, "no")
         return answer
 
     scene.records.create = then_refuse
@@ -699,7 +705,7 @@ async def test_a_move_that_cannot_be_judged_again_is_cancelled():
     create = scene.records.create
 
     async def then_break(document):
-        scene.rebalancers._configured = None
+        scene.rebalancers._configs.configured = None
         return await create(document)
 
     scene.records.create = then_break
@@ -747,12 +753,12 @@ async def test_records_of_a_deleted_policy_are_dropped_in_time():
     scene = Scene()
     async with scene.running(a_policy("DryRun", records={"ttlSeconds": 60})):
         await scene.run()
-        await scene.rebalancers._aftercare.tidy()
+        await scene.rebalancers.retention.tidy()
         assert len(scene.records.documents) == 1
         scene.rebalancers.configure([])
 
         scene.clock.time += 10 * 365 * 86_400
-        await scene.rebalancers._aftercare.tidy()
+        await scene.rebalancers.retention.tidy()
 
     assert scene.records.documents == {}
 

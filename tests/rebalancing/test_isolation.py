@@ -14,7 +14,7 @@ from plimsoll.app.clock import ThreadComputer
 from plimsoll.framework import NoArgs
 from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodUpdated
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing import plan_runner
 from plimsoll.rebalancing.breakers import stop_button
 from plimsoll.rebalancing.plan_runner import Planning
@@ -87,7 +87,7 @@ async def test_a_hanging_strategy_holds_up_no_other_policy(monkeypatch):
     monkeypatch.setattr(plan_runner, "SLOW_S", 0.05)
     Hangs.let_go.clear()
     scene = Scene(computer=ThreadComputer())
-    scene.rebalancers._strategies.add(Hangs)
+    scene.rebalancers._configs._strategies.add(Hangs)
 
     async with together(scene, policy(POLICY, "Hangs"), policy()):
         hanging = run(scene, POLICY)
@@ -162,7 +162,7 @@ async def test_a_retried_eviction_holds_up_no_other_policy():
     """The server has no answer for the one; the other moves its pod meanwhile."""
     scene = Scene()
     scene.tell(NodeAdded(a_node("worse", taints=["worn=yes:NoSchedule"])), PodAdded(db(1, "worse")))
-    scene.evictor.answers = [Answer(Verdict.BUSY, "later", retry_after_s=3600.0)]
+    scene.evictor.answers = [WriteResult(WriteOutcome.BUSY, "later", retry_after_s=3600.0)]
 
     async with together(scene, scoped(policy(POLICY), "web"), scoped(policy(), "db")):
         stuck = run(scene, POLICY)
@@ -184,7 +184,7 @@ async def test_an_unanswered_proposal_holds_up_no_other_policy():
     async with together(scene, *asking):
         for name in (POLICY, OTHER):
             await run(scene, name)
-        scene.evictor.answers = [Answer(Verdict.BUSY, "later", retry_after_s=3600.0)]
+        scene.evictor.answers = [WriteResult(WriteOutcome.BUSY, "later", retry_after_s=3600.0)]
         first, second = sorted(scene.records.documents, key=lambda key: "db" in key)
         for key in (first, second):
             namespace, _, name = key.partition("/")

@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.model.kinds.watch_event import PodAdded
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_pod
 from rebalancing.scene import POLICY, Scene, a_policy, web
 from rebalancing.test_usage import BY_METRICS, METRICS
@@ -69,7 +69,7 @@ async def test_a_run_that_finds_nothing_is_no_event():
 async def test_a_strategy_that_cannot_judge_degrades_its_policy_until_it_can():
     """Event, condition and message say the same, without the names of our classes."""
     scene = Scene()
-    scene.meter.answer = Answer(Verdict.UNKNOWN, "no server")
+    scene.meter.answer = WriteResult(WriteOutcome.UNKNOWN, "no server")
     sentence = (
         "LowNodeUtilization could not judge the cluster:"
         " there are no measurements of the metrics API: no server"

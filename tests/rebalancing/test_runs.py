@@ -3,7 +3,7 @@
 import asyncio
 
 from plimsoll.model.kinds.watch_event import PodAdded
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing import predictions
 from plimsoll.rebalancing.breakers import stop_button
 from plimsoll.testing.fakes import settled
@@ -78,7 +78,7 @@ async def test_runs_that_are_skipped_are_told():
 async def test_what_was_planned_and_not_evicted_is_not_told_as_moved():
     """The message counts what the server took."""
     scene = Scene()
-    scene.evictor.answers = [Answer(Verdict.REFUSED, "no")]
+    scene.evictor.answers = [WriteResult(WriteOutcome.REFUSED, "no")]
 
     async with scene.running(a_policy()):
         await contained(scene)

@@ -11,19 +11,19 @@ import pytest
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers import stop_button
 from plimsoll.rebalancing.upstream_run import REFUSALS_IN_A_ROW
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import InlineComputer, settled
 from rebalancing.scene import POLICY, Scene, a_policy, status_of
 
-NO = Answer(Verdict.BLOCKED, "it would violate the budget", "default/api")
+NO = WriteResult(WriteOutcome.BLOCKED, "it would violate the budget", "default/api")
 ANSWERS = [
-    Answer(Verdict.DONE),
-    Answer(Verdict.BLOCKED, "it would violate a budget"),
-    Answer(Verdict.GONE, "no such pod"),
-    Answer(Verdict.REFUSED, "forbidden"),
+    WriteResult(WriteOutcome.DONE),
+    WriteResult(WriteOutcome.BLOCKED, "it would violate a budget"),
+    WriteResult(WriteOutcome.GONE, "no such pod"),
+    WriteResult(WriteOutcome.REFUSED, "forbidden"),
 ]
 FREE = {
     "total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%", "perMinute": "100%",
@@ -109,7 +109,7 @@ async def test_a_refused_eviction_gives_its_place_to_the_next_candidate():
 async def test_no_limit_is_passed_whatever_is_answered(limit, answer):
     """Every third eviction is taken; as many are accepted as the limit allows, each with a record first."""
     scene = a_scene(api=8)
-    scene.evictor.answers = [answer, answer, Answer(Verdict.DONE)] * 3
+    scene.evictor.answers = [answer, answer, WriteResult(WriteOutcome.DONE)] * 3
     asked = []
     scene.evictor.when_done = lambda pod: asked.append(phases(scene)[pod.name][-1])
 
@@ -139,7 +139,7 @@ async def test_evictions_within_the_last_minute_count_in_the_next_run():
 async def test_refused_evictions_of_the_last_minute_do_not_count():
     """Nobody was evicted, so the next run has the whole minute."""
     scene = a_scene(api=2)
-    scene.evictor.answers = [Answer(Verdict.BLOCKED, "it would violate a budget")] * 3
+    scene.evictor.answers = [WriteResult(WriteOutcome.BLOCKED, "it would violate a budget")] * 3
 
     async with scene.running(exactly(limits={"perMinute": 2})):
         await scene.run()
@@ -225,7 +225,7 @@ async def test_what_stops_moves_ends_a_run_that_has_begun(reason, records):
 async def test_a_record_that_cannot_be_written_means_no_eviction():
     """The next candidate is tried, and it cannot be recorded either."""
     scene = a_scene(api=2)
-    scene.records.answer = Answer(Verdict.REFUSED, "evictions.plimsoll.dev is forbidden")
+    scene.records.answer = WriteResult(WriteOutcome.REFUSED, "evictions.plimsoll.dev is forbidden")
 
     async with scene.running(exactly()):
         await scene.run()
@@ -238,7 +238,7 @@ async def test_a_record_that_cannot_be_written_means_no_eviction():
 async def test_a_run_that_is_refused_again_and_again_ends():
     """A server that forbids every eviction is not asked for all pods of the cluster."""
     scene = a_scene(api=REFUSALS_IN_A_ROW + 5)
-    scene.evictor.answers = [Answer(Verdict.REFUSED, "forbidden")] * (REFUSALS_IN_A_ROW + 5)
+    scene.evictor.answers = [WriteResult(WriteOutcome.REFUSED, "forbidden")] * (REFUSALS_IN_A_ROW + 5)
 
     async with scene.running(exactly()):
         await scene.run()
@@ -250,8 +250,8 @@ async def test_a_run_that_is_refused_again_and_again_ends():
 async def test_refusals_are_counted_anew_after_an_eviction():
     """Not in a row: all pods are tried."""
     scene = a_scene(api=REFUSALS_IN_A_ROW + 5)
-    forbidden = [Answer(Verdict.REFUSED, "forbidden")] * (REFUSALS_IN_A_ROW - 10)
-    scene.evictor.answers = [*forbidden, Answer(Verdict.DONE), *forbidden]
+    forbidden = [WriteResult(WriteOutcome.REFUSED, "forbidden")] * (REFUSALS_IN_A_ROW - 10)
+    scene.evictor.answers = [*forbidden, WriteResult(WriteOutcome.DONE), *forbidden]
 
     async with scene.running(exactly()):
         await scene.run()
@@ -304,7 +304,7 @@ async def test_a_pod_whose_eviction_was_refused_is_not_asked_for_twice():
     """Both strategies are told; there is one request, one record and one reason."""
     scene = Scene()
     strategies = wanted_twice(scene, "api")
-    scene.evictor.answers = [Answer(Verdict.REFUSED, "forbidden")]
+    scene.evictor.answers = [WriteResult(WriteOutcome.REFUSED, "forbidden")]
 
     async with scene.running(exactly(strategies=strategies)):
         await scene.run()
@@ -317,7 +317,7 @@ async def test_the_status_tells_of_a_run_that_goes_on():
     """The first replacement is ready while the second eviction waits for its answer."""
     scene = a_scene()
     scene.tell(PodAdded(pod_of("web", 5)))
-    scene.evictor.answers = [Answer(Verdict.DONE), Answer(Verdict.UNKNOWN, "no answer")]
+    scene.evictor.answers = [WriteResult(WriteOutcome.DONE), WriteResult(WriteOutcome.UNKNOWN, "no answer")]
     scene.evictor.when_done = scene.gone
 
     async with scene.running(exactly()):
@@ -398,7 +398,7 @@ async def test_evictions_by_request_count_when_they_are_asked_for():
 async def test_an_eviction_that_is_not_answered_holds_up_its_own_run_only():
     """Asked again after half a second: the candidate after it waits, as in descheduler."""
     scene = a_scene(api=1)
-    scene.evictor.answers = [Answer(Verdict.UNKNOWN, "no answer")]
+    scene.evictor.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")]
 
     async with scene.running(exactly()):
         run = asyncio.create_task(scene.run())
@@ -422,7 +422,7 @@ async def test_an_ended_pod_whose_eviction_fails_stays():
         metadata={"creationTimestamp": "2025-12-31T00:00:00Z"},
     )
     scene.tell(PodAdded(dead), PodAdded(pod_of("api", 999, "good")))
-    scene.evictor.answers = [Answer(Verdict.UNKNOWN, "internal error")] * 4
+    scene.evictor.answers = [WriteResult(WriteOutcome.UNKNOWN, "internal error")] * 4
 
     async with scene.running(exactly(strategies=[{"name": "RemoveFailedPods"}])):
         run = asyncio.create_task(scene.run())

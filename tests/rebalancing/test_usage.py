@@ -5,7 +5,8 @@ import pytest
 from plimsoll.framework import ConfigurationError
 from plimsoll.framework.descheduling.context import Sample
 from plimsoll.model.kinds.watch_event import PodAdded
-from plimsoll.ports.ports import Answer, Reading, Verdict
+from plimsoll.ports.usage import UsageReading
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.usage import HALF_LIFE_S, STALE_S, Collector
 from plimsoll.testing.fakes import FakeClock, FakeMeter, settled
 from rebalancing.scene import POLICY, Scene, a_policy, web
@@ -36,7 +37,7 @@ def a_spec(strategy=BY_METRICS, providers=METRICS):
 
 
 def reading(name, cpu, taken):
-    return Reading(name, {"cpu": int(cpu * CORE), "memory": CORE}, taken)
+    return UsageReading(name, {"cpu": int(cpu * CORE), "memory": CORE}, taken)
 
 
 async def test_readings_are_smoothed_over_time():
@@ -93,7 +94,7 @@ async def test_a_run_moves_by_what_is_measured():
 async def test_a_cluster_without_the_metrics_api_is_no_cluster_without_load():
     """Whatever the answer's words, there are no measurements, and the sentence says what to look for."""
     clock, meter = FakeClock(), FakeMeter()
-    meter.answer = Answer(Verdict.GONE)
+    meter.answer = WriteResult(WriteOutcome.GONE)
 
     found = await Collector(meter, clock).measure(a_spec())
 
@@ -111,7 +112,7 @@ async def test_a_cluster_without_the_metrics_api_is_no_cluster_without_load():
 async def test_a_source_that_fails_stops_its_strategy_and_says_why(strategy, providers, sentence):
     """No eviction, no crash: a sentence in the status, and the other strategies run."""
     scene = Scene()
-    scene.meter.answer = Answer(Verdict.UNKNOWN, "no server")
+    scene.meter.answer = WriteResult(WriteOutcome.UNKNOWN, "no server")
     taints = {"name": "RemovePodsViolatingNodeTaints"}
 
     async with scene.running(a_policy(strategies=[strategy, taints], metricsProviders=providers)):

@@ -4,17 +4,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from plimsoll.framework import (
-    SKIP,
-    SUCCESS,
-    BinderPort,
-    Code,
-    NodeFilter,
-    Permission,
-    PluginArgs,
-    Status,
-    WaitingPodsPort,
-)
+from plimsoll.framework import SKIP, SUCCESS, Code, NodeFilter, Permission, PluginArgs, Status
+from plimsoll.framework.binding_ports import BinderPort, WaitingPodsPort
 
 
 class ProbeArgs(PluginArgs):

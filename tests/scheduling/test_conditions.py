@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.conditions import BURST, PER_S, Explanations
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock, FakeRecorder, FakeStatuses, RememberingObserver, settled
@@ -97,7 +97,7 @@ async def test_a_nomination_waits_for_nobody(stage):
 
 async def test_a_nomination_that_waits_is_not_lost_to_newer_words(stage):
     """The next attempt leaves the nomination alone; it is still to be written."""
-    stage.statuses.answers = [Answer(Verdict.UNKNOWN, "no answer")] * 2
+    stage.statuses.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")] * 2
     stage.explain(a_pod("p"), "first", node="n1")
     stage.explain(a_pod("p"), "second")
     await stage.clock.advance(5)
@@ -106,10 +106,10 @@ async def test_a_nomination_that_waits_is_not_lost_to_newer_words(stage):
     assert stage.statuses.conditions["p"].message == "second"
 
 
-@pytest.mark.parametrize("verdict", [Verdict.UNKNOWN, Verdict.BUSY, Verdict.CONFLICT])
+@pytest.mark.parametrize("verdict", [WriteOutcome.UNKNOWN, WriteOutcome.BUSY, WriteOutcome.CONFLICT])
 async def test_a_condition_that_got_no_usable_answer_is_written_again(stage, verdict):
     """As kube-scheduler retries; the pod may not be tried again for minutes."""
-    stage.statuses.answers = [Answer(verdict, "later")] * 2
+    stage.statuses.answers = [WriteResult(verdict, "later")] * 2
     stage.explain(a_pod("p"))
     await stage.clock.advance(2)
 
@@ -119,7 +119,7 @@ async def test_a_condition_that_got_no_usable_answer_is_written_again(stage, ver
 
 async def test_nothing_is_written_of_a_pod_that_waits_no_longer(stage):
     """Between two attempts it was bound or deleted."""
-    stage.statuses.answers = [Answer(Verdict.UNKNOWN, "no answer")]
+    stage.statuses.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")]
     stage.explain(a_pod("p"))
     await settled()
     stage.gone.add("uid-default-p")

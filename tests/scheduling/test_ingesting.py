@@ -3,7 +3,6 @@
 import pytest
 
 from plimsoll.cluster.cache import Cache
-from plimsoll.framework import DisruptionBudgets
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.watch_event import (
@@ -22,6 +21,7 @@ from plimsoll.scheduling.ingesting import Ingestion
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import RememberingObserver, a_book
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
 
 class Scene:

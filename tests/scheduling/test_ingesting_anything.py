@@ -10,13 +10,13 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from model.upstream_quantity import Quantity, requests, value_of
-from plimsoll.framework import DisruptionBudgets
 from plimsoll.model.decoding import decode
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodUpdated
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from roadstead.assembly import built_in_api
 from roadstead.kubelets.nodes import make_node
 from roadstead.schemas import fields

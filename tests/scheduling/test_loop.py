@@ -13,10 +13,10 @@ from plimsoll.framework import Code, Registry, Status, error, unschedulable
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.ingesting import Ingestion
 from plimsoll.scheduling.loop import SchedulingLoop
-from plimsoll.scheduling.plugin_timing import Meter
+from plimsoll.scheduling.plugin_timing import PluginTimer
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
@@ -64,7 +64,7 @@ class Stage:
             statuses=self.statuses,
             recorder=self.recorder,
             clock=self.clock,
-            meter=Meter(self.clock, SeededRandomness(0), self.observer),
+            meter=PluginTimer(self.clock, SeededRandomness(0), self.observer),
             observer=self.observer,
         )
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]
@@ -258,12 +258,12 @@ async def test_a_pod_changed_while_it_waits_is_tried_as_it_is_now(stage):
 async def test_a_binding_that_is_refused_is_explained_and_tried_again(stage):
     """In the API server's words."""
     one = await stage(nodes=1)
-    one.binder.answer = Answer(Verdict.REFUSED, "pods is forbidden")
+    one.binder.answer = WriteResult(WriteOutcome.REFUSED, "pods is forbidden")
 
     await one.pods(our_pod("p"))
 
     assert one.message("p") == "binding rejected: pods is forbidden"
-    one.binder.answer = Answer(Verdict.DONE)
+    one.binder.answer = WriteResult(WriteOutcome.DONE)
     await one.clock.advance(3)
     assert one.binder.bound == {"default/p": "n0"}
 
@@ -341,7 +341,7 @@ async def test_a_volume_that_cannot_be_written_is_free_again(stage):
     a_class(cluster, provisioner="kubernetes.io/no-provisioner")
     a_volume(cluster, "only", size="5Gi")
     a_claim(cluster, "data", size="5Gi")
-    one.volumes.answer = Answer(Verdict.CONFLICT, "the object has been modified")
+    one.volumes.answer = WriteResult(WriteOutcome.CONFLICT, "the object has been modified")
 
     await one.pods(our_pod("p", volumes=mounting("data")))
 
@@ -479,7 +479,7 @@ async def test_a_preemptor_gets_its_room_when_the_victim_is_gone_and_sits_out_no
 async def test_a_preemption_that_could_not_be_sent_is_tried_again_without_news(stage):
     """No event would wake the pod: its victim still stands."""
     one = await stage(nodes=1)
-    one.preemptor.answers = [Answer(Verdict.UNKNOWN, "no answer")]
+    one.preemptor.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")]
 
     await low_and_two_high(one)
     assert one.preemptor.victims == []
@@ -544,7 +544,7 @@ async def test_the_room_of_a_lost_binding_is_given_to_nobody(stage):
     """The server is away after the binding: another pod does not get the room before it is known."""
     one = await stage(nodes=1)
     one.binder.deaf = 1
-    one.binder.looks = [Answer(Verdict.UNKNOWN, "no answer")] * 5
+    one.binder.looks = [WriteResult(WriteOutcome.UNKNOWN, "no answer")] * 5
     await one.pods(our_pod("p", cpu="4"))
     await one.pods(our_pod("q", cpu="4"))
     await one.clock.advance(60)

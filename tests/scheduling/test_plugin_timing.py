@@ -7,7 +7,7 @@ import pytest
 from plimsoll.engine.plugin_calls import METER, calling
 from plimsoll.framework import PluginError
 from plimsoll.ports.observer import Observer
-from plimsoll.scheduling.plugin_timing import SAMPLED_ONE_IN, Meter
+from plimsoll.scheduling.plugin_timing import SAMPLED_ONE_IN, PluginTimer
 from plimsoll.testing.fakes import FakeClock
 
 
@@ -53,7 +53,7 @@ def call(clock, plugin, point, seconds):
 
 
 def test_calls_are_counted_whether_timed_or_not(clock, told):
-    meter = Meter(clock, Dice(0, 1, 9), told)
+    meter = PluginTimer(clock, Dice(0, 1, 9), told)
 
     for _ in range(3):
         with meter.attempt("p"):
@@ -64,7 +64,7 @@ def test_calls_are_counted_whether_timed_or_not(clock, told):
 
 
 def test_the_plugins_of_a_point_add_up_to_one_passage(clock, told):
-    meter = Meter(clock, Dice(0), told)
+    meter = PluginTimer(clock, Dice(0), told)
 
     with meter.attempt("p"):
         call(clock, "Fit", "filter", 1.0)
@@ -76,7 +76,7 @@ def test_the_plugins_of_a_point_add_up_to_one_passage(clock, told):
 
 
 def test_a_plugin_that_raises_is_timed_as_failed(clock, told):
-    meter = Meter(clock, Dice(0), told)
+    meter = PluginTimer(clock, Dice(0), told)
 
     def break_down():
         with meter.attempt("p"), calling("Fit", "filter"):
@@ -91,7 +91,7 @@ def test_a_plugin_that_raises_is_timed_as_failed(clock, told):
 
 
 async def test_the_binding_cycle_is_metered_as_its_attempt_and_nothing_else_is(clock, told):
-    meter, go = Meter(clock, Dice(0, 5), told), asyncio.Event()
+    meter, go = PluginTimer(clock, Dice(0, 5), told), asyncio.Event()
 
     async def bind():
         await go.wait()

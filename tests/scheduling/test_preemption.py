@@ -7,7 +7,7 @@ import pytest
 from engine.toys import ALL
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Nomination, Registry
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.preemption import Preemption
 from plimsoll.testing.builders import a_pod, the_info
 from plimsoll.testing.fakes import FakePreemptor, FakeRecorder, RememberingObserver, settled
@@ -86,19 +86,19 @@ async def test_a_victim_that_is_not_bound_yet_is_called_off():
     assert stage.recorder.said("Preempted")[0].endswith("on node n1 (in kube-scheduler memory).")
 
 
-@pytest.mark.parametrize("verdict", [Verdict.GONE, Verdict.CONFLICT])
+@pytest.mark.parametrize("verdict", [WriteOutcome.GONE, WriteOutcome.CONFLICT])
 async def test_a_victim_that_is_gone_has_made_room(verdict):
     """Or is another pod by now: it is not deleted, and not told."""
-    stage = Stage(Answer(verdict, "not found"))
+    stage = Stage(WriteResult(verdict, "not found"))
 
     assert await stage.make_room("a")
     assert stage.recorder.notes == []
 
 
-@pytest.mark.parametrize("verdict", [Verdict.BUSY, Verdict.UNKNOWN, Verdict.REFUSED])
+@pytest.mark.parametrize("verdict", [WriteOutcome.BUSY, WriteOutcome.UNKNOWN, WriteOutcome.REFUSED])
 async def test_a_victim_that_could_not_be_removed_means_trying_again(verdict):
     """The last victim stays until the others are sent, so that a retry finds the room incomplete."""
-    stage = Stage(Answer(verdict, "later"))
+    stage = Stage(WriteResult(verdict, "later"))
 
     assert not await stage.make_room("a", "b")
 

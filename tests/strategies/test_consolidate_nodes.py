@@ -5,9 +5,9 @@ from pydantic import ValidationError
 
 from planning.rounds import UNLIMITED, a_policy, live
 from planning.test_rounds import AROUND, a_replica, refusals
-from plimsoll.framework.closing import CONSOLIDATING
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.workload import PodDisruptionBudget
+from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.proven.planner import plan
 from plimsoll.strategies.consolidate_nodes import ConsolidateNodes

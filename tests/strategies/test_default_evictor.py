@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from pydantic import ValidationError
 
-from plimsoll.framework import CannotJudgeError
+from plimsoll.framework.descheduling import CannotJudgeError
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.storage import PersistentVolumeClaim
 from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget, PriorityClass

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from kube.serving import told_server
 from plimsoll.kube.session.errors import APIError, Unavailable
-from plimsoll.telemetry.connection import ConnectionMetrics
+from plimsoll.telemetry.process import ConnectionMetrics
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from prometheus_client import CollectorRegistry
 
-from plimsoll.telemetry.fanout import told_to_all
-from plimsoll.telemetry.leading import LeadingMetrics
+from plimsoll.ports.observer import told_to_all
+from plimsoll.telemetry.process import LeadingMetrics
 
 
 def test_the_gauge_follows_the_election():

@@ -11,13 +11,9 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Metric
 
 from pages.metric_counterparts import counterparts_table
-from plimsoll.telemetry.build import build_info
-from plimsoll.telemetry.connection import ConnectionMetrics
-from plimsoll.telemetry.event_loops import LoopMetrics
-from plimsoll.telemetry.leading import LeadingMetrics
-from plimsoll.telemetry.queueing import QueueingMetrics
+from plimsoll.telemetry.process import ConnectionMetrics, LeadingMetrics, LoopMetrics, build_info
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
-from plimsoll.telemetry.scheduling import MetricsObserver
+from plimsoll.telemetry.scheduling import MetricsObserver, QueueingMetrics
 from plimsoll.telemetry.scraped_state import Sources, StateCollector
 
 HEAD = """# Metrics

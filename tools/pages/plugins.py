@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from plimsoll.framework import EXTENSION_POINTS, Plugin, Reads
+from plimsoll.framework import Plugin, Reads
 from plimsoll.framework.capabilities import DeclaresReads
-from plimsoll.framework.registry import implements
+from plimsoll.framework.registry import EXTENSION_POINTS, implements
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 
 #: The parts of a plugin's docstring, in order.

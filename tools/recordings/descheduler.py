@@ -24,11 +24,13 @@ from plimsoll.api.upstream.descheduler import (
     DeschedulerPolicy,
     DeschedulerProfile,
 )
-from plimsoll.framework import CannotJudgeError, Cluster, ConfigurationError, Node, Pod, PodInfo
+from plimsoll.framework import ConfigurationError, Node, Pod, PodInfo
 from plimsoll.framework.args import parse_args
 from plimsoll.framework.descheduling.context import Measurements, Sample
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.framework.descheduling.strategy import Evictor, Strategy, StrategyKind
+from plimsoll.framework.errors import CannotJudgeError
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.storage import PersistentVolumeClaim
 from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget, PriorityClass

@@ -16,7 +16,8 @@ import typer
 
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision, Evaluation
-from plimsoll.framework import CycleState, Nomination, PluginError, Registry, Snapshot, Status, VictimSearch
+from plimsoll.framework import CycleState, Nomination, PluginError, Registry, Snapshot, Status
+from plimsoll.framework.extension_points import VictimSearch
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from recordings import descheduler_replay
 from recordings.scheduler import Case, Situation, read_cases, situation

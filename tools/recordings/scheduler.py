@@ -16,7 +16,8 @@ import orjson
 
 from plimsoll.engine.profile import Enabled, PluginSet, Profile, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Cluster, Node, Pod, PodInfo, Registry
+from plimsoll.framework import Node, Pod, PodInfo, Registry
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.storage import (
     CSIDriver,

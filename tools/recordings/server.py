@@ -18,18 +18,18 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.framework import Cluster, ConfigurationError, Pod, PodInfo, Registry
+from plimsoll.framework import ConfigurationError, Pod, PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.framework.descheduling.strategy import Evictor
-from plimsoll.kube.session.errors import error_of
-from plimsoll.kube.session.write_results import answer_of
+from plimsoll.kube.session.errors import answer_of, error_of
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.upstream.planner import UpstreamRun
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers.stop_button import PLANNING_S
 from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.moves.state import TimerName
@@ -164,12 +164,12 @@ class RecordedServer:
             for uid in self._accepted
         ]
 
-    async def evict(self, pod: Pod) -> Answer:
+    async def evict(self, pod: Pod) -> WriteResult:
         """Take an eviction, or refuse it."""
         status = self._refusing.get(f"{pod.namespace}/{pod.name}")
         if status is not None:
             answer = answer_of(error_of(f"POST {pod.name}/eviction", status, {"message": f"HTTP {status}"}))
-            return replace(answer, verdict=Verdict.BLOCKED) if status == 429 else answer
+            return replace(answer, verdict=WriteOutcome.BLOCKED) if status == 429 else answer
         self._accepted.append(pod.uid)
         metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=self._now)
         ending = msgspec.structs.replace(pod, metadata=metadata)
@@ -180,7 +180,7 @@ class RecordedServer:
             self._cache.set_placed(self._cache.info(ending), self._cache.cluster.nodes[row].name)
         else:
             self._cache.remove_pod(pod.uid)
-        return Answer(Verdict.DONE)
+        return WriteResult(WriteOutcome.DONE)
 
 
 class _ImpatientTimer(Timer):

@@ -16,7 +16,9 @@ import msgspec
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import CPU, Cluster, PodInfo
+from plimsoll.framework import PodInfo
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.snapshot import CPU
 from plimsoll.planning.aftermath import settled
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.limits import NO_CEILING, Limits

@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from plimsoll.framework import Cluster
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 #: The status of a pod that serves.

@@ -16,8 +16,8 @@ from typing import NamedTuple, Protocol
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.timing.task_sets import first_of
 
 #: Seconds between two reviews of everything, and of what is missing.

@@ -18,8 +18,9 @@ from plimsoll.kube.session.session import Session
 from plimsoll.leadership.election import Election
 from plimsoll.leadership.fence import Fence
 from plimsoll.leadership.leader import Elected, Leadership, Unchallenged
+from plimsoll.ports.clock import Clock, Randomness
+from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, Randomness, Recorder
 
 #: Where Kubernetes tells a pod its namespace.
 OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -94,7 +95,7 @@ def candidacy(  # noqa: PLR0913 - the options of the command
     fence: Fence,
     clock: Clock,
     randomness: Randomness,
-    recorder: Recorder,
+    recorder: EventRecorder,
     observer: Observer,
 ) -> Leadership:
     """Take part in the election, or lead without one, as the flags say.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from plimsoll.framework import PlimsollError
+from plimsoll.framework.errors import PlimsollError
 
 #: The longest life of a connection in seconds, and the most connections that are open.
 CONNECTION_S, CONNECTIONS = 15.0, 200

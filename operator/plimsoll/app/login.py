@@ -11,7 +11,7 @@ from typing import Any
 import kopf
 
 from plimsoll.kube.session.session import Session
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 
 #: Seconds to wait before a login with credentials that were refused, and after which they count as accepted.
 PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)

@@ -30,20 +30,14 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import NoArgs, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.kube.access_reviews import AccessReviews, permissions
-from plimsoll.kube.binding import PodBinder
+from plimsoll.kube.custom_resources import PodGroupStatusPatcher, PolicyList, PolicyStatusPatcher
 from plimsoll.kube.deployments import DeploymentRollouts
-from plimsoll.kube.discovering import shadowing_evictions
-from plimsoll.kube.events import EventRecorder
-from plimsoll.kube.evicting import PodEvictor
-from plimsoll.kube.eviction_records import EvictionRecords
+from plimsoll.kube.events import EventPoster
+from plimsoll.kube.eviction_records import EvictionRecords, shadowing_evictions
 from plimsoll.kube.eviction_requests import PodEvictionRequester
 from plimsoll.kube.extenders import HTTPExtenders
-from plimsoll.kube.groups import PodGroupStatusPatcher
-from plimsoll.kube.listing import PolicyList
 from plimsoll.kube.nodes import NodeTainter
-from plimsoll.kube.patching import PodStatusPatcher, PolicyStatusPatcher
-from plimsoll.kube.preempting import PodPreemptor
-from plimsoll.kube.reading import PodDocuments
+from plimsoll.kube.pods import PodBinder, PodDocuments, PodEvictor, PodPreemptor, PodStatusPatcher
 from plimsoll.kube.reflector import Reflector
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.usage import UsageMeter
@@ -57,6 +51,7 @@ from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
 from plimsoll.policies.relist import reconcile
 from plimsoll.policies.status_writer import RetriedStatuses
+from plimsoll.ports.observer import told_to_all
 from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.scheduling.extenders.client import Extending
@@ -66,21 +61,16 @@ from plimsoll.scheduling.ingesting import Ingestion
 from plimsoll.scheduling.kubelet_rejections import KubeletRefusals
 from plimsoll.scheduling.loop import SchedulingLoop
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
-from plimsoll.scheduling.plugin_timing import Meter
+from plimsoll.scheduling.plugin_timing import PluginTimer
 from plimsoll.scheduling.queue.ordering import QueueOrder
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
-from plimsoll.telemetry.build import build_info
-from plimsoll.telemetry.connection import ConnectionMetrics
-from plimsoll.telemetry.event_loops import LoopMetrics
-from plimsoll.telemetry.fanout import told_to_all
-from plimsoll.telemetry.leading import LeadingMetrics
 from plimsoll.telemetry.logs import LoggingObserver
 from plimsoll.telemetry.outages import OutageLog
-from plimsoll.telemetry.queueing import QueueingMetrics
+from plimsoll.telemetry.process import ConnectionMetrics, LeadingMetrics, LoopMetrics, build_info
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
-from plimsoll.telemetry.scheduling import MetricsObserver
+from plimsoll.telemetry.scheduling import MetricsObserver, QueueingMetrics
 from plimsoll.telemetry.scraped_state import Sources, StateCollector
 from plimsoll.timing.timer import Timer
 
@@ -156,9 +146,9 @@ class Operator:
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
         self.order = QueueOrder(PrioritySort(NoArgs()), self.observer)
         self.queue = SchedulingQueue(self.order.key, self.observer)
-        self.recorder = EventRecorder(session, self.clock, f"plimsoll-{socket.gethostname()}")
+        self.recorder = EventPoster(session, self.clock, f"plimsoll-{socket.gethostname()}")
         # Dice of its own: what is measured must not change what is decided.
-        self.meter = Meter(self.clock, SeededRandomness(settings.seed), self.observer)
+        self.meter = PluginTimer(self.clock, SeededRandomness(settings.seed), self.observer)
         self.leadership = candidacy(
             settings,
             lease_session.observed(self.observer),

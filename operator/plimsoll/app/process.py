@@ -20,7 +20,7 @@ from plimsoll.app.login import KopfLogin
 from plimsoll.app.loop_thread import LoopThread
 from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings
-from plimsoll.framework import PlimsollError
+from plimsoll.framework.errors import PlimsollError
 from plimsoll.kube.session.session import connected
 from plimsoll.leadership.leader import LeadershipLost
 from plimsoll.telemetry.logs import configure

@@ -16,7 +16,7 @@ from kubernetes_asyncio import config
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.framework import PlimsollError
+from plimsoll.framework.errors import PlimsollError
 from plimsoll.kube.eviction_records import GROUP
 from plimsoll.kube.session.errors import Conflict, NotFound
 from plimsoll.kube.session.session import MERGE_PATCH, Session

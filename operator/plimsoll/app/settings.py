@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
-from plimsoll.api.schema.durations import duration_s
+from plimsoll.api.schema.fields import duration_s
 from plimsoll.leadership.election import JITTER_FACTOR, Terms
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import structlog
 
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 
 #: Seconds between two beats of a loop.
 BEAT_S = 0.5

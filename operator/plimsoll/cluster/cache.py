@@ -11,7 +11,8 @@ An assumed pod counts in full: the next decision sees its node as taken, long be
 heard of it. It never expires; it is confirmed, forgotten, or deleted.
 """
 
-from plimsoll.framework import Cluster, Node, Pod, PodInfo
+from plimsoll.framework import Node, Pod, PodInfo
+from plimsoll.model.columns.cluster import Cluster
 
 
 class Cache:

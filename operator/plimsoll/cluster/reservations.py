@@ -22,7 +22,8 @@ from enum import StrEnum
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.engine.nominator import Nominator
-from plimsoll.framework import Cluster, PodInfo
+from plimsoll.framework import PodInfo
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.timing.timer import Timer
 

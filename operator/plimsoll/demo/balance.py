@@ -12,7 +12,8 @@ from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import CPU, MEMORY, PODS, Cluster
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.snapshot import CPU, MEMORY, PODS
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod

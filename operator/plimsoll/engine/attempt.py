@@ -27,7 +27,8 @@ from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.extenders.asks import Failure, NodeDocuments
 from plimsoll.engine.extenders.extender import Extender
 from plimsoll.engine.scheduler import Filtered, ProfileScheduler
-from plimsoll.framework import Code, Diagnosis, Nomination, PluginError, PodInfo, RowArray, Status
+from plimsoll.framework import Code, Diagnosis, Nomination, PluginError, PodInfo, Status
+from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.extender_wire import FilterAnswer
 
 #: An attempt starts over when other pods took its nodes while extenders answered; so often, then it fails.

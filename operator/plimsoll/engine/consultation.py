@@ -14,19 +14,12 @@ from typing import Any, TypeAlias
 from plimsoll.engine.decision import Decision
 from plimsoll.engine.extenders.asks import Ask, Failure, FilterAsk, NodeDocuments, PreemptAsk, PrioritizeAsk
 from plimsoll.engine.extenders.extender import Extender
-from plimsoll.framework import (
-    Candidate,
-    Cluster,
-    Code,
-    Found,
-    Nomination,
-    PodInfo,
-    RowArray,
-    Status,
-    unresolvable,
-    unschedulable,
-)
+from plimsoll.framework import Code, Nomination, PodInfo, Status, unresolvable, unschedulable
+from plimsoll.framework.extension_points import Candidate
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.extender_wire import FilterAnswer
+from plimsoll.toolkit.scheduling.victims import Found
 
 #: Candidates that an extender is shown at most, the best ones: as many as upstream looks for at least.
 CANDIDATES = 100

@@ -7,17 +7,9 @@ from enum import StrEnum
 import numpy as np
 
 from plimsoll.engine.cache.scores import ScoreTable
-from plimsoll.framework import (
-    Cluster,
-    CycleState,
-    Diagnosis,
-    IntArray,
-    Nomination,
-    PluginError,
-    PodInfo,
-    RowArray,
-    Status,
-)
+from plimsoll.framework import CycleState, Diagnosis, IntArray, Nomination, PluginError, PodInfo, Status
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import RowArray
 
 
 class AttemptOutcome(StrEnum):

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Cluster, CycleState, PodInfo
+from plimsoll.framework import CycleState, PodInfo
+from plimsoll.model.columns.cluster import Cluster
 
 #: Different reasons that a message tells in full.
 TOLD = 3

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from plimsoll.engine.nominator import Nominator
-from plimsoll.framework import BoolArray, Cluster, IntArray, PodInfo, RowArray
+from plimsoll.framework import BoolArray, IntArray, PodInfo
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import RowArray
 
 #: Priorities that are kept; with more of them in use, all are forgotten.
 PRIORITIES = 16

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
 
-from plimsoll.framework import MAX_SCORE, MIN_SCORE, CannotJudgeError, IntArray, PluginError
+from plimsoll.framework import MAX_SCORE, IntArray, PluginError
+from plimsoll.framework.errors import CannotJudgeError
+from plimsoll.framework.extension_points import MIN_SCORE
 
 #: Told of a timed call: plugin, extension point, whether it raised, seconds.
 Timed = Callable[[str, str, bool, float], None]

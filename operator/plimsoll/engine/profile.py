@@ -12,7 +12,6 @@ from typing import Any, cast
 from plimsoll.engine.extenders.extender import Extender
 from plimsoll.engine.plugin_reach import Capabilities, Stages, capabilities_of, stages_of
 from plimsoll.framework import (
-    EXTENSION_POINTS,
     MAX_SCORE,
     BindPlugin,
     ConfigurationError,
@@ -30,7 +29,7 @@ from plimsoll.framework import (
     ReservePlugin,
     ScorePlugin,
 )
-from plimsoll.framework.registry import implements
+from plimsoll.framework.registry import EXTENSION_POINTS, implements
 
 MULTI_POINT = "multiPoint"
 LARGEST_TOTAL = 2**63 - 1

@@ -23,18 +23,18 @@ from plimsoll.engine.profile import Profile
 from plimsoll.engine.trial import Trial
 from plimsoll.engine.what_if import LaneWhatIf
 from plimsoll.framework import (
-    Cluster,
     Code,
     CycleState,
     Nomination,
     PluginError,
     PodInfo,
     Rejections,
-    RowArray,
     Snapshot,
     Status,
     unresolvable,
 )
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.deployment import SURGED, deployment_name_of, node_of
 
 #: Says that a surge must not bring a pod back to where it came from.

@@ -12,7 +12,6 @@ from plimsoll.engine.plugin_calls import calling, checked
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     SUCCESS,
-    Cluster,
     CycleState,
     IntArray,
     PluginError,
@@ -21,6 +20,7 @@ from plimsoll.framework import (
     Snapshot,
     Status,
 )
+from plimsoll.model.columns.cluster import Cluster
 
 
 class Trial:

@@ -13,16 +13,8 @@ from plimsoll.engine.cache.template import Lane
 from plimsoll.engine.nominated_requests import Claims
 from plimsoll.engine.plugin_calls import calling, checked
 from plimsoll.engine.trial import Trial
-from plimsoll.framework import (
-    BoolArray,
-    Code,
-    IntArray,
-    PodInfo,
-    Reads,
-    RowArray,
-    Snapshot,
-    Status,
-)
+from plimsoll.framework import BoolArray, Code, IntArray, PodInfo, Reads, Snapshot, Status
+from plimsoll.model.columns.columns import RowArray
 
 
 class LaneWhatIf:

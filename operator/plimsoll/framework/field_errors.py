@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, to_json
 
-from plimsoll.framework.json_schemas import Schema, resolved
+Schema = dict[str, Any]
 
 RULE_BROKEN = "rule_broken"
 """Type of the pydantic error that a broken rule across fields raises; its context holds ``sentence`` and
@@ -204,3 +204,19 @@ def _alternatives(expected: str) -> str:
 def _shown(value: Any) -> str:
     text = _CREDENTIALS.sub("//…@", to_json(value, fallback=str).decode())
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
+    """The schema with its reference followed; a field that may be null is an optional one of its other type.
+
+    What stands beside a reference (description, default) goes before what it refers to. Where several
+    types are possible the ``anyOf`` stays.
+    """
+    branches = [branch for branch in schema.get("anyOf", ()) if branch != {"type": "null"}]
+    if len(branches) == 1:
+        rest = {key: value for key, value in schema.items() if key != "anyOf"}
+        return resolved(branches[0] | rest, definitions)
+    if "$ref" in schema:
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        return resolved(definitions[schema["$ref"].removeprefix("#/$defs/")] | rest, definitions)
+    return dict(schema)

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from plimsoll.kube.session.errors import APIError
+from plimsoll.kube.session.errors import APIError, answer_of, answered
 from plimsoll.kube.session.session import MERGE_PATCH, Session
-from plimsoll.kube.session.write_results import answer_of, answered
 from plimsoll.model.decoding import DecodeError, decode
 from plimsoll.model.kinds.deployment import SURGED, Deployment
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 PATH = "/apis/apps/v1"
 
@@ -35,7 +34,7 @@ class DeploymentRollouts:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def list(self) -> tuple[Answer, Sequence[Deployment]]:
+    async def list(self) -> tuple[WriteResult, Sequence[Deployment]]:
         """All of them, page by page; a template is kept where one pod is wanted."""
         found: list[Deployment] = []
         token = ""
@@ -50,22 +49,22 @@ class DeploymentRollouts:
             except APIError as exc:
                 return answer_of(exc), ()
             except DecodeError as exc:
-                return Answer(Verdict.UNKNOWN, str(exc)), ()
+                return WriteResult(WriteOutcome.UNKNOWN, str(exc)), ()
             token = page.metadata.token
             if not token:
-                return Answer(Verdict.DONE), found
+                return WriteResult(WriteOutcome.DONE), found
 
-    async def read(self, namespace: str, name: str) -> tuple[Answer, Deployment | None]:
+    async def read(self, namespace: str, name: str) -> tuple[WriteResult, Deployment | None]:
         """One of them."""
         try:
             body = await self._session.request("GET", f"{PATH}/namespaces/{namespace}/deployments/{name}")
-            return Answer(Verdict.DONE), decode(Deployment, body)
+            return WriteResult(WriteOutcome.DONE), decode(Deployment, body)
         except APIError as exc:
             return answer_of(exc), None
         except DecodeError as exc:
-            return Answer(Verdict.UNKNOWN, str(exc)), None
+            return WriteResult(WriteOutcome.UNKNOWN, str(exc)), None
 
-    async def mark(self, deployment: Deployment, mark: str | None) -> Answer:
+    async def mark(self, deployment: Deployment, mark: str | None) -> WriteResult:
         """Write the mark into the template of this very version."""
         metadata = deployment.metadata
         body = {

@@ -13,7 +13,8 @@ from typing import Any
 
 from plimsoll.kube.session.errors import NotFound
 from plimsoll.kube.session.session import MERGE_PATCH, Session
-from plimsoll.ports.ports import Clock, Note
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventNote
 from plimsoll.timing.rate_limit import Pace
 
 #: Bytes of an event's note.
@@ -41,7 +42,7 @@ class _Series:
     written: float
 
 
-class EventRecorder:
+class EventPoster:
     """Writes events; ``run`` must be running for that.
 
     Attributes:
@@ -52,13 +53,13 @@ class EventRecorder:
         self._session = session
         self._clock = clock
         self._instance = instance
-        self._queue: asyncio.Queue[Note] = asyncio.Queue(QUEUED)
+        self._queue: asyncio.Queue[EventNote] = asyncio.Queue(QUEUED)
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
         self._series_pace = Pace(clock, SERIES_PER_S, SERIES_BURST)
         self._made = 0
         self.dropped = 0
 
-    def record(self, note: Note) -> None:
+    def record(self, note: EventNote) -> None:
         """Queue an event."""
         try:
             self._queue.put_nowait(note)
@@ -85,7 +86,7 @@ class EventRecorder:
         """Wait until everything queued so far is written or dropped."""
         await self._queue.join()
 
-    async def _write(self, note: Note) -> None:
+    async def _write(self, note: EventNote) -> None:
         now = self._clock.now()
         regarding = note.regarding
         key = (
@@ -126,7 +127,7 @@ class EventRecorder:
             self._series.pop(key, None)  # there is nothing that a later one could add to
             raise
 
-    def _document(self, note: Note, name: str, namespace: str, now: float) -> dict[str, Any]:
+    def _document(self, note: EventNote, name: str, namespace: str, now: float) -> dict[str, Any]:
         document: dict[str, Any] = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",

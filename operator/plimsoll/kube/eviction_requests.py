@@ -15,9 +15,8 @@ from urllib.parse import quote
 import msgspec
 
 from plimsoll.kube.reflector import Reflector
-from plimsoll.kube.session.errors import APIError, Conflict
+from plimsoll.kube.session.errors import APIError, Conflict, answer_of, answered
 from plimsoll.kube.session.session import MERGE_PATCH, Session
-from plimsoll.kube.session.write_results import answer_of, answered
 from plimsoll.kube.watched_resources import WatchedResource
 from plimsoll.model.decoding import DecodeError, convert
 from plimsoll.model.kinds.metadata import ObjectMeta
@@ -29,8 +28,10 @@ from plimsoll.model.kinds.watch_event import (
     ObjectUpdated,
     Synced,
 )
+from plimsoll.ports.clock import Clock, Randomness
+from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Clock, EvictionRequest, Randomness, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 GROUP = "/apis/lifecycle.k8s.io/v1alpha1"
 
@@ -77,7 +78,7 @@ class PodEvictionRequester:
         self._randomness = randomness
         self._observer = observer
 
-    async def offered(self) -> Answer:
+    async def offered(self) -> WriteResult:
         """Ask discovery."""
         try:
             found = await self._session.object("GET", GROUP)
@@ -86,10 +87,10 @@ class PodEvictionRequester:
         served = {each.get("name") for each in found.get("resources") or ()}
         missing = [name for name in _NEEDED if name not in served]
         if missing:
-            return Answer(Verdict.GONE, f"{GROUP} does not serve {' and '.join(missing)}")
-        return Answer(Verdict.DONE)
+            return WriteResult(WriteOutcome.GONE, f"{GROUP} does not serve {' and '.join(missing)}")
+        return WriteResult(WriteOutcome.DONE)
 
-    async def request(self, pod: Pod, name: str) -> Answer:
+    async def request(self, pod: Pod, name: str) -> WriteResult:
         """Create the request; one that is there already is ours if it says the same."""
         body = {
             "apiVersion": "lifecycle.k8s.io/v1alpha1",
@@ -108,22 +109,22 @@ class PodEvictionRequester:
             answer, ours = await self.list()
             made = EvictionRequest(pod.namespace, name, pod.uid)
             if any((each.key, each.pod_uid) == (made.key, made.pod_uid) for each in ours):
-                return Answer(Verdict.DONE)
+                return WriteResult(WriteOutcome.DONE)
             return answer_of(exc) if answer.is_done else answer
         except APIError as exc:
             return answer_of(exc)
-        return Answer(Verdict.DONE)
+        return WriteResult(WriteOutcome.DONE)
 
-    async def withdraw(self, request: EvictionRequest) -> Answer:
+    async def withdraw(self, request: EvictionRequest) -> WriteResult:
         """Set the intent to Withdrawn."""
         body = {"spec": {"intent": _WITHDRAWN}}
         return await answered(self._session.request("PATCH", _path(request), body, content_type=MERGE_PATCH))
 
-    async def drop(self, request: EvictionRequest) -> Answer:
+    async def drop(self, request: EvictionRequest) -> WriteResult:
         """Delete the request."""
         return await answered(self._session.request("DELETE", _path(request)))
 
-    async def list(self) -> tuple[Answer, Sequence[EvictionRequest]]:
+    async def list(self) -> tuple[WriteResult, Sequence[EvictionRequest]]:
         """Our requests, each with the Eviction that it is part of."""
         try:
             requests = [each for each in await self._listed(REQUESTS) if _is_ours(each)]
@@ -131,9 +132,9 @@ class PodEvictionRequester:
         except APIError as exc:
             return answer_of(exc), ()
         except DecodeError as exc:
-            return Answer(Verdict.UNKNOWN, str(exc)), ()
+            return WriteResult(WriteOutcome.UNKNOWN, str(exc)), ()
         by_uid = _under_way(evictions)
-        return Answer(Verdict.DONE), [_read(each, by_uid) for each in requests]
+        return WriteResult(WriteOutcome.DONE), [_read(each, by_uid) for each in requests]
 
     async def _listed(self, resource: WatchedResource) -> Sequence[Any]:
         body = await self._session.object(
@@ -141,7 +142,7 @@ class PodEvictionRequester:
         )
         return [convert(resource.kind, each) for each in body.get("items") or ()]
 
-    async def watch(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> Answer:
+    async def watch(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> WriteResult:
         """Mirror our requests and the Evictions that they are part of, until they are served no more."""
         mirror = _Mirror(changed)
         observer = _MirrorObserver(self._observer)
@@ -164,7 +165,7 @@ class PodEvictionRequester:
             for task in tasks:
                 if task.done():
                     task.result()  # it runs until it is cancelled, or breaks
-            return Answer(Verdict.GONE, observer.absent.result())
+            return WriteResult(WriteOutcome.GONE, observer.absent.result())
         finally:
             for task in tasks:
                 task.cancel()

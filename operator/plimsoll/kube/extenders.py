@@ -18,7 +18,7 @@ from collections.abc import Collection
 import aiohttp
 
 from plimsoll.kube.session.session import JSON
-from plimsoll.ports.ports import Endpoint, Reply, TLSSettings
+from plimsoll.ports.extenders import Endpoint, Reply, TLSSettings
 
 #: An answer may have this many bytes, and so many for each byte of the question (it may repeat the nodes).
 ANSWER_BYTES, ANSWER_FACTOR = 2**20, 3

@@ -5,11 +5,10 @@ from datetime import datetime
 from typing import Any
 
 from plimsoll.kube.events import micro_time
-from plimsoll.kube.session.errors import APIError, NotFound
+from plimsoll.kube.session.errors import APIError, NotFound, answer_of
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.session.write_results import answer_of
-from plimsoll.leadership.election import Lease
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.leases import Lease
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 API = "coordination.k8s.io/v1"
 
@@ -36,19 +35,19 @@ class LeaseStore:
         """A reference to the lease."""
         return {"apiVersion": API, "kind": "Lease", "namespace": self._namespace, "name": self._name}
 
-    async def read(self) -> tuple[Answer, Lease | None]:
+    async def read(self) -> tuple[WriteResult, Lease | None]:
         """The lease; None with DONE when there is none."""
         try:
             found = await self._session.object(
                 "GET", f"{self._collection}/{self._name}", timeout_s=self._timeout_s
             )
         except NotFound:
-            return Answer(Verdict.DONE), None
+            return WriteResult(WriteOutcome.DONE), None
         except APIError as exc:
             return answer_of(exc), None
-        return Answer(Verdict.DONE), lease_of(found)
+        return WriteResult(WriteOutcome.DONE), lease_of(found)
 
-    async def write(self, lease: Lease) -> tuple[Answer, Lease | None]:
+    async def write(self, lease: Lease) -> tuple[WriteResult, Lease | None]:
         """Create it, or replace the version that it names."""
         method, path = (
             ("PUT", f"{self._collection}/{self._name}") if lease.version else ("POST", self._collection)
@@ -59,7 +58,7 @@ class LeaseStore:
             )
         except APIError as exc:
             return answer_of(exc), None
-        return Answer(Verdict.DONE), lease_of(stored)
+        return WriteResult(WriteOutcome.DONE), lease_of(stored)
 
     def _document(self, lease: Lease) -> dict[str, Any]:
         metadata = {**lease.metadata, "namespace": self._namespace, "name": self._name}

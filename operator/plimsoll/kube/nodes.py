@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from plimsoll.framework.closing import CONSOLIDATING
-from plimsoll.kube.patching import timestamp
-from plimsoll.kube.session.errors import APIError, Conflict
+from plimsoll.kube.pods import timestamp
+from plimsoll.kube.session.errors import APIError, Conflict, answer_of
 from plimsoll.kube.session.session import MERGE_PATCH, Session
-from plimsoll.kube.session.write_results import answer_of
-from plimsoll.ports.ports import Answer, Clock, Verdict
+from plimsoll.model.taints import CONSOLIDATING
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 #: How often a node is read again that somebody has changed meanwhile; kubelets do so all the time.
 TRIES = 5
@@ -23,7 +23,7 @@ class NodeTainter:
         self._session = session
         self._clock = clock
 
-    async def close(self, node: str) -> Answer:
+    async def close(self, node: str) -> WriteResult:
         """Set the taint."""
         ours = {
             "key": CONSOLIDATING,
@@ -32,21 +32,21 @@ class NodeTainter:
         }
         return await self._change(node, lambda others: [*others, ours])
 
-    async def reopen(self, node: str) -> Answer:
+    async def reopen(self, node: str) -> WriteResult:
         """Remove it."""
         return await self._change(node, lambda others: others)
 
-    async def _change(self, node: str, changed: Callable[[Taints], Taints]) -> Answer:
+    async def _change(self, node: str, changed: Callable[[Taints], Taints]) -> WriteResult:
         """Write the list of taints, unless the node has changed since it was read."""
         path = f"/api/v1/nodes/{node}"
-        answer = Answer(Verdict.CONFLICT)
+        answer = WriteResult(WriteOutcome.CONFLICT)
         for _ in range(TRIES):
             try:
                 present = await self._session.object("GET", path)
                 taints: Taints = present["spec"].get("taints") or []
                 wanted = changed([each for each in taints if each["key"] != CONSOLIDATING])
                 if wanted == taints:
-                    return Answer(Verdict.DONE)
+                    return WriteResult(WriteOutcome.DONE)
                 body = {
                     "metadata": {"resourceVersion": present["metadata"]["resourceVersion"]},
                     "spec": {"taints": wanted},
@@ -57,5 +57,5 @@ class NodeTainter:
             except APIError as exc:
                 return answer_of(exc)
             else:
-                return Answer(Verdict.DONE)
+                return WriteResult(WriteOutcome.DONE)
         return answer

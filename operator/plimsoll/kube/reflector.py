@@ -31,7 +31,7 @@ from plimsoll.model.kinds.watch_event import (
     PodUpdated,
     Synced,
 )
-from plimsoll.ports.ports import Clock, Randomness
+from plimsoll.ports.clock import Clock, Randomness
 
 #: Objects a page when listing, as client-go's pager.
 PAGE = 500

@@ -9,11 +9,11 @@ import msgspec
 
 from plimsoll.api.v1alpha1.metrics_providers import is_plain_url
 from plimsoll.framework.descheduling.context import Sample
-from plimsoll.kube.session.errors import APIError
+from plimsoll.kube.session.errors import APIError, answer_of
 from plimsoll.kube.session.session import JSON, Session
-from plimsoll.kube.session.write_results import answer_of
 from plimsoll.model.quantity import QuantityError, nanos
-from plimsoll.ports.ports import Answer, Reading, Verdict
+from plimsoll.ports.usage import UsageReading
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
 
@@ -27,15 +27,15 @@ class UsageMeter:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def nodes(self) -> tuple[Answer, Sequence[Reading]]:
+    async def nodes(self) -> tuple[WriteResult, Sequence[UsageReading]]:
         """Each node's usage, by name."""
         return await self._read(f"{METRICS}/nodes", _node_reading)
 
-    async def pods(self) -> tuple[Answer, Sequence[Reading]]:
+    async def pods(self) -> tuple[WriteResult, Sequence[UsageReading]]:
         """Each pod's usage, by ``namespace/name``."""
         return await self._read(f"{METRICS}/pods", _pod_reading)
 
-    async def _read(self, path: str, reading: Any) -> tuple[Answer, Sequence[Reading]]:
+    async def _read(self, path: str, reading: Any) -> tuple[WriteResult, Sequence[UsageReading]]:
         try:
             listed = await self._session.object("GET", path)
         except APIError as exc:
@@ -46,17 +46,17 @@ class UsageMeter:
                 found.append(reading(item))
             except (KeyError, TypeError, ValueError, QuantityError):
                 continue
-        return Answer(Verdict.DONE), found
+        return WriteResult(WriteOutcome.DONE), found
 
-    async def query(self, url: str, promql: str) -> tuple[Answer, Sequence[Sample]]:
+    async def query(self, url: str, promql: str) -> tuple[WriteResult, Sequence[Sample]]:
         """The instant vector that a Prometheus query returns now.
 
         Policies choose the address, and their writers may read the outcome: a sentence of ours says what went
         wrong, with the HTTP status and one of Prometheus' error types, without the answer's text.
         """
         if not is_plain_url(url):
-            return Answer(
-                Verdict.REFUSED, "prometheus.url is not an address without user, query and fragment"
+            return WriteResult(
+                WriteOutcome.REFUSED, "prometheus.url is not an address without user, query and fragment"
             ), ()
         server = f"Prometheus at {url}"
         timeout = aiohttp.ClientTimeout(total=QUERY_TIMEOUT_S)
@@ -72,14 +72,20 @@ class UsageMeter:
             ):
                 if response.headers.get("Content-Encoding", "identity").lower() != "identity":
                     problem = "the answer is compressed, which was not asked for"
-                    return Answer(Verdict.REFUSED, f"{server} answered HTTP {response.status}: {problem}"), ()
+                    return WriteResult(
+                        WriteOutcome.REFUSED, f"{server} answered HTTP {response.status}: {problem}"
+                    ), ()
                 body = await _bounded(response)
         except TimeoutError:
-            return Answer(Verdict.UNKNOWN, f"{server} did not answer within {QUERY_TIMEOUT_S:.0f} s"), ()
+            return WriteResult(
+                WriteOutcome.UNKNOWN, f"{server} did not answer within {QUERY_TIMEOUT_S:.0f} s"
+            ), ()
         except (aiohttp.ClientError, OSError, ValueError) as exc:
-            return Answer(Verdict.UNKNOWN, f"{server} cannot be asked: {_failure(exc)}"), ()
+            return WriteResult(WriteOutcome.UNKNOWN, f"{server} cannot be asked: {_failure(exc)}"), ()
         if body is None:
-            return Answer(Verdict.REFUSED, f"{server} answered more than {LONGEST_ANSWER >> 20} MiB"), ()
+            return WriteResult(
+                WriteOutcome.REFUSED, f"{server} answered more than {LONGEST_ANSWER >> 20} MiB"
+            ), ()
         return _vector(server, response.status, body)
 
 
@@ -143,7 +149,7 @@ class _QueryAnswer(msgspec.Struct, rename="camel"):
     data: _Data | None = None
 
 
-def _vector(server: str, status: int, body: bytes) -> tuple[Answer, Sequence[Sample]]:
+def _vector(server: str, status: int, body: bytes) -> tuple[WriteResult, Sequence[Sample]]:
     problem = ""
     samples: list[Sample] = []
     try:
@@ -160,21 +166,21 @@ def _vector(server: str, status: int, body: bytes) -> tuple[Answer, Sequence[Sam
     except (msgspec.MsgspecError, ValueError):
         problem = "this is not an answer of Prometheus' HTTP API, check the url"
     if problem:
-        return Answer(Verdict.REFUSED, f"{server} answered HTTP {status}: {problem}"), ()
-    return Answer(Verdict.DONE), samples
+        return WriteResult(WriteOutcome.REFUSED, f"{server} answered HTTP {status}: {problem}"), ()
+    return WriteResult(WriteOutcome.DONE), samples
 
 
-def _node_reading(item: Mapping[str, Any]) -> Reading:
-    return Reading(item["metadata"]["name"], _usage(item["usage"]), _moment(item))
+def _node_reading(item: Mapping[str, Any]) -> UsageReading:
+    return UsageReading(item["metadata"]["name"], _usage(item["usage"]), _moment(item))
 
 
-def _pod_reading(item: Mapping[str, Any]) -> Reading:
+def _pod_reading(item: Mapping[str, Any]) -> UsageReading:
     total: dict[str, int] = {}
     for container in item["containers"]:
         for name, amount in _usage(container["usage"]).items():
             total[name] = total.get(name, 0) + amount
     meta = item["metadata"]
-    return Reading(f"{meta['namespace']}/{meta['name']}", total, _moment(item))
+    return UsageReading(f"{meta['namespace']}/{meta['name']}", total, _moment(item))
 
 
 def _usage(given: Mapping[str, Any]) -> dict[str, int]:

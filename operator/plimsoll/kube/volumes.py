@@ -1,10 +1,10 @@
 """PATCH persistentvolumes and persistentvolumeclaims: which volume a claim gets, or where it is made."""
 
+from plimsoll.kube.session.errors import answered
 from plimsoll.kube.session.session import MERGE_PATCH, Session
-from plimsoll.kube.session.write_results import answered
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from plimsoll.model.kinds.volume_claims import SELECTED_NODE
-from plimsoll.ports.ports import Answer
+from plimsoll.ports.writes import WriteResult
 
 #: Says that the reference was not written by the user, so that it may be taken back.
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
@@ -16,14 +16,14 @@ class VolumePatcher:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def select_node(self, claim: PersistentVolumeClaim, node: str) -> Answer:
+    async def select_node(self, claim: PersistentVolumeClaim, node: str) -> WriteResult:
         """Annotate this very claim (by uid)."""
         meta = claim.metadata
         body = {"metadata": {"uid": meta.uid, "annotations": {SELECTED_NODE: node}}}
         path = f"/api/v1/namespaces/{meta.namespace}/persistentvolumeclaims/{meta.name}"
         return await answered(self._session.request("PATCH", path, body, content_type=MERGE_PATCH))
 
-    async def reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> Answer:
+    async def reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> WriteResult:
         """Refer to the claim; a volume that has changed since is refused as a conflict."""
         meta = claim.metadata
         body = {

@@ -1,13 +1,13 @@
-"""Who leads: one candidate's part in the election, as a state machine without I/O, clock or dice.
+"""One candidate's part in the leader election: a state machine without I/O, clock or randomness.
 
 Events go in, one instruction comes out; the shell (:mod:`plimsoll.leadership.leader`) carries it out and
 reports what became of it::
 
-    Due ──▶ Read ──Found──▶ Write ──Stored──▶ Rest     the lease is free, or ours: it is claimed or renewed
-              ▲       └───────────────────────▶ Rest     somebody else's, and not yet expired
-    Due ──▶ Write ──Failed──┘                            a leader renews without reading first
-    Found ──▶ Rest, until it stands                      a candidate that is not ready only observes
-    any event after ``held_until`` ───────────▶ Resign
+    Due ──▶ Read ──LeaseFound──▶ WriteLease ──Stored──▶ Rest   the lease is free, or ours: claim or renew it
+              ▲         └────────────────────────────▶ Rest   another candidate's lease, not yet expired
+    Due ──▶ WriteLease ──Failed──┘                             a leader renews without reading first
+    LeaseFound ──▶ Rest, until it is ready                     a candidate that is not ready only observes
+    any event after ``held_until`` ──────────▶ Resign
 
 Time is this machine's own: a lease has expired when *we* saw no change of it for its duration. What other
 machines wrote into it about time is never compared with our clock.
@@ -19,9 +19,9 @@ as soon as the lease expires instead of at its next turn.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+
+from plimsoll.ports.leases import Lease
 
 #: A candidate waits up to so many times the retry period longer, so that candidates do not march in step.
 JITTER_FACTOR = 1.2
@@ -51,29 +51,6 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
-    """A coordination.k8s.io/v1 Lease.
-
-    Attributes:
-        holder: Identity of the leader, "" when it was released.
-        duration_s: How long others must wait.
-        acquired: When the holder became leader, seconds since the epoch; for people.
-        renewed: Likewise, of the last renewal.
-        transitions: How often the holder has changed.
-        version: ``resourceVersion``, "" before it exists.
-        metadata: As the API server has it; what others wrote there is kept.
-    """
-
-    holder: str
-    duration_s: int
-    acquired: float
-    renewed: float
-    transitions: int = 0
-    version: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Now:
     """A moment.
 
@@ -94,7 +71,7 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LeaseFound:
     """A Read was answered; None: there is no lease."""
 
     lease: Lease | None
@@ -102,7 +79,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A Write was taken; ``sent`` is the monotonic time before the request was sent."""
+    """A WriteLease was taken; ``sent`` is the monotonic time before the request was sent."""
 
     lease: Lease
     sent: float
@@ -110,7 +87,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A Read or a Write was refused, or no answer came: it may have happened, or happen yet."""
+    """A Read or a WriteLease was refused, or no answer came: it may have happened, or happen yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +103,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class WriteLease:
     """Create the lease (no version), or replace exactly the version that it names."""
 
     lease: Lease
@@ -137,8 +114,8 @@ class Resign:
     """The lease could not be renewed in time: lead no more, and do not come back."""
 
 
-Event = Due | Found | Stored | Failed
-Instruction = Rest | Read | Write | Resign
+Event = Due | LeaseFound | Stored | Failed
+Instruction = Rest | Read | WriteLease | Resign
 
 
 class Election:
@@ -197,9 +174,9 @@ class Election:
             case Due():
                 self._renews_blindly = self.is_leading(now.monotonic)
                 if self._renews_blindly and self._observed is not None:
-                    return Write(self._claim(self._observed, now))
+                    return WriteLease(self._claim(self._observed, now))
                 return Read()
-            case Found(lease):
+            case LeaseFound(lease):
                 return self._found(lease, now)
             case Stored(lease, sent):
                 self._observe(lease, now)
@@ -215,12 +192,12 @@ class Election:
     def _found(self, lease: Lease | None, now: Now) -> Instruction:
         self._note_free(lease, now)
         if lease is None:
-            return Write(self._claim(None, now)) if self.stands else self._rest(now)
+            return WriteLease(self._claim(None, now)) if self.stands else self._rest(now)
         if self._observed is None or self._observed.version != lease.version:
             self._observe(lease, now)
         if lease.holder and lease.holder != self.identity and now.monotonic < self._expiry():
             return self._rest(now)
-        return Write(self._claim(lease, now)) if self.stands else self._rest(now)
+        return WriteLease(self._claim(lease, now)) if self.stands else self._rest(now)
 
     def _note_free(self, lease: Lease | None, now: Now) -> None:
         """Remember since when the lease has been free; its last holder had written its last by then."""

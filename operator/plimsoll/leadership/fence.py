@@ -7,7 +7,7 @@ time than the lease is surely ours, so that none is under way afterwards, either
 
 import math
 
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 
 
 class Fence:

@@ -14,24 +14,26 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
-from plimsoll.framework import PlimsollError
+from plimsoll.framework.errors import PlimsollError
 from plimsoll.leadership.election import (
     Due,
     Election,
     Event,
     Failed,
-    Found,
     Instruction,
+    LeaseFound,
     Now,
     Read,
     Resign,
     Rest,
     Stored,
-    Write,
+    WriteLease,
 )
 from plimsoll.leadership.fence import Fence
+from plimsoll.ports.clock import Clock, Randomness
+from plimsoll.ports.events import EventNote, EventRecorder
+from plimsoll.ports.leases import LeasePort
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, LeasePort, Note, Randomness, Recorder
 
 #: Seconds that writes under way get before a leader that ends gives the lease away, and between two looks.
 DRAIN_S, PACE_S = 3.0, 0.02
@@ -113,7 +115,7 @@ class Elected:
         fence: Fence,
         clock: Clock,
         randomness: Randomness,
-        recorder: Recorder,
+        recorder: EventRecorder,
         observer: Observer,
         request_s: float = 5.0,
         hindrance: Callable[[], str] = str,
@@ -194,8 +196,8 @@ class Elected:
                 self._step_due = self._clock.monotonic() + self._request_s
                 answer, lease = await self._leases.read()
                 if answer.is_done:
-                    return Found(lease)
-            case Write(claim):
+                    return LeaseFound(lease)
+            case WriteLease(claim):
                 sent = self._clock.monotonic()
                 self._step_due = sent + self._request_s
                 if hindrance := self._hindrance():
@@ -254,7 +256,7 @@ class Elected:
             self._fence.open(self._election.held_until)
             if self.since is None:
                 self._become_leader()
-        elif isinstance(event, Found):
+        elif isinstance(event, LeaseFound):
             self._problem = ""
         if self._election.holder != self._holder:
             self._holder = self._election.holder
@@ -268,7 +270,7 @@ class Elected:
         self._notify(self.acquired.set)
         self._observer.leadership_changed(self._name, is_leading=True)
         text = f"{self._election.identity} became leader"
-        note = Note(self._leases.reference, "LeaderElection", "LeaderElection", text, reporter=REPORTER)
+        note = EventNote(self._leases.reference, "LeaderElection", "LeaderElection", text, reporter=REPORTER)
         self._notify(partial(self._recorder.record, note))
 
     # -- the end -------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ sit behind a gate that is off in the scheduler, so they tolerate nothing unless 
 
 from collections.abc import Iterable
 
-from plimsoll.model.kinds.node import Taint
+from plimsoll.model.kinds.node import Node, Taint
 from plimsoll.model.kinds.pod import Toleration
 from plimsoll.model.selectors import int64
 
@@ -65,3 +65,12 @@ def untolerated(
         if taint.effect in effects and not any(tolerates(t, taint, numeric=numeric) for t in tolerations):
             return taint
     return None
+
+
+#: Key of the taint; its effect is NoSchedule.
+CONSOLIDATING = "plimsoll.dev/consolidating"
+
+
+def is_closed(node: Node) -> bool:
+    """Whether the node has our taint."""
+    return any(taint.key == CONSOLIDATING and taint.effect == NO_SCHEDULE for taint in node.spec.taints)

@@ -14,8 +14,9 @@ from datetime import datetime
 
 import msgspec
 
-from plimsoll.framework import Cluster, PodInfo
+from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.context import Measurements
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import PodCondition, PodStatus
 from plimsoll.planning.moves import Circumstances, Move, replacement_of
 

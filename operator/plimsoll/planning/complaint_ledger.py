@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from plimsoll.engine.plugin_calls import calling
-from plimsoll.framework import Cluster, PluginError, PodInfo
+from plimsoll.framework import PluginError, PodInfo
 from plimsoll.framework.descheduling.complaints import Complaining, Complaints, Vicinity
 from plimsoll.framework.descheduling.context import StrategyContext, UnplacedPods
 from plimsoll.framework.descheduling.strategy import (
@@ -28,6 +28,7 @@ from plimsoll.framework.descheduling.strategy import (
     Verdict,
     wants_restart,
 )
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.aftermath import settled, shifted
 from plimsoll.planning.moves import replacement_uid
 from plimsoll.planning.scope import PolicyScope

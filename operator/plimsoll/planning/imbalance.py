@@ -14,8 +14,10 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.framework import CPU, MEMORY, PODS, Cluster, Snapshot
+from plimsoll.framework import Snapshot
 from plimsoll.framework.descheduling.context import Measurements, considered_nodes
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.snapshot import CPU, MEMORY, PODS
 from plimsoll.model.selectors import Selector
 
 #: Columns by the name of their resource.

@@ -7,9 +7,10 @@ from datetime import datetime
 from enum import StrEnum
 
 from plimsoll.engine.profile import Profile
-from plimsoll.framework import Cluster, PluginError, PodInfo
+from plimsoll.framework import PluginError, PodInfo
 from plimsoll.framework.descheduling.context import Measurements, NodeClasses, Planner
 from plimsoll.framework.descheduling.strategy import Beneficiary, Evictor, Refusal, Strategy
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.selectors import EVERYTHING, Selector

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from plimsoll.framework import Cluster
 from plimsoll.framework.descheduling.context import Planner
 from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.imbalance import imbalance
 from plimsoll.planning.moves import Circumstances, EvictionPlan, Move, Rebalancing
 from plimsoll.planning.optimal.planner import optimal_plan

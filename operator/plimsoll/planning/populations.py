@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from plimsoll.framework import Cluster, PodTemplate
+from plimsoll.framework import PodTemplate
 from plimsoll.framework.descheduling.strategy import Evictor
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.scope import PolicyScope

@@ -10,7 +10,8 @@ Differs: the write is the adapter's, so that the same plugin binds in a simulati
 
 from typing import ClassVar
 
-from plimsoll.framework import BinderPort, BindPlugin, CycleState, NoArgs, PodInfo, Status
+from plimsoll.framework import BindPlugin, CycleState, NoArgs, PodInfo, Status
+from plimsoll.framework.binding_ports import BinderPort
 
 
 class DefaultBinder(BindPlugin):

@@ -30,32 +30,35 @@ from pydantic import Field, NonNegativeInt, model_validator
 
 from plimsoll.framework import (
     ActionType,
-    Candidate,
     Change,
     Code,
     CycleState,
     Diagnosis,
-    DisruptionBudgets,
     EnqueueExtensions,
     EventWithHint,
-    Found,
-    KeptVictims,
     Nomination,
     PluginArgs,
     PodInfo,
-    PodsByImportance,
     PostFilterPlugin,
     QueueingHint,
     Rejections,
-    RowArray,
     Snapshot,
     Status,
     WhatIf,
     unresolvable,
     unschedulable,
+)
+from plimsoll.framework.columns import PodsByImportance, RowArray
+from plimsoll.framework.descheduling import Candidate
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
+from plimsoll.toolkit.scheduling.victims import (
+    CANDIDATE,
+    NO_VICTIMS,
+    NOBODY_LOWER,
+    Found,
+    KeptVictims,
     victims_by_trial,
 )
-from plimsoll.toolkit.scheduling.victims import CANDIDATE, NO_VICTIMS, NOBODY_LOWER
 
 #: Of a node whose victims cannot be evicted.
 PROTECTED = unresolvable("node(s) whose victims a PodDisruptionBudget protects")

@@ -29,7 +29,6 @@ from plimsoll.framework import (
     ActionType,
     Change,
     CycleState,
-    DisruptionBudgets,
     EnqueueExtensions,
     EventResource,
     EventWithHint,
@@ -46,6 +45,7 @@ from plimsoll.framework import (
     unresolvable,
     unschedulable,
 )
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from plimsoll.toolkit.scheduling.fair_shares import (
     EPSILON,
     LARGEST_WEIGHT,

@@ -44,22 +44,18 @@ from plimsoll.framework import (
     IntArray,
     NormalizingPlugin,
     PluginArgs,
-    PodClass,
-    PodCounts,
     PodInfo,
     PodTemplate,
-    PodTerm,
     PreFilterPlugin,
     PreScorePlugin,
     Reads,
     Snapshot,
     Status,
-    TermCounts,
-    TermKind,
     all_feasible,
     unresolvable,
     unschedulable,
 )
+from plimsoll.framework.columns import PodClass, PodCounts, PodTerm, TermCounts, TermKind
 from plimsoll.plugins.hints import inter_pod_affinity as hints
 
 AFFINITY_UNMET = unresolvable("node(s) didn't match pod affinity rules")

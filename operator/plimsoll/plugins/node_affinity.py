@@ -23,7 +23,6 @@ from pydantic import Field, model_validator
 
 from plimsoll.framework import (
     MAX_SCORE,
-    NAME_FIELD,
     SKIP,
     SUCCESS,
     ActionType,
@@ -35,16 +34,10 @@ from plimsoll.framework import (
     FilterPlugin,
     IntArray,
     Narrowing,
-    NodeMatcher,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    NodeTerm,
     NormalizingPlugin,
     PluginArgs,
     PodInfo,
     PodTemplate,
-    PreferredSchedulingTerm,
     PreFilterPlugin,
     PreScorePlugin,
     QueueingHint,
@@ -52,14 +45,22 @@ from plimsoll.framework import (
     Snapshot,
     Status,
     all_feasible,
+    error,
+    unresolvable,
+)
+from plimsoll.framework.selectors import (
+    NAME_FIELD,
+    NodeMatcher,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    NodeTerm,
+    PreferredSchedulingTerm,
     compile_node_matcher,
     compile_node_term,
     compile_node_terms,
-    error,
-    matching_nodes,
-    term_nodes,
-    unresolvable,
 )
+from plimsoll.toolkit.scheduling.node_matching import matching_nodes, term_nodes
 
 ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 NOT_SELECTED = "node(s) didn't match Pod's node affinity/selector"

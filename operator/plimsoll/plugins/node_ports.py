@@ -21,9 +21,6 @@ from plimsoll.framework import (
     SUCCESS,
     ActionType,
     Change,
-    Cluster,
-    Container,
-    CountColumns,
     CycleState,
     EnqueueExtensions,
     EventResource,
@@ -31,7 +28,6 @@ from plimsoll.framework import (
     FilterPlugin,
     IntArray,
     NoArgs,
-    PodIndex,
     PodInfo,
     PodTemplate,
     PreFilterPlugin,
@@ -42,6 +38,7 @@ from plimsoll.framework import (
     Status,
     unschedulable,
 )
+from plimsoll.framework.columns import Cluster, Container, CountColumns, PodIndex
 
 TAKEN = "node(s) didn't have free ports for the requested pod ports"
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - compared with, never bound to

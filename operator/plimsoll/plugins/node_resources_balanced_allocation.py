@@ -36,9 +36,8 @@ from plimsoll.framework import (
     Snapshot,
     Status,
     all_feasible,
-    columns_of,
-    is_scalar,
 )
+from plimsoll.framework.columns import columns_of, is_scalar
 
 FloatArray: TypeAlias = NDArray[np.float64]
 

@@ -33,7 +33,6 @@ from pydantic import Field, field_validator, model_validator
 
 from plimsoll.framework import (
     MAX_SCORE,
-    PODS,
     SUCCESS,
     ActionType,
     BoolArray,
@@ -55,12 +54,9 @@ from plimsoll.framework import (
     Snapshot,
     Status,
     all_feasible,
-    allocatable_of,
-    columns_of,
-    is_extended,
-    is_label_key,
-    is_scalar,
 )
+from plimsoll.framework.columns import PODS, allocatable_of, columns_of, is_extended, is_scalar
+from plimsoll.framework.selectors import is_label_key
 from plimsoll.toolkit.scheduling.resource_points import (
     EXACT,
     EXACT_ROOM,

@@ -14,7 +14,6 @@ from typing import ClassVar
 import numpy as np
 
 from plimsoll.framework import (
-    UNSCHEDULABLE_TAINT,
     ActionType,
     Change,
     CycleState,
@@ -31,9 +30,9 @@ from plimsoll.framework import (
     Snapshot,
     Status,
     all_feasible,
-    tolerates,
     unresolvable,
 )
+from plimsoll.framework.selectors import UNSCHEDULABLE_TAINT, tolerates
 
 CORDONED = "node(s) were unschedulable"
 

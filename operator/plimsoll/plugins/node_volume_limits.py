@@ -18,14 +18,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from plimsoll.framework import (
-    DRIVER_OF_PLUGIN,
     SKIP,
     SUCCESS,
     ActionType,
-    Attachable,
     Change,
     ClusterObjects,
-    CSINode,
     CycleState,
     EnqueueExtensions,
     EventResource,
@@ -39,17 +36,22 @@ from plimsoll.framework import (
     Reads,
     Snapshot,
     Status,
+    all_feasible,
+    unresolvable,
+    unschedulable,
+)
+from plimsoll.framework.volumes import (
+    DRIVER_OF_PLUGIN,
+    Attachable,
+    CSINode,
     Volume,
     VolumeUsers,
-    all_feasible,
     attachable,
     attachable_inline,
     claim_name,
     claim_not_found,
     has_volumes,
     in_tree_plugin,
-    unresolvable,
-    unschedulable,
 )
 
 TOO_MANY = unschedulable("node(s) exceed max volume count")

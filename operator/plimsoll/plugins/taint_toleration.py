@@ -21,7 +21,6 @@ import numpy as np
 
 from plimsoll.framework import (
     MAX_SCORE,
-    PREFER_NO_SCHEDULE,
     ActionType,
     Change,
     CycleState,
@@ -39,12 +38,10 @@ from plimsoll.framework import (
     Reads,
     Snapshot,
     Status,
-    by_taints,
-    tolerated_nodes,
-    tolerates,
     unresolvable,
-    untolerated,
 )
+from plimsoll.framework.selectors import PREFER_NO_SCHEDULE, tolerates, untolerated
+from plimsoll.toolkit.scheduling.node_matching import by_taints, tolerated_nodes
 
 UNTOLERATED = "node(s) had untolerated taint(s)"
 

@@ -27,14 +27,12 @@ from pydantic import Field, NonNegativeInt
 from plimsoll.framework import (
     SKIP,
     SUCCESS,
-    WAIT_FOR_FIRST_CONSUMER,
     ClusterObjects,
     CycleState,
     EnqueueExtensions,
     EventWithHint,
     FilterPlugin,
     IntArray,
-    PersistentVolumeClaim,
     PluginArgs,
     PluginError,
     PodInfo,
@@ -44,16 +42,20 @@ from plimsoll.framework import (
     ReservePlugin,
     Snapshot,
     Status,
+    error,
+    unresolvable,
+)
+from plimsoll.framework.volumes import (
+    WAIT_FOR_FIRST_CONSUMER,
+    PersistentVolumeClaim,
     VolumeChoices,
     VolumesPort,
     claim_class,
     claim_name,
     claim_not_found,
-    error,
     has_volumes,
     is_bound,
     not_owned,
-    unresolvable,
 )
 from plimsoll.plugins.hints import volume_binding as hints
 from plimsoll.toolkit.scheduling.volume_choice import (

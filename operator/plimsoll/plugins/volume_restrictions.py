@@ -35,15 +35,11 @@ from plimsoll.framework import (
     SimulatedPods,
     Snapshot,
     Status,
-    Volume,
-    VolumeUsers,
     all_feasible,
-    claim_not_found,
-    has_volumes,
-    mounted_claims,
     unresolvable,
     unschedulable,
 )
+from plimsoll.framework.volumes import Volume, VolumeUsers, claim_not_found, has_volumes, mounted_claims
 
 DISK_CONFLICT = unschedulable("node(s) had no available disk")
 CLAIM_IN_USE = unschedulable(

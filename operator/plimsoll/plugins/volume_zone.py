@@ -20,7 +20,6 @@ from plimsoll.framework import (
     ABSENT,
     SKIP,
     SUCCESS,
-    WAIT_FOR_FIRST_CONSUMER,
     ActionType,
     BoolArray,
     Change,
@@ -38,12 +37,15 @@ from plimsoll.framework import (
     Reads,
     Snapshot,
     Status,
-    StorageClass,
     all_feasible,
+    unresolvable,
+)
+from plimsoll.framework.volumes import (
+    WAIT_FOR_FIRST_CONSUMER,
+    StorageClass,
     claim_class,
     claim_not_found,
     mounted_claims,
-    unresolvable,
 )
 
 CONFLICT = unresolvable("node(s) had no available volume zone")

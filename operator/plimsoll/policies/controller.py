@@ -27,13 +27,17 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Cluster, ConfigurationError, Registry
+from plimsoll.framework import ConfigurationError, Registry
 from plimsoll.framework.field_errors import field_errors, summary
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.policies.plugin_failures import PluginFailures
 from plimsoll.policies.policy_work import may_predict, scheduler_name_of, stopped_parts, work_of
 from plimsoll.policies.warnings import PolicyWarnings
+from plimsoll.ports.clock import Clock, Randomness
+from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, PolicyStatusWriter, Randomness, Recorder, Verdict
+from plimsoll.ports.policies import PolicyStatusWriter
+from plimsoll.ports.writes import WriteOutcome
 from plimsoll.scheduling.extenders.client import Extending
 
 #: The annotation that asks for a run out of turn.
@@ -129,7 +133,7 @@ class Policies:
         failures: PluginFailures,
         extending: Extending,
         access: Access,
-        recorder: Recorder,
+        recorder: EventRecorder,
         serve: Callable[[Mapping[str, ProfileScheduler]], None],
     ) -> None:
         self._registry = registry
@@ -411,7 +415,9 @@ class Policies:
             known.written = status
             for note in known.warnings.due(known.seen):
                 self._recorder.record(note)
-        elif answer.verdict is not Verdict.FENCED:  # a standby says nothing; ``refresh`` does when it leads
+        elif (
+            answer.verdict is not WriteOutcome.FENCED
+        ):  # a standby says nothing; ``refresh`` does when it leads
             self._observer.failed(f"status of policy {known.name}", answer.message)
 
 

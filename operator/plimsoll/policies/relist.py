@@ -7,8 +7,9 @@ tell. A policy that does not exist must not go on deciding.
 from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol
 
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, PolicySource
+from plimsoll.ports.policies import PolicySource
 
 #: Seconds between two comparisons.
 EVERY_S = 60.0

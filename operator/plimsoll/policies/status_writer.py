@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from plimsoll.ports.ports import Answer, Clock, PolicyStatusWriter
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.policies import PolicyStatusWriter
+from plimsoll.ports.writes import WriteResult
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 
 STATUS_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0, 5.0, 10.0), repeats=OPEN_OR_CONFLICT)
@@ -17,7 +19,7 @@ class RetriedStatuses:
         self._clock = clock
         self._latest: dict[tuple[str, frozenset[str]], Mapping[str, Any]] = {}
 
-    async def write_status(self, name: str, status: Mapping[str, Any]) -> Answer:
+    async def write_status(self, name: str, status: Mapping[str, Any]) -> WriteResult:
         """Merge into a policy's status; returns the last answer."""
         key = (name, frozenset(status))
         self._latest[key] = status

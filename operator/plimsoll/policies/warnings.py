@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plimsoll.api.schema.conditions import ACCEPTED, READY, Condition, ConditionStatus
-from plimsoll.ports.ports import Note
+from plimsoll.ports.events import EventNote
 
 #: Conditions that are true when all is well.
 _GOOD, _TRUE = (ACCEPTED, READY), ConditionStatus.TRUE
@@ -32,11 +32,11 @@ class PolicyWarnings:
         }
         self._reasons = frozenset(notes)
 
-    def due(self, policy: Mapping[str, Any]) -> Iterator[Note]:
+    def due(self, policy: Mapping[str, Any]) -> Iterator[EventNote]:
         """The events, each once; ``policy`` is its document."""
         due, self._due = self._due, {}
         for reason, text in due.items():
-            yield Note(policy_reference(policy), reason, "Degrading", text, is_warning=True)
+            yield EventNote(policy_reference(policy), reason, "Degrading", text, is_warning=True)
 
 
 def policy_reference(policy: Mapping[str, Any]) -> dict[str, str]:

@@ -3,7 +3,10 @@
 Every hook does nothing unless overridden, and must not fail.
 """
 
-from collections.abc import Mapping
+import functools
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 class Observer:
@@ -115,3 +118,29 @@ class Observer:
 
     def failed(self, where: str, problem: str) -> None:
         """Something of ours broke and was contained."""
+
+
+def told_to_all(observers: Sequence[Observer]) -> Observer:
+    """An observer that passes every hook on, in order."""
+
+    class _Fanout(Observer):
+        pass
+
+    def passing(name: str) -> Any:
+        hooks = [
+            getattr(observer, name)
+            for observer in observers
+            if getattr(type(observer), name) is not getattr(Observer, name)
+        ]
+
+        @functools.wraps(getattr(Observer, name))
+        def hook(_: Observer, *args: Any, **named: Any) -> None:
+            for each in hooks:
+                each(*args, **named)
+
+        return hook
+
+    for name, _ in inspect.getmembers(Observer, inspect.isfunction):
+        if not name.startswith("_"):
+            setattr(_Fanout, name, passing(name))
+    return _Fanout()

@@ -12,13 +12,15 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
 from plimsoll.framework import Node, PodInfo
-from plimsoll.framework.closing import CONSOLIDATING, is_closed
 from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.framework.descheduling.strategy import empties_nodes
 from plimsoll.model.kinds.watch_event import ClusterEvent, NodeAdded, NodeUpdated
+from plimsoll.model.taints import CONSOLIDATING, is_closed
 from plimsoll.planning.moves import Move
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.nodes import NodeCloser
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Clock, NodeCloser, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.history import ended_at
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import RecordKeeper
@@ -82,7 +84,7 @@ class ClosedNodes:
             await first_of(seen, self._clock.sleep(SEEN_S))
             if self._is_closed(node):
                 return True
-            answer = Answer(Verdict.UNKNOWN, f"the watch did not tell of it within {SEEN_S:.0f} s")
+            answer = WriteResult(WriteOutcome.UNKNOWN, f"the watch did not tell of it within {SEEN_S:.0f} s")
         self._observer.failed(f"closing node {node}", answer.message)
         await self.reopen(node)
         return False
@@ -94,7 +96,7 @@ class ClosedNodes:
     async def reopen(self, node: str) -> None:
         """Let pods come again."""
         answer = await self._closer.reopen(node)
-        if not answer.is_done and answer.verdict is not Verdict.GONE:
+        if not answer.is_done and answer.verdict is not WriteOutcome.GONE:
             self._observer.failed(f"opening node {node}", answer.message)  # the next look tries again
 
     def observe(self, event: ClusterEvent) -> None:

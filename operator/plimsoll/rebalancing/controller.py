@@ -24,18 +24,15 @@ from plimsoll.model.kinds.watch_event import ClusterEvent
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.upstream.planner import upstream_run
+from plimsoll.ports.clock import Clock, Computer
+from plimsoll.ports.deployments import Rollouts
+from plimsoll.ports.events import EventRecorder
+from plimsoll.ports.eviction_requests import EvictionRequester
+from plimsoll.ports.nodes import NodeCloser
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import (
-    Clock,
-    Computer,
-    EvictionRequester,
-    Evictor,
-    Meter,
-    NodeCloser,
-    PolicyStatusWriter,
-    Recorder,
-    Rollouts,
-)
+from plimsoll.ports.pods import PodEviction
+from plimsoll.ports.policies import PolicyStatusWriter
+from plimsoll.ports.usage import UsageReader
 from plimsoll.rebalancing import schedule
 from plimsoll.rebalancing.breakers import stop_button
 from plimsoll.rebalancing.breakers.displacement import Displacements
@@ -68,7 +65,7 @@ from plimsoll.rebalancing.moves.watcher import MoveWatcher
 from plimsoll.rebalancing.pending_pods import PendingPods
 from plimsoll.rebalancing.plan_runner import Planning
 from plimsoll.rebalancing.planning_context import PlanningContext
-from plimsoll.rebalancing.policy_configs import PolicyConfigs
+from plimsoll.rebalancing.policy_configs import Breakers, PolicyConfigs
 from plimsoll.rebalancing.predictions import Predictions
 from plimsoll.rebalancing.proposals import Approvals, Proposals
 from plimsoll.rebalancing.records.history import memory_of, touched_nodes
@@ -117,13 +114,13 @@ class Rebalancers:
         evictors: EvictorRegistry,
         forecast: Profile,
         keeper: RecordKeeper,
-        evictor: Evictor,
+        evictor: PodEviction,
         requester: EvictionRequester,
         closer: NodeCloser,
         rollouts: Rollouts,
-        recorder: Recorder,
+        recorder: EventRecorder,
         statuses: PolicyStatusWriter,
-        meter: Meter,
+        meter: UsageReader,
         clock: Clock,
         computer: Computer,
         observer: Observer,
@@ -181,11 +178,7 @@ class Rebalancers:
             evictors=evictors,
             forecast=forecast,
             cache=cache,
-            stop=self._stop,
-            displacements=self._displacements,
-            access=access,
-            offer=self._offer,
-            planning=self._planning,
+            breakers=Breakers(self._stop, self._displacements, access, self._offer, self._planning),
             clock=clock,
         )
         self._closed = ClosedNodes(
@@ -445,7 +438,6 @@ class Rebalancers:
         except Exception as exc:  # noqa: BLE001 - whatever a strategy or the server did, the next run comes
             result, problem = RunResult.CRASHED, repr(exc)
             self._observer.failed(f"rebalancing {name}", problem)
-        self._executor.post(HoldUpsChanged())
         self.statistics.finished(name, result)
         self._observer.run_finished(name, result.value, self._clock.monotonic() - began)
         if policy is not None:
@@ -472,6 +464,7 @@ class Rebalancers:
         self._context.learn(name, await self._collector.measure(spec, touched))
         memory = memory_of(self.keeper.known.values(), started, self._access.granted)
         self._displacements.look(name)
+        self._executor.post(HoldUpsChanged())
         rebalancing = rested(self._configs.configured(policy), memory, name)
         deployments = await self._rollouts.deployments() if rebalancing.surge else None
         is_upstream = rebalancing.planner is Planner.UPSTREAM  # descheduler does not see nominations

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy, SchedulingPolicySpec
-from plimsoll.ports.ports import Clock, Computer
+from plimsoll.ports.clock import Clock, Computer
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from plimsoll.framework.descheduling.context import Measurements
 from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import Circumstances, Move, Rebalancing
 from plimsoll.planning.surges import Deployments
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.pending_pods import PendingPods
 from plimsoll.rebalancing.records.history import recently_moved, sent_since

@@ -1,6 +1,7 @@
 """PolicyConfigs says what each policy wants at this moment, within what the breakers allow."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from plimsoll.access.rights import NO_RIGHTS, Access, Part
@@ -10,12 +11,31 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.engine.profile import Profile
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.planning.moves import Rebalancing
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.breakers.displacement import Displacements
 from plimsoll.rebalancing.breakers.stop_button import StopButton, barred, undisturbed
 from plimsoll.rebalancing.config import rebalancing_of
 from plimsoll.rebalancing.eviction_requests.probe import Offer
 from plimsoll.rebalancing.plan_runner import Planning
+
+
+@dataclass(frozen=True, slots=True)
+class Breakers:
+    """What keeps policies from moving pods.
+
+    Attributes:
+        stop: The stop button.
+        displacements: Which policies rest because pods have lost their places.
+        access: Which rights are missing.
+        offer: Whether EvictionRequests can be made.
+        planning: Knows the policies whose plans hang.
+    """
+
+    stop: StopButton
+    displacements: Displacements
+    access: Access
+    offer: Offer
+    planning: Planning
 
 
 class PolicyConfigs:
@@ -27,11 +47,7 @@ class PolicyConfigs:
         evictors: That policies can name.
         forecast: The default profile, for pods of schedulers that are not ours.
         cache: The cluster.
-        stop: The stop button.
-        displacements: Which policies rest because pods have lost their places.
-        access: Which rights are missing.
-        offer: Whether EvictionRequests can be made.
-        planning: Knows the policies whose plans hang.
+        breakers: What keeps policies from moving pods.
         clock: Time.
 
     Attributes:
@@ -46,11 +62,7 @@ class PolicyConfigs:
         evictors: EvictorRegistry,
         forecast: Profile,
         cache: Cache,
-        stop: StopButton,
-        displacements: Displacements,
-        access: Access,
-        offer: Offer,
-        planning: Planning,
+        breakers: Breakers,
         clock: Clock,
     ) -> None:
         self.profiles: Mapping[str, Profile] = {}
@@ -59,11 +71,7 @@ class PolicyConfigs:
         self._evictors = evictors
         self._forecast = forecast
         self._cache = cache
-        self._stop = stop
-        self._displacements = displacements
-        self._access = access
-        self._offer = offer
-        self._planning = planning
+        self._breakers = breakers
         self._clock = clock
 
     def configured(self, policy: SchedulingPolicy) -> Rebalancing:
@@ -81,10 +89,10 @@ class PolicyConfigs:
             forecast=self._forecast,
             now=datetime.fromtimestamp(self._clock.now(), UTC),
         )
-        wanted = undisturbed(wanted, self._displacements, policy.metadata.name)
-        if self._access.obstacle(policy, Part.REBALANCING):
+        wanted = undisturbed(wanted, self._breakers.displacements, policy.metadata.name)
+        if self._breakers.access.obstacle(policy, Part.REBALANCING):
             wanted = barred(wanted, NO_RIGHTS)
-        return self._stop.heeded(self._offer.heeded(policy, wanted))
+        return self._breakers.stop.heeded(self._breakers.offer.heeded(policy, wanted))
 
     def of(self, name: str) -> Rebalancing | None:
         """What a policy wants; None when it rebalances no longer."""
@@ -102,16 +110,18 @@ class PolicyConfigs:
             other: self.configured(policy)
             for other, policy in self._policies.items()
             if other != name
-            and not self._planning.is_slow(other)  # its strategies would hold up this policy, too
+            and not self._breakers.planning.is_slow(other)  # its strategies would hold up this policy, too
             and policy.spec.rebalancing is not None
             and policy.spec.rebalancing.mode is not Mode.DRY_RUN
         }
 
     def hold_up(self, name: str) -> str:
         """Why approved moves of a policy wait, "" when they do not."""
-        if self._stop.is_pressed:
-            return self._stop.sentence
+        if self._breakers.stop.is_pressed:
+            return self._breakers.stop.sentence
         policy = self._policies.get(name)
         if policy is None:
             return ""
-        return self._displacements.sentence(name) or self._access.obstacle(policy, Part.REBALANCING)
+        return self._breakers.displacements.sentence(name) or self._breakers.access.obstacle(
+            policy, Part.REBALANCING
+        )

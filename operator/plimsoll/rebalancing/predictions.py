@@ -10,8 +10,8 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.moves import EvictionPlan
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import RecordKeeper

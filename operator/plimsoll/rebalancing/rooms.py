@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from plimsoll.cluster.reservations import ReservationBook, ReservationReason
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.moves.instructions import ReserveRoom
 from plimsoll.rebalancing.pending_pods import PendingPods
 from plimsoll.timing.timer import Timer

@@ -13,8 +13,8 @@ from datetime import datetime
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.planning.moves import EvictionPlan, Rebalancing
 from plimsoll.planning.strategy_timer import TIMER, StrategyTimer
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.run_result import RunResult
 

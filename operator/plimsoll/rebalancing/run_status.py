@@ -21,8 +21,10 @@ from plimsoll.api.v1alpha1.scheduling_policy import (
 )
 from plimsoll.framework import PluginError
 from plimsoll.planning.moves import EvictionPlan, Optimisation, Refused
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, Note, PolicyStatusWriter, Recorder
+from plimsoll.ports.policies import PolicyStatusWriter
 from plimsoll.rebalancing.run_result import RunResult
 from plimsoll.timing.signal import Signal
 
@@ -86,7 +88,7 @@ class RunReports:
         *,
         policies: Mapping[str, SchedulingPolicy],
         statuses: PolicyStatusWriter,
-        recorder: Recorder,
+        recorder: EventRecorder,
         next_run: Callable[[str], datetime | None],
         totals: Callable[[str], MoveTotals],
         clock: Clock,
@@ -192,7 +194,7 @@ def sentence_of(failure: PluginError) -> str:
     return f"{failure.plugin} could not judge the cluster: {failure.problem}"
 
 
-def _notes(totals: RunTotals) -> Iterator[Note]:
+def _notes(totals: RunTotals) -> Iterator[EventNote]:
     """What is worth an event of the policy; runs that find nothing to do are not."""
     meta, made = totals.policy.metadata, totals.plan
     policy = {
@@ -202,10 +204,10 @@ def _notes(totals: RunTotals) -> Iterator[Note]:
         "uid": meta.uid or "",
     }
     for each in made.failures:
-        yield Note(policy, "StrategyFailed", "Rebalancing", sentence_of(each), is_warning=True)
+        yield EventNote(policy, "StrategyFailed", "Rebalancing", sentence_of(each), is_warning=True)
     if made.moves:
         reason, _ = _DONE[_mode(totals)]
-        yield Note(policy, reason, "Rebalancing", _counted(totals))
+        yield EventNote(policy, reason, "Rebalancing", _counted(totals))
 
 
 def _mode(totals: RunTotals) -> Mode:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.framework import Cluster, PodInfo, PodTemplate
+from plimsoll.framework import PodInfo, PodTemplate
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.selectors import Selector
 from plimsoll.planning.moves import Rebalancing
 from plimsoll.planning.scope import PolicyScope
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.plan_runner import Planning
 
 #: Seconds between two reviews of one scope, and for which it must match nothing before that is said.

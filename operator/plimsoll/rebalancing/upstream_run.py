@@ -24,7 +24,7 @@ from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Move
 from plimsoll.planning.upstream.cycle import EvictionAnswer, EvictionResult
 from plimsoll.planning.upstream.planner import UpstreamRun
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.moves.endings import POLICY_CHANGED
 from plimsoll.rebalancing.moves.feeder import MoveFeeder
 from plimsoll.rebalancing.moves.machine import MoveMachine

@@ -17,7 +17,9 @@ from collections.abc import Mapping, Sequence
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.framework.descheduling.context import Measurements, Sample
-from plimsoll.ports.ports import Answer, Clock, Meter, Reading, Verdict
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.usage import UsageReader, UsageReading
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 #: Seconds between two readings, seconds after which one is too old, and in which half its weight is gone.
 PERIOD_S, STALE_S, HALF_LIFE_S = 15.0, 300.0, 33.0
@@ -30,12 +32,12 @@ class Collector:
         is_wanted: Whether some policy asks for the metrics API; set when policies change.
     """
 
-    def __init__(self, meter: Meter, clock: Clock) -> None:
+    def __init__(self, meter: UsageReader, clock: Clock) -> None:
         self.is_wanted = False
         self._meter = meter
         self._clock = clock
-        self._nodes: dict[str, Reading] = {}
-        self._latest: dict[str, Reading] = {}
+        self._nodes: dict[str, UsageReading] = {}
+        self._latest: dict[str, UsageReading] = {}
         self._renewed: dict[str, float] = {}  #: the move since which a node is smoothed, by node
         self._read_at: float | None = None
         self._problem = ""
@@ -105,7 +107,7 @@ class Collector:
                 self._renewed[name] = moment
         self._renewed = {name: at for name, at in self._renewed.items() if name in readings_after}
 
-    def _smoothed(self, reading: Reading, elapsed: float) -> Reading:
+    def _smoothed(self, reading: UsageReading, elapsed: float) -> UsageReading:
         before = self._nodes.get(reading.name)
         if before is None or before.taken >= reading.taken:
             return before or reading  # the first one, or one that was read already
@@ -114,7 +116,7 @@ class Collector:
             name: round(weight * before.usage.get(name, amount) + (1 - weight) * amount)
             for name, amount in reading.usage.items()
         }
-        return Reading(reading.name, usage, reading.taken)
+        return UsageReading(reading.name, usage, reading.taken)
 
 
 def wants_metrics_api(spec: RebalancingSpec) -> bool:
@@ -134,11 +136,11 @@ def source_of(args: Mapping[str, object]) -> tuple[str, str]:
     return str(metrics.get("source") or ""), str(query or "")
 
 
-def _sentence(answer: Answer) -> str:
+def _sentence(answer: WriteResult) -> str:
     """Why there is no answer, "" when there is one."""
     if answer.is_done:
         return ""
-    if answer.verdict is Verdict.GONE:
+    if answer.verdict is WriteOutcome.GONE:
         return "the cluster does not serve metrics.k8s.io; is there a metrics-server?"
     return answer.message or f"the answer was {answer.verdict}"
 
@@ -152,5 +154,5 @@ def _settled(samples: Sequence[Sample], touched: Mapping[str, float], now: float
     ]
 
 
-def _is_fresh(reading: Reading, now: float) -> bool:
+def _is_fresh(reading: UsageReading, now: float) -> bool:
     return now - reading.taken < STALE_S

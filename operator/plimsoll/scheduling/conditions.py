@@ -15,15 +15,10 @@ from typing import Protocol
 import msgspec
 
 from plimsoll.framework import Pod
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import (
-    Clock,
-    Note,
-    PodCondition,
-    PodStatusWriter,
-    Recorder,
-    pod_reference,
-)
+from plimsoll.ports.pods import ConditionUpdate, PodStatusWriter, pod_reference
 from plimsoll.timing.rate_limit import Pace
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 
@@ -39,7 +34,7 @@ CONDITION_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=OPEN_OR_CONFLICT)
 @dataclass(frozen=True, slots=True)
 class _Said:
     pod: Pod
-    condition: PodCondition
+    condition: ConditionUpdate
     is_news: bool  #: whether the condition has to be written
 
 
@@ -64,7 +59,7 @@ class Explanations:
     def __init__(
         self,
         statuses: PodStatusWriter,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
         observer: Observer,
         is_waiting: Callable[[str], bool],
@@ -80,7 +75,7 @@ class Explanations:
         self._news = asyncio.Event()
         self._nominated: dict[str, str] = {}  #: what we wrote last; the watch may not have shown it
         self._busy: set[str] = set()
-        self._written: dict[str, tuple[int, PodCondition]] = {}
+        self._written: dict[str, tuple[int, ConditionUpdate]] = {}
 
     def __len__(self) -> int:
         """How many conditions are remembered as written."""
@@ -98,7 +93,7 @@ class Explanations:
         says = pod.status.nominated_node_name
         if nominated_node == says == self._nominated.get(pod.uid, says):
             nominated_node = None  # it says so already, and so did we last
-        condition = PodCondition(reason, message, nominated_node)
+        condition = ConditionUpdate(reason, message, nominated_node)
         known = self._written.get(pod.uid) == (pod.metadata.generation, condition) or (
             nominated_node is None and _says_already(pod, condition)
         )
@@ -157,7 +152,7 @@ class Explanations:
     async def _tell(self, uid: str, said: _Said) -> None:
         pod = said.pod
         self._recorder.record(
-            Note(
+            EventNote(
                 pod_reference(pod),
                 "FailedScheduling",
                 "Scheduling",
@@ -189,7 +184,7 @@ def nominated_to(pod: Pod, node: str) -> Pod:
     return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, nominated_node_name=node))
 
 
-def _says_already(pod: Pod, condition: PodCondition) -> bool:
+def _says_already(pod: Pod, condition: ConditionUpdate) -> bool:
     """Whether the pod's own condition reads like this."""
     return any(
         each.type == "PodScheduled"

@@ -45,8 +45,8 @@ from plimsoll.model.kinds.workload import (
     Service,
     StatefulSet,
 )
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.scheduling.queue.queue import SchedulingQueue, room_freed
 
 #: The shelf of ClusterObjects that each kind lies on.

@@ -12,8 +12,10 @@ from collections.abc import Callable
 
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, Note, Recorder, pod_reference
+from plimsoll.ports.pods import pod_reference
 
 #: How the reason begins where a kubelet lacks something: OutOfcpu, OutOfpods, OutOfexample.com/gpu.
 OUT_OF = "OutOf"
@@ -54,7 +56,7 @@ class KubeletRefusals:
     """
 
     def __init__(
-        self, serves: Callable[[str], bool], recorder: Recorder, clock: Clock, observer: Observer
+        self, serves: Callable[[str], bool], recorder: EventRecorder, clock: Clock, observer: Observer
     ) -> None:
         self._serves = serves
         self._recorder = recorder
@@ -84,7 +86,7 @@ class KubeletRefusals:
             name, reason, pod=pod.key, node=pod.node_name, decision=pod.uid, after_s=after_s
         )
         self._recorder.record(
-            Note(
+            EventNote(
                 pod_reference(pod),
                 "NotAdmitted",
                 "Admitting",

@@ -18,15 +18,11 @@ from plimsoll.engine.extenders.extender import interested
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import SUCCESS, Code, Nomination, PodInfo, Status
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import (
-    Binder,
-    Clock,
-    PodStatusWriter,
-    Preemptor,
-    Recorder,
-    VolumeWriter,
-)
+from plimsoll.ports.pods import PodBinding, PodStatusWriter, Preemptor
+from plimsoll.ports.volumes import VolumeWriter
 from plimsoll.rebalancing.moves.victims import VictimEvictions
 from plimsoll.scheduling.binding.cycle import Attempt, BindingCycle
 from plimsoll.scheduling.binding.pipeline import Carrier
@@ -35,7 +31,7 @@ from plimsoll.scheduling.conditions import Explanations
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.gangs.attempt import Gangs
 from plimsoll.scheduling.gangs.release import Hands
-from plimsoll.scheduling.plugin_timing import Meter
+from plimsoll.scheduling.plugin_timing import PluginTimer
 from plimsoll.scheduling.preemption import Preemption
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queue_plugins import Enqueueing
@@ -77,13 +73,13 @@ class SchedulingLoop:
         queue: SchedulingQueue,
         *,
         book: ReservationBook,
-        binder: Binder,
+        binder: PodBinding,
         volumes: VolumeWriter,
         preemptor: Preemptor,
         statuses: PodStatusWriter,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
-        meter: Meter,
+        meter: PluginTimer,
         observer: Observer,
         groups: Groups | None = None,
         evictions: VictimEvictions | None = None,

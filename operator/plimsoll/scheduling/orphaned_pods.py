@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from plimsoll.framework import Pod
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, Note, Recorder, pod_reference
+from plimsoll.ports.pods import pod_reference
 from plimsoll.rebalancing.scope_review import near
 
 #: Seconds between two looks, and for which a pod must have waited.
@@ -44,7 +46,7 @@ class OrphanedPods:
     def __init__(
         self,
         claimed: Callable[[], Mapping[str, tuple[str, str]]],
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
         observer: Observer,
         on_change: Callable[[], Awaitable[None]],
@@ -117,7 +119,7 @@ class OrphanedPods:
                 self._told.add(pod.uid)
                 left -= 1
                 self._recorder.record(
-                    Note(pod_reference(pod), "FailedScheduling", "Scheduling", text, is_warning=True)
+                    EventNote(pod_reference(pod), "FailedScheduling", "Scheduling", text, is_warning=True)
                 )
         meant = _meant(orphans, claimed)
         if meant != self._meant:

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from plimsoll.engine.plugin_calls import METER, PluginCalls
+from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, Randomness
 
 #: One attempt in so many is timed.
 SAMPLED_ONE_IN = 10
 
 
-class Meter:
+class PluginTimer:
     """Meters the attempts of all profiles.
 
     Args:
@@ -41,7 +41,7 @@ class Meter:
 
     @contextmanager
     def attempt(self, profile: str) -> Iterator[None]:
-        """Meter what is called within, and in the tasks that are started within."""
+        """PluginTimer what is called within, and in the tasks that are started within."""
         points = None
         if self._randomness.below(SAMPLED_ONE_IN) == 0:
             points = _Points(profile, self._observer)

@@ -14,8 +14,10 @@ from collections.abc import Callable, Sequence
 
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import Nomination, PodInfo
+from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Note, Preemptor, Recorder, Verdict, pod_reference
+from plimsoll.ports.pods import Preemptor, pod_reference
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.victims import VictimEvictions
 from plimsoll.rebalancing.records.record import Record
 
@@ -40,7 +42,7 @@ class Preemption:
     def __init__(
         self,
         preemptor: Preemptor,
-        recorder: Recorder,
+        recorder: EventRecorder,
         observer: Observer,
         call_off: CallOff,
         evictions: VictimEvictions | None = None,
@@ -103,17 +105,17 @@ class Preemption:
         try:
             answer = await self._preemptor.preempt(victim.pod, name)
         except Exception as exc:  # noqa: BLE001 - whatever broke, the pod is tried again
-            answer = Answer(Verdict.UNKNOWN, repr(exc))
+            answer = WriteResult(WriteOutcome.UNKNOWN, repr(exc))
         if answer.is_done:
             self._tell(victim, pod, f"Preempted by pod {pod.uid} on node {node}")
-        elif answer.verdict not in (Verdict.GONE, Verdict.CONFLICT):
+        elif answer.verdict not in (WriteOutcome.GONE, WriteOutcome.CONFLICT):
             self._observer.failed(f"preempting {victim.key}", answer.message)
             return False
         return True
 
     def _tell(self, victim: PodInfo, pod: PodInfo, text: str) -> None:
         self._recorder.record(
-            Note(
+            EventNote(
                 pod_reference(victim.pod),
                 "Preempted",
                 "Preempting",

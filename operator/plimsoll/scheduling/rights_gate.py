@@ -5,7 +5,7 @@ They wait gated, and are tried as soon as a review finds that bindings are allow
 
 from plimsoll.access.rights import BIND, Access
 from plimsoll.framework import SUCCESS, PodInfo, Status, unschedulable
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.conditions import Explain
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 

@@ -26,13 +26,10 @@ from typing import ClassVar, Self
 import numpy as np
 from pydantic import Field, StrictInt, model_validator
 
-from plimsoll.framework import (
+from plimsoll.framework import IntArray, Node, PluginArgs, PodInfo
+from plimsoll.framework.descheduling import (
     Bundle,
-    IntArray,
-    Node,
     Planner,
-    PluginArgs,
-    PodInfo,
     Refusal,
     Strategy,
     StrategyContext,
@@ -40,10 +37,10 @@ from plimsoll.framework import (
     Verdict,
     low_to_high,
 )
-from plimsoll.framework.closing import is_closed
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.context import Protected
 from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.framework.selectors import is_closed
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage
 from plimsoll.toolkit.descheduling.node_utilization import Percentages, check_thresholds
 

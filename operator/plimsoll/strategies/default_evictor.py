@@ -30,26 +30,26 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, PrivateAttr, StrictBool, StrictInt, StrictStr, model_validator
 
-from plimsoll.framework import (
-    EVERYTHING,
+from plimsoll.framework import ClusterObjects, PluginArgs, PodInfo
+from plimsoll.framework.descheduling import (
     PREFER_NO_EVICTION,
     CannotJudgeError,
-    ClusterObjects,
     Evictor,
-    LabelSelector,
-    LabelSelectorArg,
-    PluginArgs,
-    PodInfo,
     Refusal,
-    Selector,
-    SelectorError,
     StrategyContext,
-    compile_selector,
     considered_nodes,
-    parse_selector,
 )
 from plimsoll.framework.descheduling.context import is_serving
+from plimsoll.framework.selectors import (
+    EVERYTHING,
+    LabelSelector,
+    Selector,
+    SelectorError,
+    compile_selector,
+    parse_selector,
+)
 from plimsoll.toolkit.descheduling.node_fit import fits_any_other_node
+from plimsoll.toolkit.descheduling.pod_scope import LabelSelectorArg
 
 EVICT = "descheduler.alpha.kubernetes.io/evict"
 MIRROR = "kubernetes.io/config.mirror"

@@ -20,20 +20,9 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field, StrictInt, StrictStr, field_validator
 
-from plimsoll.framework import (
-    PODS,
-    BoolArray,
-    IntArray,
-    Planner,
-    PluginArgs,
-    RowArray,
-    Strategy,
-    StrategyContext,
-    StrategyKind,
-    Verdict,
-    milli,
-    units,
-)
+from plimsoll.framework import BoolArray, IntArray, PluginArgs
+from plimsoll.framework.columns import PODS, RowArray, milli, units
+from plimsoll.framework.descheduling import Planner, Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.strategy import Bundle, Candidates
 from plimsoll.toolkit.descheduling.best_fit import BestFit

@@ -23,7 +23,8 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, StrictInt, model_validator
 
-from plimsoll.framework import NodeClasses, PluginArgs, PodInfo, Strategy, StrategyContext, StrategyKind
+from plimsoll.framework import PluginArgs, PodInfo
+from plimsoll.framework.descheduling import NodeClasses, Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity, nodes_near
 from plimsoll.framework.descheduling.strategy import Candidates
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage, rounded, unit_of

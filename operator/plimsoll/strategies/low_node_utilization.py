@@ -26,7 +26,8 @@ from typing import ClassVar, Self
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
-from plimsoll.framework import NodeClasses, PluginArgs, Strategy, StrategyContext, StrategyKind
+from plimsoll.framework import PluginArgs
+from plimsoll.framework.descheduling import NodeClasses, Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity, nodes_near
 from plimsoll.framework.descheduling.strategy import Candidates
 from plimsoll.toolkit.descheduling.node_usage import (

@@ -34,13 +34,10 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from plimsoll.framework import (
-    IntArray,
-    NamespacesArg,
+from plimsoll.framework import IntArray, PluginArgs, PodInfo
+from plimsoll.framework.columns import RowArray
+from plimsoll.framework.descheduling import (
     Planner,
-    PluginArgs,
-    PodInfo,
-    RowArray,
     Strategy,
     StrategyContext,
     StrategyKind,
@@ -49,7 +46,8 @@ from plimsoll.framework import (
 )
 from plimsoll.framework.descheduling.strategy import Beneficiary, Bundle, Candidate, Candidates
 from plimsoll.toolkit.descheduling.best_fit import BestFit
-from plimsoll.toolkit.descheduling.eviction_cost import deletion_cost
+from plimsoll.toolkit.descheduling.eviction_order import deletion_cost
+from plimsoll.toolkit.descheduling.pod_scope import NamespacesArg
 from plimsoll.toolkit.descheduling.room_search import moves_off, promising
 
 #: Bundles that are compared for one pending pod, and how many of them are proposed.

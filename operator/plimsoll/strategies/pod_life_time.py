@@ -17,16 +17,8 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
-from plimsoll.framework import (
-    PluginArgs,
-    Pod,
-    PodCondition,
-    PodInfo,
-    ScopedArgs,
-    Strategy,
-    StrategyContext,
-    StrategyKind,
-)
+from plimsoll.framework import PluginArgs, Pod, PodInfo
+from plimsoll.framework.descheduling import PodCondition, Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.descheduling.strategy import Candidate, Candidates
 from plimsoll.toolkit.descheduling.container_states import (
     age_s,
@@ -36,6 +28,7 @@ from plimsoll.toolkit.descheduling.container_states import (
     waiting_reasons,
 )
 from plimsoll.toolkit.descheduling.eviction_order import in_turn
+from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
 
 PHASES = ("Running", "Pending", "Succeeded", "Failed", "Unknown")
 POD_REASONS = ("NodeAffinity", "NodeLost", "Shutdown", "UnexpectedAdmissionError")

@@ -23,22 +23,14 @@ from typing import ClassVar
 
 from pydantic import Field, StrictStr
 
-from plimsoll.framework import (
-    NamespacesArg,
-    Node,
-    NodeMatcher,
-    PluginArgs,
-    PodInfo,
-    Strategy,
-    StrategyContext,
-    StrategyKind,
-    Verdict,
-    untolerated,
-)
+from plimsoll.framework import Node, PluginArgs, PodInfo
+from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity
 from plimsoll.framework.descheduling.strategy import Candidate, Candidates
-from plimsoll.toolkit.descheduling.eviction_cost import eviction_cost
+from plimsoll.framework.selectors import NodeMatcher, untolerated
+from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 from plimsoll.toolkit.descheduling.node_fit import required_nodes
+from plimsoll.toolkit.descheduling.pod_scope import NamespacesArg
 
 Kind = tuple[str, str, str, str]
 """What makes pods duplicates: namespace, owner kind, owner name, images."""

@@ -16,7 +16,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
-from plimsoll.framework import Pod, ScopedArgs, Strategy, StrategyContext, StrategyKind, Verdict
+from plimsoll.framework import Pod
+from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.descheduling.strategy import Candidate, Candidates
 from plimsoll.toolkit.descheduling.container_states import (
     age_s,
@@ -25,6 +26,7 @@ from plimsoll.toolkit.descheduling.container_states import (
     terminated_reasons,
     waiting_reasons,
 )
+from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
 
 ExitCode = Annotated[StrictInt, Field(ge=-(2**31), lt=2**31)]
 

@@ -17,20 +17,13 @@ serving, restarts, age).
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
-from plimsoll.framework import (
-    Node,
-    PodInfo,
-    PodTemplate,
-    ScopedArgs,
-    Strategy,
-    StrategyContext,
-    StrategyKind,
-    Verdict,
-)
+from plimsoll.framework import Node, PodInfo, PodTemplate
+from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near, pods_near
 from plimsoll.framework.descheduling.strategy import Candidate, Candidates
 from plimsoll.toolkit.descheduling.eviction_order import least_important_first
 from plimsoll.toolkit.descheduling.node_fit import AntiAffinityTerm, anti_affinity_terms
+from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
 
 
 class Rivals:

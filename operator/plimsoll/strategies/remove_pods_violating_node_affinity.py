@@ -22,23 +22,13 @@ from typing import ClassVar
 
 from pydantic import Field, StrictStr
 
-from plimsoll.framework import (
-    CannotJudgeError,
-    Node,
-    NodeAffinity,
-    NodeTerm,
-    PodInfo,
-    ScopedArgs,
-    Strategy,
-    StrategyContext,
-    StrategyKind,
-    Verdict,
-    compile_node_term,
-    untolerated,
-)
+from plimsoll.framework import Node, PodInfo
+from plimsoll.framework.descheduling import CannotJudgeError, Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity, pods_near
 from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.framework.selectors import NodeAffinity, NodeTerm, compile_node_term, untolerated
 from plimsoll.toolkit.descheduling.node_fit import fits_any_node, refusal_of, required_nodes
+from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

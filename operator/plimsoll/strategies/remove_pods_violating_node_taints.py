@@ -17,22 +17,18 @@ from typing import ClassVar, Self
 
 from pydantic import Field, StrictBool, StrictStr, model_validator
 
-from plimsoll.framework import (
+from plimsoll.framework import Node, PodInfo
+from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
+from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity, pods_near
+from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.framework.selectors import (
     NO_SCHEDULE,
     PREFER_NO_SCHEDULE,
     UNSCHEDULABLE_TAINT,
-    Node,
-    PodInfo,
-    ScopedArgs,
-    Strategy,
-    StrategyContext,
-    StrategyKind,
     Taint,
-    Verdict,
     untolerated,
 )
-from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity, pods_near
-from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
 
 
 class RemovePodsViolatingNodeTaintsArgs(ScopedArgs):

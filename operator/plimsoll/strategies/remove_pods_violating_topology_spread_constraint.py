@@ -30,20 +30,13 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, StrictBool
 
-from plimsoll.framework import (
-    PodInfo,
-    PodTemplate,
-    ScopedArgs,
-    Strategy,
-    StrategyContext,
-    StrategyKind,
-    Verdict,
-)
+from plimsoll.framework import PodInfo, PodTemplate
+from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity
 from plimsoll.framework.descheduling.strategy import Candidate, Candidates
-from plimsoll.toolkit.descheduling.eviction_cost import eviction_cost
-from plimsoll.toolkit.descheduling.eviction_order import in_turn
+from plimsoll.toolkit.descheduling.eviction_order import eviction_cost, in_turn
 from plimsoll.toolkit.descheduling.node_fit import fits_any_other_node
+from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
 from plimsoll.toolkit.descheduling.spread_constraints import SpreadConstraint, spread_constraints_of
 from plimsoll.toolkit.descheduling.spread_populations import Population as SpreadPopulation
 from plimsoll.toolkit.descheduling.spread_populations import populations, sizes_of

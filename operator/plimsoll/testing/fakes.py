@@ -1,4 +1,4 @@
-"""The ports of :mod:`plimsoll.ports.ports`, faked: time that a test moves, an API server that obeys.
+"""The ports of :mod:`plimsoll.ports`, faked: time that a test moves, an API server that obeys.
 
 A fake does what a well-behaved world would do and keeps what it was asked; a test sets the answer it wants.
 """
@@ -16,27 +16,23 @@ from plimsoll.access.rights import Right
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.framework.descheduling.context import Sample
-from plimsoll.leadership.election import Lease
 from plimsoll.model.kinds.deployment import SURGED, Deployment
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
+from plimsoll.ports.events import EventNote
+from plimsoll.ports.eviction_requests import EvictionRequest
+from plimsoll.ports.extenders import Endpoint, Reply
+from plimsoll.ports.leases import Lease
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import (
-    Answer,
-    Endpoint,
-    EvictionRequest,
-    Note,
-    PodCondition,
-    Reading,
-    Reply,
-    Verdict,
-)
+from plimsoll.ports.pods import ConditionUpdate
+from plimsoll.ports.usage import UsageReading
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
 T = TypeVar("T")
 
-DONE = Answer(Verdict.DONE)
+DONE = WriteResult(WriteOutcome.DONE)
 
 
 class FakeClock:
@@ -99,33 +95,35 @@ class FakeBinder:
         looks: What the next looks at a pod are told, one each; the truth when there is none left.
     """
 
-    def __init__(self, answer: Answer = DONE) -> None:
+    def __init__(self, answer: WriteResult = DONE) -> None:
         self.bound: dict[str, str] = {}
         self.answer = answer
         self.before: Callable[[Pod, str], Awaitable[None]] | None = None
-        self.answers: list[Answer] = []
-        self.looks: list[Answer] = []
+        self.answers: list[WriteResult] = []
+        self.looks: list[WriteResult] = []
         self.sent = 0
         self.deaf = 0
 
-    async def bind(self, pod: Pod, node: str) -> Answer:
+    async def bind(self, pod: Pod, node: str) -> WriteResult:
         """Keep the binding when it is taken."""
         self.sent += 1
         if self.before is not None:
             await self.before(pod, node)
         key = f"{pod.namespace}/{pod.name}"
         if key in self.bound:
-            return Answer(Verdict.CONFLICT, f"pod {pod.name} is already assigned to node {self.bound[key]}")
+            return WriteResult(
+                WriteOutcome.CONFLICT, f"pod {pod.name} is already assigned to node {self.bound[key]}"
+            )
         if self.deaf:
             self.deaf -= 1
             self.bound[key] = node
-            return Answer(Verdict.UNKNOWN, "no answer")
+            return WriteResult(WriteOutcome.UNKNOWN, "no answer")
         answer = self.answers.pop(0) if self.answers else self.answer
         if answer.is_done:
             self.bound[key] = node
         return answer
 
-    async def node_of(self, pod: Pod) -> tuple[Answer, str]:
+    async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
         """The truth, unless told otherwise."""
         answer = self.looks.pop(0) if self.looks else DONE
         return answer, self.bound.get(f"{pod.namespace}/{pod.name}", "") if answer.is_done else ""
@@ -140,18 +138,18 @@ class FakeVolumes:
         answer: What the next writes are told.
     """
 
-    def __init__(self, answer: Answer = DONE) -> None:
+    def __init__(self, answer: WriteResult = DONE) -> None:
         self.selected: dict[str, str] = {}
         self.reserved: dict[str, str] = {}
         self.answer = answer
 
-    async def select_node(self, claim: PersistentVolumeClaim, node: str) -> Answer:
+    async def select_node(self, claim: PersistentVolumeClaim, node: str) -> WriteResult:
         """Keep the node."""
         if self.answer.is_done:
             self.selected[claim.metadata.name] = node
         return self.answer
 
-    async def reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> Answer:
+    async def reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> WriteResult:
         """Keep the claim's name."""
         if self.answer.is_done:
             self.reserved[volume.name] = claim.metadata.name
@@ -168,13 +166,13 @@ class FakePreemptor:
         before: Awaited before each removal.
     """
 
-    def __init__(self, *answers: Answer) -> None:
+    def __init__(self, *answers: WriteResult) -> None:
         self.answers = list(answers)
         self.before: Callable[[Pod], Awaitable[None]] | None = None
         self.victims: list[str] = []
         self.cleared: list[str] = []
 
-    async def preempt(self, victim: Pod, scheduler: str) -> Answer:  # noqa: ARG002 - the port's signature
+    async def preempt(self, victim: Pod, scheduler: str) -> WriteResult:  # noqa: ARG002 - the port's signature
         """Keep the victim's name."""
         if self.before is not None:
             await self.before(victim)
@@ -183,7 +181,7 @@ class FakePreemptor:
             self.victims.append(victim.name)
         return answer
 
-    async def clear_nomination(self, pod: Pod) -> Answer:
+    async def clear_nomination(self, pod: Pod) -> WriteResult:
         """Keep the pod's name."""
         self.cleared.append(pod.name)
         return DONE
@@ -198,17 +196,17 @@ class FakeStatuses:
     """
 
     def __init__(self) -> None:
-        self.conditions: dict[str, PodCondition] = {}
+        self.conditions: dict[str, ConditionUpdate] = {}
         self.nominated: dict[str, str] = {}
 
-    async def write_condition(self, pod: Pod, condition: PodCondition) -> Answer:
+    async def write_condition(self, pod: Pod, condition: ConditionUpdate) -> WriteResult:
         """Keep the condition."""
         self.conditions[pod.name] = condition
         if condition.nominated_node is not None:
             self.nominated[pod.name] = condition.nominated_node
         return DONE
 
-    async def nominate(self, pod: Pod, node: str) -> Answer:
+    async def nominate(self, pod: Pod, node: str) -> WriteResult:
         """Keep the nomination."""
         self.nominated[pod.name] = node
         return DONE
@@ -220,7 +218,7 @@ class FakePods:
     def __init__(self) -> None:
         self.answer = DONE
 
-    async def read(self, pod: Pod) -> tuple[Answer, bytes]:
+    async def read(self, pod: Pod) -> tuple[WriteResult, bytes]:
         """The model as JSON."""
         return self.answer, msgspec.json.encode(pod)
 
@@ -263,9 +261,9 @@ class FakeRecorder:
     """Keeps events, oldest first, in ``notes``."""
 
     def __init__(self) -> None:
-        self.notes: list[Note] = []
+        self.notes: list[EventNote] = []
 
-    def record(self, note: Note) -> None:
+    def record(self, note: EventNote) -> None:
         """Keep the event."""
         self.notes.append(note)
 
@@ -328,12 +326,12 @@ class FakeEvictor:
         when_done: Called with each pod whose eviction was taken.
     """
 
-    def __init__(self, *answers: Answer) -> None:
+    def __init__(self, *answers: WriteResult) -> None:
         self.evicted: list[str] = []
         self.answers = list(answers)
         self.when_done: Callable[[Pod], None] = lambda _: None
 
-    async def evict(self, pod: Pod) -> Answer:
+    async def evict(self, pod: Pod) -> WriteResult:
         """Keep the name of a pod that goes."""
         answer = self.answers.pop(0) if self.answers else DONE
         if answer.is_done:
@@ -353,26 +351,26 @@ class FakeEvictionRequester:
 
     def __init__(self) -> None:
         self.requests: dict[str, EvictionRequest] = {}
-        self.answers: list[Answer] = []
+        self.answers: list[WriteResult] = []
         self.dropped: list[str] = []
         self._offer = DONE
         self._changed = Signal()
 
     @property
-    def offer(self) -> Answer:
+    def offer(self) -> WriteResult:
         """What is said of the API."""
         return self._offer
 
     @offer.setter
-    def offer(self, answer: Answer) -> None:
+    def offer(self, answer: WriteResult) -> None:
         self._offer = answer
         self._changed.notify()
 
-    async def offered(self) -> Answer:
+    async def offered(self) -> WriteResult:
         """As told."""
         return self.offer
 
-    async def request(self, pod: Pod, name: str) -> Answer:
+    async def request(self, pod: Pod, name: str) -> WriteResult:
         """Keep a request."""
         answer = self.answers.pop(0) if self.answers else self.offer
         if answer.is_done:
@@ -381,30 +379,30 @@ class FakeEvictionRequester:
             self._changed.notify()
         return answer
 
-    async def withdraw(self, request: EvictionRequest) -> Answer:
+    async def withdraw(self, request: EvictionRequest) -> WriteResult:
         """The request asks for nothing any more."""
         if request.key not in self.requests:
-            return Answer(Verdict.GONE, "not found")
+            return WriteResult(WriteOutcome.GONE, "not found")
         self.become(request.key, is_withdrawn=True)
         return DONE
 
-    async def drop(self, request: EvictionRequest) -> Answer:
+    async def drop(self, request: EvictionRequest) -> WriteResult:
         """Delete a request."""
         if request.key not in self.requests:
-            return Answer(Verdict.GONE, "not found")
+            return WriteResult(WriteOutcome.GONE, "not found")
         self.vanish(request.key)
         self.dropped.append(request.name)
         return DONE
 
-    async def list(self) -> tuple[Answer, Sequence[EvictionRequest]]:
+    async def list(self) -> tuple[WriteResult, Sequence[EvictionRequest]]:
         """All of them."""
         return self.offer, list(self.requests.values()) if self.offer.is_done else ()
 
-    async def watch(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> Answer:
+    async def watch(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> WriteResult:
         """Report them and their changes while the API can be spoken to."""
         reported: dict[str, EvictionRequest] = {}
         seen = self._changed.count
-        while self.offer.verdict is not Verdict.GONE:
+        while self.offer.verdict is not WriteOutcome.GONE:
             if self.offer.is_done:
                 present = dict(self.requests)
                 news: dict[str, EvictionRequest | None] = {
@@ -441,20 +439,20 @@ class FakeMeter:
 
     def __init__(self) -> None:
         self.answer = DONE
-        self.node_readings: list[Reading] = []
-        self.pod_readings: list[Reading] = []
+        self.node_readings: list[UsageReading] = []
+        self.pod_readings: list[UsageReading] = []
         self.samples: list[Sample] = []
         self.asked: list[tuple[str, str]] = []
 
-    async def nodes(self) -> tuple[Answer, Sequence[Reading]]:
+    async def nodes(self) -> tuple[WriteResult, Sequence[UsageReading]]:
         """As given."""
         return self.answer, self.node_readings if self.answer.is_done else ()
 
-    async def pods(self) -> tuple[Answer, Sequence[Reading]]:
+    async def pods(self) -> tuple[WriteResult, Sequence[UsageReading]]:
         """As given."""
         return self.answer, self.pod_readings if self.answer.is_done else ()
 
-    async def query(self, url: str, promql: str) -> tuple[Answer, Sequence[Sample]]:
+    async def query(self, url: str, promql: str) -> tuple[WriteResult, Sequence[Sample]]:
         """As given."""
         self.asked.append((url, promql))
         return self.answer, self.samples if self.answer.is_done else ()
@@ -469,20 +467,20 @@ class FakeNodeCloser:
         when_done: Told each write that was taken.
     """
 
-    def __init__(self, answer: Answer = DONE) -> None:
+    def __init__(self, answer: WriteResult = DONE) -> None:
         self.done: list[tuple[str, str]] = []
         self.answer = answer
         self.when_done: Callable[[str, str], None] = lambda _verb, _node: None
 
-    async def close(self, node: str) -> Answer:
+    async def close(self, node: str) -> WriteResult:
         """Close a node."""
         return self._do("close", node)
 
-    async def reopen(self, node: str) -> Answer:
+    async def reopen(self, node: str) -> WriteResult:
         """Open a node."""
         return self._do("reopen", node)
 
-    def _do(self, verb: str, node: str) -> Answer:
+    def _do(self, verb: str, node: str) -> WriteResult:
         if self.answer.is_done:
             self.done.append((verb, node))
             self.when_done(verb, node)
@@ -503,29 +501,29 @@ class FakeRollouts:
     def __init__(self, *deployments: Deployment) -> None:
         self.by_name = {each.metadata.name: each for each in deployments}
         self.marks: list[str | None] = []
-        self.answers: list[Answer] = []
+        self.answers: list[WriteResult] = []
         self.reading = DONE
         self.when_marked: Callable[[str, str | None], None] = lambda _name, _mark: None
 
-    async def list(self) -> tuple[Answer, Sequence[Deployment]]:
+    async def list(self) -> tuple[WriteResult, Sequence[Deployment]]:
         """All of them."""
         return self.reading, list(self.by_name.values()) if self.reading.is_done else ()
 
-    async def read(self, namespace: str, name: str) -> tuple[Answer, Deployment | None]:
+    async def read(self, namespace: str, name: str) -> tuple[WriteResult, Deployment | None]:
         """One of them."""
         if not self.reading.is_done:
             return self.reading, None
         found = self.by_name.get(name)
         if found is None or found.metadata.namespace != namespace:
-            return Answer(Verdict.GONE, f'deployments.apps "{name}" not found'), None
+            return WriteResult(WriteOutcome.GONE, f'deployments.apps "{name}" not found'), None
         return DONE, found
 
-    async def mark(self, deployment: Deployment, mark: str | None) -> Answer:
+    async def mark(self, deployment: Deployment, mark: str | None) -> WriteResult:
         """Write it, unless the version is an old one or the test says otherwise."""
         answer = self.answers.pop(0) if self.answers else DONE
         present = self.by_name[deployment.metadata.name]
         if answer.is_done and present.metadata.resource_version != deployment.metadata.resource_version:
-            answer = Answer(Verdict.CONFLICT, "the object has been modified")
+            answer = WriteResult(WriteOutcome.CONFLICT, "the object has been modified")
         if answer.is_done:
             self.do_mark(deployment.metadata.name, mark)
         return answer
@@ -578,37 +576,37 @@ class FakeRecords:
         self.created_at = "2026-01-01T00:00:00Z"
         self.answer = DONE
 
-    async def create(self, document: Mapping[str, Any]) -> Answer:
+    async def create(self, document: Mapping[str, Any]) -> WriteResult:
         """Keep a new record."""
         metadata = document["metadata"]
         key = f"{metadata['namespace']}/{metadata['name']}"
         if not self.answer.is_done:
             return self.answer
         if key in self.documents:
-            return Answer(Verdict.CONFLICT, f"{key} exists already")
+            return WriteResult(WriteOutcome.CONFLICT, f"{key} exists already")
         stamped = {**metadata, "creationTimestamp": self.created_at}
         self.documents[key] = {**document, "metadata": stamped}
         self._note(metadata["name"], document.get("status") or {})
         return DONE
 
-    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> Answer:
+    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> WriteResult:
         """Replace a status."""
         document = self.documents.get(f"{namespace}/{name}")
         if not self.answer.is_done:
             return self.answer
         if document is None:
-            return Answer(Verdict.GONE, f"there is no record {namespace}/{name}")
+            return WriteResult(WriteOutcome.GONE, f"there is no record {namespace}/{name}")
         document["status"] = dict(status)
         self._note(name, status)
         return DONE
 
-    async def delete(self, namespace: str, name: str) -> Answer:
+    async def delete(self, namespace: str, name: str) -> WriteResult:
         """Drop a record."""
         if self.documents.pop(f"{namespace}/{name}", None) is None:
-            return Answer(Verdict.GONE, f"there is no record {namespace}/{name}")
+            return WriteResult(WriteOutcome.GONE, f"there is no record {namespace}/{name}")
         return DONE
 
-    async def list(self) -> tuple[Answer, Sequence[Mapping[str, Any]]]:
+    async def list(self) -> tuple[WriteResult, Sequence[Mapping[str, Any]]]:
         """All of them."""
         return self.answer, list(self.documents.values())
 
@@ -629,24 +627,24 @@ class FakeLeases:
 
     def __init__(self, lease: Lease | None = None) -> None:
         self.lease = lease
-        self.trouble: Answer | None = None
+        self.trouble: WriteResult | None = None
         self.before: Callable[[], Awaitable[None]] | None = None
         self._version = 100
 
-    async def read(self) -> tuple[Answer, Lease | None]:
+    async def read(self) -> tuple[WriteResult, Lease | None]:
         """The lease."""
         if self.before is not None:
             await self.before()
         return (self.trouble, None) if self.trouble else (DONE, self.lease)
 
-    async def write(self, lease: Lease) -> tuple[Answer, Lease | None]:
+    async def write(self, lease: Lease) -> tuple[WriteResult, Lease | None]:
         """Keep it, if its version is the latest."""
         if self.before is not None:
             await self.before()
         if self.trouble:
             return self.trouble, None
         if lease.version != (self.lease.version if self.lease else ""):
-            return Answer(Verdict.CONFLICT, "the lease has been modified"), None
+            return WriteResult(WriteOutcome.CONFLICT, "the lease has been modified"), None
         self._version += 1
         self.lease = dataclasses.replace(lease, version=str(self._version))
         return DONE, self.lease
@@ -658,7 +656,7 @@ class FakePolicyStatuses:
     def __init__(self) -> None:
         self.statuses: dict[str, dict[str, Any]] = {}
 
-    async def write_status(self, name: str, status: Mapping[str, Any]) -> Answer:
+    async def write_status(self, name: str, status: Mapping[str, Any]) -> WriteResult:
         """Merge."""
         self.statuses.setdefault(name, {}).update(status)
         return DONE

@@ -13,7 +13,7 @@ from hypothesis import given
 from plimsoll.engine.decision import Ranking
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Cluster, Registry
+from plimsoll.framework import Registry
 from plimsoll.framework.args import NoArgs
 from plimsoll.framework.descheduling.context import (
     Planner,
@@ -33,6 +33,7 @@ from plimsoll.framework.descheduling.strategy import (
     Verdict,
     planners_of,
 )
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo

@@ -1,6 +1,6 @@
 """A bounded rate: so many turns a second, and a store of them for a start."""
 
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 
 #: The least part of a turn that is waited for: time has a grain.
 SOME = 0.1

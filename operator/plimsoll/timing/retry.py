@@ -9,13 +9,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Self
 
-from plimsoll.ports.ports import Answer, Clock, Verdict
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 #: Outcomes after which an equal write may succeed.
-OPEN = frozenset({Verdict.UNKNOWN, Verdict.BUSY})
+OPEN = frozenset({WriteOutcome.UNKNOWN, WriteOutcome.BUSY})
 
 #: The same for a write that the caller bases on the present object each time.
-OPEN_OR_CONFLICT = OPEN | {Verdict.CONFLICT}
+OPEN_OR_CONFLICT = OPEN | {WriteOutcome.CONFLICT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,10 @@ class RetryPolicy:
 
     pauses_s: tuple[float, ...]
     last_pause_s: float | None = None
-    repeats: frozenset[Verdict] = OPEN
+    repeats: frozenset[WriteOutcome] = OPEN
 
     @classmethod
-    def doubling(cls, first_s: float, longest_s: float, repeats: frozenset[Verdict] = OPEN) -> Self:
+    def doubling(cls, first_s: float, longest_s: float, repeats: frozenset[WriteOutcome] = OPEN) -> Self:
         """A policy without end: the pause doubles until it would exceed ``longest_s`` seconds."""
         pauses = []
         pause = first_s
@@ -42,7 +43,7 @@ class RetryPolicy:
             pause *= 2
         return cls(tuple(pauses), longest_s, repeats)
 
-    def pause_after(self, attempt: int, answer: Answer) -> float | None:
+    def pause_after(self, attempt: int, answer: WriteResult) -> float | None:
         """Seconds until the next attempt, at least the server's ``Retry-After``; None when there is none.
 
         Args:
@@ -61,11 +62,11 @@ def always() -> bool:
 
 
 async def retry(
-    call: Callable[[], Awaitable[Answer]],
+    call: Callable[[], Awaitable[WriteResult]],
     policy: RetryPolicy,
     clock: Clock,
     is_wanted: Callable[[], bool] = always,
-) -> Answer:
+) -> WriteResult:
     """Make a call until its answer is final, the policy ends, or the call is no longer wanted.
 
     Args:

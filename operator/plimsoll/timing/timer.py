@@ -9,8 +9,8 @@ import asyncio
 import heapq
 from collections.abc import Callable, Hashable
 
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 

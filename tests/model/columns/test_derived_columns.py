@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from plimsoll.model.columns import derived_columns
 from plimsoll.model.columns.cluster import CPU
-from plimsoll.model.columns.columns import derived_columns
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 

@@ -9,7 +9,7 @@ from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.objects import Namespace
 from plimsoll.model.kinds.watch_event import ObjectAdded, PodUpdated
 from plimsoll.planning.scope import EVICT
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers.stop_button import STOP
 from plimsoll.rebalancing.eviction_requests.leftovers import WITHDRAWN_S
 from plimsoll.rebalancing.eviction_requests.probe import ASK_S, NOT_OFFERED, UNATTENDED, UNATTENDED_S
@@ -21,7 +21,7 @@ from rebalancing.scene import POLICY, Scene, a_policy
 from rebalancing.test_controller import OLD, replaced
 
 MIGRATOR = "acme.io/migrator"
-NOT_SERVED = Answer(Verdict.GONE, "the server could not find the requested resource")
+NOT_SERVED = WriteResult(WriteOutcome.GONE, "the server could not find the requested resource")
 
 
 def by_request(mode="Enforce", **more):
@@ -199,7 +199,7 @@ class TestAMove:
     async def test_a_refused_request_fails_the_move(self):
         """The server's sentence is on record."""
         scene = Scene()
-        scene.requester.answers = [Answer(Verdict.REFUSED, "evictionrequests is forbidden")]
+        scene.requester.answers = [WriteResult(WriteOutcome.REFUSED, "evictionrequests is forbidden")]
         async with scene.running(by_request()):
             await scene.run()
 
@@ -371,7 +371,7 @@ class TestOffer:
         scene.rebalancers.on_trouble = note
         async with scene.running(by_request()):
             await look(scene)
-            scene.requester.offer = Answer(Verdict.DONE)
+            scene.requester.offer = WriteResult(WriteOutcome.DONE)
             await look(scene, ASK_S + PROBE_S)
             await scene.run()
 
@@ -381,7 +381,7 @@ class TestOffer:
     async def test_no_permission_is_told_as_such(self):
         """What to apply is named."""
         scene = Scene()
-        scene.requester.offer = Answer(Verdict.REFUSED, "forbidden")
+        scene.requester.offer = WriteResult(WriteOutcome.REFUSED, "forbidden")
         async with scene.running(by_request()):
             await scene.run()
             troubles = scene.rebalancers.troubles(POLICY)
@@ -425,7 +425,7 @@ class TestOffer:
         scene = Scene()
         async with scene.running(by_request()):
             await asked(scene)
-            scene.requester.offer = Answer(Verdict.UNKNOWN, "no answer")
+            scene.requester.offer = WriteResult(WriteOutcome.UNKNOWN, "no answer")
             await look(scene, 7200)
             waiting = scene.record["status"]["phase"]
             scene.gone(OLD)

@@ -8,7 +8,8 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import Move
-from plimsoll.ports.ports import Answer, EvictionRequest, Verdict
+from plimsoll.ports.eviction_requests import EvictionRequest
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.eviction_requests.transitions import TABLE, recovered
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.events import (
@@ -37,9 +38,9 @@ from plimsoll.testing.builders import the_info
 from rebalancing.moves.cells import NOW, FakeSurroundings, a_ready, a_state, facts, short, taken
 from rebalancing.moves.moved import KEY, a_sibling, a_spec
 
-DONE = Answer(Verdict.DONE)
-UNKNOWN = Answer(Verdict.UNKNOWN, "no answer in time")
-BUSY = Answer(Verdict.BUSY, "later", retry_after_s=7.0)
+DONE = WriteResult(WriteOutcome.DONE)
+UNKNOWN = WriteResult(WriteOutcome.UNKNOWN, "no answer in time")
+BUSY = WriteResult(WriteOutcome.BUSY, "later", retry_after_s=7.0)
 
 MOVE = Move(
     pod=the_info(a_sibling("web-1", "bad")),
@@ -161,14 +162,14 @@ CELLS = [
     (
         "refused",
         creating(),
-        RequestAnswered(KEY, Answer(Verdict.REFUSED, "forbidden")),
+        RequestAnswered(KEY, WriteResult(WriteOutcome.REFUSED, "forbidden")),
         "Cl",
         refused("Failed/EvictionRefused"),
     ),
     (
         "pod-is-gone",
         creating(pod_gone=True),
-        RequestAnswered(KEY, Answer(Verdict.GONE, "no such pod")),
+        RequestAnswered(KEY, WriteResult(WriteOutcome.GONE, "no such pod")),
         "Cl",
         refused("Cancelled/Gone"),
     ),

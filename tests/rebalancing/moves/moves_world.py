@@ -6,7 +6,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import Move, workload_of
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.bundles import beneficiaries_of, bundle_key
 from plimsoll.rebalancing.moves.events import BundlePlanned, MovePlanned
 from plimsoll.rebalancing.moves.machine import MoveMachine
@@ -17,8 +17,8 @@ from plimsoll.testing.builders import a_pod
 
 POLICY = "tidy"
 RUN = f"{POLICY}/1"
-DONE = Answer(Verdict.DONE)
-LOST = Answer(Verdict.UNKNOWN, "no answer")
+DONE = WriteResult(WriteOutcome.DONE)
+LOST = WriteResult(WriteOutcome.UNKNOWN, "no answer")
 _CACHE = Cache()
 
 

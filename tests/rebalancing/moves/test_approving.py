@@ -2,7 +2,10 @@
 
 import pytest
 
-from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodUpdated
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.objects import Namespace
+from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, ObjectAdded, PodAdded, PodUpdated
+from plimsoll.rebalancing.breakers.stop_button import STOP
 from plimsoll.rebalancing.moves.endings import APPROVED
 from plimsoll.testing.builders import a_node
 from plimsoll.testing.fakes import settled
@@ -66,15 +69,24 @@ async def test_a_no_calls_it_off_for_good():
     assert scene.record["status"]["reason"] == "Rejected"
 
 
+def press(scene, value):
+    """Press the stop button, or release it."""
+    namespace = Namespace(metadata=ObjectMeta(name="plimsoll", annotations={STOP: value}))
+    scene.tell(ObjectAdded(namespace))
+
+
 @pytest.mark.parametrize("answer", ["True", "yes", "", None])
 async def test_anything_else_is_no_answer(answer):
-    """Only what is written exactly counts; an answer that was taken back does not."""
+    """Only what is written exactly counts; an answer that is taken back while it waits does not."""
     scene = Scene()
 
     async with scene.running(APPROVE):
         await scene.run()
+        annotate(scene, answer)
+        press(scene, "true")
         annotate(scene, "true")
         annotate(scene, answer)
+        press(scene, "false")
         await scene.clock.advance(4)
 
     assert scene.evictor.evicted == []

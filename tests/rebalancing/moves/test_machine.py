@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events, eviction
 from plimsoll.rebalancing.moves.endings import cancelled
 from plimsoll.rebalancing.moves.instructions import (
@@ -23,7 +23,7 @@ from plimsoll.rebalancing.moves.machine import InvalidTransition
 from plimsoll.rebalancing.moves.state import TimerName, Way
 from rebalancing.moves.moves_world import DONE, LOST, POLICY, Play, a_move, a_replacement, a_victim, planned
 
-BUSY = Answer(Verdict.BUSY, "later")
+BUSY = WriteResult(WriteOutcome.BUSY, "later")
 WHY = cancelled("NoLongerWanted", "it is fine where it is")
 STAGES = ("Pr", "Wa", "Op", "Ch", "Co", "Ev", "Re", "Le", "Cl")
 
@@ -140,6 +140,7 @@ def in_stage(stage):
         return play, key
     if stage == "Pr":
         (key,) = play.plan(a_move(), mode=Mode.APPROVE)
+        play.world.hold_up = "the stop button is pressed"
         play.tell(events.RecordWritten(key, Phase.PLANNED))
         return play, key
     victim = stage == "Le"
@@ -193,6 +194,7 @@ def test_the_table_names_every_event_of_a_move():
         "RequestProgressed",
         "RolloutAnswered",
         "PodProtected",
+        "RequestReviewed",
     }
     concrete = {
         each.__name__
@@ -231,22 +233,22 @@ def evictions(play):
     [
         ([DONE], "stands", (Phase.EVICTED, "Accepted")),
         ([LOST, DONE], "stands", (Phase.EVICTED, "Accepted")),
-        ([LOST, Answer(Verdict.GONE)], "stands", (Phase.EVICTED, "Accepted")),
-        ([LOST, Answer(Verdict.CONFLICT)], "stands", (Phase.EVICTED, "Accepted")),
-        ([BUSY, Answer(Verdict.GONE)], "stands", (Phase.CANCELLED, "Gone")),
-        ([Answer(Verdict.GONE)], "stands", (Phase.CANCELLED, "Gone")),
+        ([LOST, WriteResult(WriteOutcome.GONE)], "stands", (Phase.EVICTED, "Accepted")),
+        ([LOST, WriteResult(WriteOutcome.CONFLICT)], "stands", (Phase.EVICTED, "Accepted")),
+        ([BUSY, WriteResult(WriteOutcome.GONE)], "stands", (Phase.CANCELLED, "Gone")),
+        ([WriteResult(WriteOutcome.GONE)], "stands", (Phase.CANCELLED, "Gone")),
         ([LOST], "goes", (Phase.EVICTED, "Accepted")),
         ([BUSY], "goes", (Phase.CANCELLED, "Gone")),
         ([LOST, BUSY], "goes", (Phase.EVICTED, "Accepted")),
         ([LOST, LOST, LOST, LOST], "stands", (Phase.FAILED, "EvictionFailed")),
         ([BUSY, BUSY, BUSY, BUSY], "stands", (Phase.FAILED, "EvictionFailed")),
         (
-            [Answer(Verdict.BLOCKED, "no", budget="default/web")],
+            [WriteResult(WriteOutcome.BLOCKED, "no", budget="default/web")],
             "stands",
             (Phase.BLOCKED, "PodDisruptionBudget"),
         ),
-        ([Answer(Verdict.REFUSED, "no")], "stands", (Phase.FAILED, "EvictionRefused")),
-        ([Answer(Verdict.FENCED)], "stands", (Phase.FAILED, "EvictionFailed")),
+        ([WriteResult(WriteOutcome.REFUSED, "no")], "stands", (Phase.FAILED, "EvictionRefused")),
+        ([WriteResult(WriteOutcome.FENCED)], "stands", (Phase.FAILED, "EvictionFailed")),
     ],
 )
 def test_what_answers_to_an_eviction_mean(answers, pod, expected):
@@ -271,7 +273,7 @@ def test_pauses_between_tries_grow_and_heed_the_server():
     pauses = []
 
     for wait_s in (0.0, 9.0, 1.0):
-        play.tell(events.EvictionAnswered(key, Answer(Verdict.BUSY, retry_after_s=wait_s)))
+        play.tell(events.EvictionAnswered(key, WriteResult(WriteOutcome.BUSY, retry_after_s=wait_s)))
         pauses.append(play.state(key).timers[TimerName.RETRY] - play.now)
         play.now += pauses[-1]
         play.tell(events.TimedOut(key, TimerName.RETRY))
@@ -283,7 +285,7 @@ def test_an_eviction_that_broke_is_not_tried_again():
     """Nothing is known of what the port did; the record is carried to its end."""
     play, key = evicting()
 
-    play.tell(events.EvictionAnswered(key, Answer(Verdict.UNKNOWN, "asking broke"), broke=True))
+    play.tell(events.EvictionAnswered(key, WriteResult(WriteOutcome.UNKNOWN, "asking broke"), broke=True))
 
     assert phases(play, key)[-1] == (Phase.FAILED, "EvictionFailed")
 
@@ -296,7 +298,7 @@ def test_an_outcome_does_not_overtake_the_record(is_accepted):
     play.tell(events.ReplacementSeen(key, replace(pod, ready=False)), events.ReplacementReady(key, pod))
     before = phases(play, key)[-1]
 
-    play.tell(events.EvictionAnswered(key, DONE if is_accepted else Answer(Verdict.REFUSED, "no")))
+    play.tell(events.EvictionAnswered(key, DONE if is_accepted else WriteResult(WriteOutcome.REFUSED, "no")))
 
     assert before == (Phase.EVICTING, "Sent")
     assert phases(play, key)[-2:] == (

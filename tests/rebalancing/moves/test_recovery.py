@@ -11,7 +11,7 @@ from plimsoll.api.v1alpha1.eviction import EvictionStatus, PhaseTransition, Repl
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase, may_follow
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import Move
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.eviction_requests import transitions as requests
 from plimsoll.rebalancing.moves.events import ProcessRestarted, RolloutAnswered, RolloutSight
 from plimsoll.rebalancing.moves.instructions import (
@@ -87,9 +87,9 @@ def a_machine(around=None, *, is_whole=True):
     return MoveMachine(around or FakeSurroundings(), (table(rules), *tables), validates=True)
 
 
-def rollout(sight, answer=Verdict.DONE, patience_s=600.0):
+def rollout(sight, answer=WriteOutcome.DONE, patience_s=600.0):
     """What the Deployment says."""
-    return RolloutAnswered(KEY, sight, Answer(answer), patience_s)
+    return RolloutAnswered(KEY, sight, WriteResult(answer), patience_s)
 
 
 AWAITED = ["ReserveTarget", "FollowReplacement since 12:30", "RetryAt replacement +300"]
@@ -180,13 +180,13 @@ LINES = [
     ),
     (
         "surging-unknown",
-        found(Phase.SURGING, STANDS, rollout=rollout(RolloutSight.OPEN, Verdict.UNKNOWN), **SURGE),
+        found(Phase.SURGING, STANDS, rollout=rollout(RolloutSight.OPEN, WriteOutcome.UNKNOWN), **SURGE),
         "Su",
         ["FollowReplacement", "RetryAt replacement +300"],
     ),
     (
         "surging-forbidden",
-        found(Phase.SURGING, STANDS, rollout=rollout(RolloutSight.CHANGED, Verdict.REFUSED), **SURGE),
+        found(Phase.SURGING, STANDS, rollout=rollout(RolloutSight.CHANGED, WriteOutcome.REFUSED), **SURGE),
         "Su",
         ["FollowReplacement", "RetryAt replacement +300"],
     ),
@@ -288,7 +288,7 @@ RECORDS = st.builds(
     | st.builds(
         rollout,
         st.sampled_from(RolloutSight),
-        st.sampled_from([Verdict.DONE, Verdict.UNKNOWN, Verdict.REFUSED]),
+        st.sampled_from([WriteOutcome.DONE, WriteOutcome.UNKNOWN, WriteOutcome.REFUSED]),
         st.floats(0, 1e6),
     ),
     replacement=st.none() | st.just(Replacement(name="web-2", uid="uid-web-2")),

@@ -4,7 +4,7 @@ import pytest
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.events import (
     EvictionAnswered,
     RecordWritten,
@@ -96,7 +96,7 @@ def test_moves_in_flight_are_counted_by_owner():
     """So that the next run leaves the workload alone; one that was refused is not under way."""
     play = Watched(a_sibling("web-1", "bad"), a_sibling("web-2", "bad"), a_sibling("web-3", "bad"))
     play.evicted(1)
-    play.evicted(2, Answer(Verdict.REFUSED, "forbidden"))
+    play.evicted(2, WriteResult(WriteOutcome.REFUSED, "forbidden"))
     play.evicted(3)
     before = play.machine.in_flight()
 

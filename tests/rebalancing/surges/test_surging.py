@@ -7,15 +7,15 @@ from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.deployment import SURGED
 from plimsoll.model.kinds.watch_event import ObjectAdded, PodAdded
 from plimsoll.model.kinds.workload import Namespace
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.outcomes import PATIENCE_S
 from plimsoll.rebalancing.surges.transitions import LEAVING_S
 from plimsoll.testing.fakes import FakeRollouts, settled
 from rebalancing.scene import POLICY, a_policy
 from rebalancing.surges.surge_scene import OLD, SurgeScene, a_surging_policy
 
-UNKNOWN = Answer(Verdict.UNKNOWN, "no answer in time")
-FORBIDDEN = Answer(Verdict.REFUSED, "deployments.apps is forbidden")
+UNKNOWN = WriteResult(WriteOutcome.UNKNOWN, "no answer in time")
+FORBIDDEN = WriteResult(WriteOutcome.REFUSED, "deployments.apps is forbidden")
 
 
 def said(scene):
@@ -210,7 +210,7 @@ async def test_taking_back_goes_on_until_it_is_done():
 
     async with scene.running(a_surging_policy()):
         await scene.run()
-        scene.rollouts.answers = [UNKNOWN, Answer(Verdict.CONFLICT, "modified")]
+        scene.rollouts.answers = [UNKNOWN, WriteResult(WriteOutcome.CONFLICT, "modified")]
         await scene.clock.advance(PATIENCE_S)
         during = said(scene)[:2]
         await scene.clock.advance(30)
@@ -382,7 +382,7 @@ async def test_a_missing_right_is_told_in_the_policy():
     async with scene.running(a_surging_policy()):
         await scene.run()
         trouble = dict(scene.rebalancers.troubles(POLICY))
-        scene.rollouts.reading = Answer(Verdict.DONE)
+        scene.rollouts.reading = WriteResult(WriteOutcome.DONE)
         await scene.run()
         later = dict(scene.rebalancers.troubles(POLICY))
 
@@ -553,7 +553,7 @@ async def test_the_next_process_waits_where_it_cannot_see():
     async with scene.running(a_surging_policy()):
         await settled()
         during = said(scene)[0]
-        scene.rollouts.reading = Answer(Verdict.DONE)
+        scene.rollouts.reading = WriteResult(WriteOutcome.DONE)
         await scene.clock.advance(PATIENCE_S + 10)
 
     assert during == "Surging"

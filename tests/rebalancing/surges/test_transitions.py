@@ -7,7 +7,7 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import Move
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.events import (
     PodGone,
@@ -30,12 +30,12 @@ from rebalancing.moves.moved import KEY, a_spec
 
 SURGE = {"deployment": "web", "uid": "uid-Deployment/web", "template": "abc"}
 SPEC = a_spec(surge=SURGE)
-DONE = Answer(Verdict.DONE)
-UNKNOWN = Answer(Verdict.UNKNOWN, "no answer in time")
-BUSY = Answer(Verdict.BUSY, "later", retry_after_s=9.0)
-CONFLICT = Answer(Verdict.CONFLICT, "modified")
-FORBIDDEN = Answer(Verdict.REFUSED, "deployments.apps is forbidden")
-FENCED = Answer(Verdict.FENCED)
+DONE = WriteResult(WriteOutcome.DONE)
+UNKNOWN = WriteResult(WriteOutcome.UNKNOWN, "no answer in time")
+BUSY = WriteResult(WriteOutcome.BUSY, "later", retry_after_s=9.0)
+CONFLICT = WriteResult(WriteOutcome.CONFLICT, "modified")
+FORBIDDEN = WriteResult(WriteOutcome.REFUSED, "deployments.apps is forbidden")
+FENCED = WriteResult(WriteOutcome.FENCED)
 
 MOVE = Move(
     pod=the_info(an_only_pod("web-1", node="bad")),

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.binding.binder import BINDING_RETRIES, CertainBinder
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeBinder, FakeClock, settled
 
-LOST = Answer(Verdict.UNKNOWN, "no answer")
-BUSY = Answer(Verdict.BUSY, "too many requests", retry_after_s=3)
+LOST = WriteResult(WriteOutcome.UNKNOWN, "no answer")
+BUSY = WriteResult(WriteOutcome.BUSY, "too many requests", retry_after_s=3)
 
 
 class Stage:
@@ -31,10 +31,10 @@ class Stage:
         return self.task.result()
 
 
-@pytest.mark.parametrize("verdict", [Verdict.CONFLICT, Verdict.GONE, Verdict.REFUSED])
+@pytest.mark.parametrize("verdict", [WriteOutcome.CONFLICT, WriteOutcome.GONE, WriteOutcome.REFUSED])
 async def test_a_clear_answer_is_final(verdict):
     """Sent once, and handed on as it is."""
-    stage = await Stage(Answer(verdict, "no")).begin()
+    stage = await Stage(WriteResult(verdict, "no")).begin()
 
     assert (await stage.ends(0)).verdict is verdict
     assert stage.binder.sent == 1
@@ -64,7 +64,7 @@ async def test_a_lost_answer_to_a_pod_that_somebody_else_bound():
     stage.binder.bound["default/p"] = "n9"
     await stage.begin()
 
-    assert (await stage.ends(0)).verdict is Verdict.CONFLICT
+    assert (await stage.ends(0)).verdict is WriteOutcome.CONFLICT
     lost = Stage(LOST)
 
     async def meanwhile(*_):
@@ -74,7 +74,7 @@ async def test_a_lost_answer_to_a_pod_that_somebody_else_bound():
     lost.binder.before = meanwhile
     await lost.begin()
     answer = await lost.ends()
-    assert (answer.verdict, answer.message) == (Verdict.CONFLICT, "the pod is on n9")
+    assert (answer.verdict, answer.message) == (WriteOutcome.CONFLICT, "the pod is on n9")
 
 
 async def test_a_conflict_after_a_lost_answer_may_be_our_own_binding():
@@ -107,10 +107,10 @@ async def test_as_long_as_nobody_tells_nobody_gets_the_room():
 async def test_a_pod_deleted_meanwhile_is_gone():
     """There is nothing to bind."""
     stage = Stage(LOST)
-    stage.binder.looks = [Answer(Verdict.GONE, 'pods "p" not found')]
+    stage.binder.looks = [WriteResult(WriteOutcome.GONE, 'pods "p" not found')]
     await stage.begin()
 
-    assert (await stage.ends(0)).verdict is Verdict.GONE
+    assert (await stage.ends(0)).verdict is WriteOutcome.GONE
 
 
 async def test_a_busy_server_is_asked_again_when_it_says():
@@ -126,5 +126,5 @@ async def test_a_server_that_stays_busy_is_left_in_peace():
     """After some attempts the pod backs off, and its room is for others."""
     stage = await Stage(*[BUSY] * 10).begin()
 
-    assert (await stage.ends()).verdict is Verdict.BUSY
+    assert (await stage.ends()).verdict is WriteOutcome.BUSY
     assert stage.binder.sent == 1 + len(BINDING_RETRIES.pauses_s)

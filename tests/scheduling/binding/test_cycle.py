@@ -7,7 +7,7 @@ from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Code, CycleState, PluginError, Registry, Status, error, unschedulable
 from plimsoll.plugins.default_binder import DefaultBinder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.binding.cycle import Attempt, BindingCycle
 from plimsoll.testing.builders import a_pod, the_info
 from plimsoll.testing.fakes import FakeBinder, FakeClock, FakeStatuses
@@ -172,7 +172,7 @@ async def test_bind_plugins_are_asked_until_one_does_not_skip():
 async def test_the_api_servers_refusal_is_kept():
     """Its verdict decides what becomes of the pod."""
     stage = Stage({}, {})
-    stage.binder.answer = Answer(Verdict.CONFLICT, "somebody was faster")
+    stage.binder.answer = WriteResult(WriteOutcome.CONFLICT, "somebody was faster")
 
     status = await carried_out(stage)
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from plimsoll.framework import SELECTED_NODE
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.model.kinds.volume_claims import SELECTED_NODE
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 from plimsoll.testing.builders import a_cluster, a_node
 from plimsoll.testing.fakes import FakeClock, FakeVolumes
@@ -166,6 +166,6 @@ async def test_what_has_gone_cannot_be_bound(stage, shelf, key, said):
 
 async def test_a_refused_write_is_told_in_the_servers_words(stage):
     """Nothing is awaited then."""
-    stage.writer.answer = Answer(Verdict.REFUSED, "forbidden")
+    stage.writer.answer = WriteResult(WriteOutcome.REFUSED, "forbidden")
 
     assert (await stage.bound()).message == "binding volumes: forbidden"

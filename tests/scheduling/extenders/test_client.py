@@ -18,12 +18,12 @@ from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.extenders.client import TURNS, Extending, endpoint_of
 from plimsoll.scheduling.extenders.health import FAILURES, PAUSE_S
 from plimsoll.scheduling.ingesting import Ingestion
 from plimsoll.scheduling.loop import SchedulingLoop
-from plimsoll.scheduling.plugin_timing import Meter
+from plimsoll.scheduling.plugin_timing import PluginTimer
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
@@ -79,7 +79,7 @@ class Stage:
             statuses=self.statuses,
             recorder=self.recorder,
             clock=self.clock,
-            meter=Meter(self.clock, SeededRandomness(0), self.observer),
+            meter=PluginTimer(self.clock, SeededRandomness(0), self.observer),
             observer=self.observer,
             groups=self.groups,
             extending=self.extending,
@@ -216,7 +216,7 @@ async def test_what_an_extender_says_of_a_pod_that_is_gone_is_dropped(stage):
 async def test_a_pod_that_is_gone_before_it_is_read_is_not_asked_about(stage):
     """The API server knows first."""
     one = await stage(FILTER)
-    one.documents.answer = Answer(Verdict.GONE)
+    one.documents.answer = WriteResult(WriteOutcome.GONE)
 
     await one.pods(ours("a"))
 
@@ -227,7 +227,7 @@ async def test_a_pod_that_is_gone_before_it_is_read_is_not_asked_about(stage):
 async def test_a_pod_that_cannot_be_read_is_told_so(stage):
     """And tried again."""
     one = await stage(FILTER)
-    one.documents.answer = Answer(Verdict.UNKNOWN, "the API server is away")
+    one.documents.answer = WriteResult(WriteOutcome.UNKNOWN, "the API server is away")
 
     await one.pods(ours("a"))
 

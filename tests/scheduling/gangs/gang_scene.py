@@ -18,7 +18,7 @@ from plimsoll.scheduling.fair_share.shares import Sharing
 from plimsoll.scheduling.gangs.status import GroupReports
 from plimsoll.scheduling.ingesting import Ingestion
 from plimsoll.scheduling.loop import SchedulingLoop
-from plimsoll.scheduling.plugin_timing import Meter
+from plimsoll.scheduling.plugin_timing import PluginTimer
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
@@ -86,7 +86,7 @@ class GangScene:
             statuses=self.statuses,
             recorder=self.recorder,
             clock=self.clock,
-            meter=Meter(self.clock, SeededRandomness(0), self.observer),
+            meter=PluginTimer(self.clock, SeededRandomness(0), self.observer),
             observer=self.observer,
             groups=self.groups,
         )

@@ -18,7 +18,7 @@ from plimsoll.model.kinds.watch_event import (
     PodDeleted,
     PodUpdated,
 )
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_node, a_pod
 from scheduling.gangs.gang_scene import a_group, a_member, gang_scene, members
 from scheduling.probes import Probe
@@ -272,8 +272,8 @@ async def test_a_member_whose_binding_failed_is_retried_in_its_own_room():
         failing = iter([True])
 
         async def before(pod, _):
-            one.binder.answer = Answer(
-                Verdict.REFUSED if pod.name == "train-1" and next(failing, False) else Verdict.DONE
+            one.binder.answer = WriteResult(
+                WriteOutcome.REFUSED if pod.name == "train-1" and next(failing, False) else WriteOutcome.DONE
             )
 
         one.binder.before = before
@@ -295,7 +295,7 @@ async def test_room_is_held_until_the_time_for_a_start_is_over():
 
         async def before(pod, _):
             refused = pod.name == "train-1"
-            one.binder.answer = Answer(Verdict.REFUSED if refused else Verdict.DONE)
+            one.binder.answer = WriteResult(WriteOutcome.REFUSED if refused else WriteOutcome.DONE)
 
         one.binder.before = before
         await one.group(members=3, scheduleTimeoutSeconds=20)
@@ -401,7 +401,7 @@ async def test_a_node_that_goes_in_the_middle_is_replaced():
 
         async def before(_, node):
             gone = node == "n1" and "n1" not in one.cache.cluster.rows
-            one.binder.answer = Answer(Verdict.REFUSED if gone else Verdict.DONE)
+            one.binder.answer = WriteResult(WriteOutcome.REFUSED if gone else WriteOutcome.DONE)
             if node == "n0" and "n1" in one.cache.cluster.rows:
                 one.ingestion.apply([NodeDeleted(a_node("n1", cpu="2"))], one.clock.monotonic())
 
@@ -442,11 +442,11 @@ async def test_phases_follow_the_members():
 async def test_a_lost_status_is_written_again():
     """After a pause."""
     async with gang_scene() as one:
-        one.group_statuses.answer = Answer(Verdict.UNKNOWN, "no answer")
+        one.group_statuses.answer = WriteResult(WriteOutcome.UNKNOWN, "no answer")
         await one.group(members=2)
         await one.clock.advance(1)
         assert not one.group_statuses.statuses
-        one.group_statuses.answer = Answer(Verdict.DONE)
+        one.group_statuses.answer = WriteResult(WriteOutcome.DONE)
 
         await one.clock.advance(5)
 
@@ -511,7 +511,7 @@ def test_a_gang_is_bound_entirely_or_not_at_all(capacities, gangs, order):
     asyncio.run(play())
 
 
-@pytest.mark.parametrize("fault", [Verdict.CONFLICT, Verdict.UNKNOWN, Verdict.REFUSED])
+@pytest.mark.parametrize("fault", [WriteOutcome.CONFLICT, WriteOutcome.UNKNOWN, WriteOutcome.REFUSED])
 async def test_bindings_that_fail_in_the_middle_are_mended(fault):
     """Ten of a hundred members fail once; all hundred are bound in the end, none twice."""
     async with gang_scene(nodes=50, cpu="2") as one:
@@ -520,7 +520,7 @@ async def test_bindings_that_fail_in_the_middle_are_mended(fault):
         async def before(pod, _):
             fails = int(pod.name.rpartition("-")[2]) % 10 == 0 and pod.name not in failed
             failed.update([pod.name] if fails else [])
-            one.binder.answer = Answer(fault if fails else Verdict.DONE)
+            one.binder.answer = WriteResult(fault if fails else WriteOutcome.DONE)
 
         one.binder.before = before
         await one.group(members=100)

@@ -4,7 +4,7 @@ import asyncio
 
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.model.kinds.watch_event import ObjectAdded
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.gangs.status import GroupReports
 from plimsoll.testing.fakes import FakeClock, RememberingObserver, settled
 from scheduling.gangs.gang_scene import FakeGroupStatuses, a_group
@@ -29,7 +29,7 @@ async def test_rounds_that_lose_a_write_are_further_and_further_apart():
     reports = GroupReports(groups, writer, clock, RememberingObserver())
     groups.observe(ObjectAdded(a_group()))
     reports.touch("default/train")
-    writer.answer = Answer(Verdict.UNKNOWN, "no answer")
+    writer.answer = WriteResult(WriteOutcome.UNKNOWN, "no answer")
     task = asyncio.ensure_future(reports.run())
     await settled()
 
@@ -38,10 +38,10 @@ async def test_rounds_that_lose_a_write_are_further_and_further_apart():
     pauses_s = [round(b - a, 3) for a, b in zip(writer.written_s, writer.written_s[1:], strict=False)]
     assert pauses_s == [0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0]
 
-    writer.answer = Answer(Verdict.DONE)
+    writer.answer = WriteResult(WriteOutcome.DONE)
     await clock.advance(60)
     assert writer.phases == {"train": ["Pending"]}
-    writer.answer = Answer(Verdict.BUSY)
+    writer.answer = WriteResult(WriteOutcome.BUSY)
     reports.touch("default/train")
     await clock.advance(1)
     assert round(writer.written_s[-1] - writer.written_s[-2], 3) == 0.4

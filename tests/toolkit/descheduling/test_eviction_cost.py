@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from plimsoll.toolkit.descheduling.eviction_cost import cheapest_first, eviction_cost
+from plimsoll.toolkit.descheduling.eviction_order import cheapest_first, eviction_cost
 
 SPARED = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 COST = "controller.kubernetes.io/pod-deletion-cost"

@@ -3,7 +3,6 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.framework import matching_nodes, tolerated_nodes, untolerated
 from plimsoll.model.kinds.pod import Toleration
 from plimsoll.model.selectors import (
     NodeSelector,
@@ -11,7 +10,9 @@ from plimsoll.model.selectors import (
     NodeSelectorTerm,
     compile_node_matcher,
 )
+from plimsoll.model.taints import untolerated
 from plimsoll.testing.builders import a_node, a_snapshot
+from plimsoll.toolkit.scheduling.node_matching import matching_nodes, tolerated_nodes
 
 KEYS = st.sampled_from(["disk", "gen", "zone"])
 VALUES = st.sampled_from(["1", "2", "07", "ssd", ""])

@@ -8,21 +8,22 @@ from hypothesis import strategies as st
 
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import (
-    DisruptionBudgets,
-    Found,
-    KeptVictims,
-    PodsByImportance,
-    Registry,
-    Snapshot,
-    victims_by_trial,
-)
+from plimsoll.framework import Registry, Snapshot
+from plimsoll.model.columns.pods_by_importance import PodsByImportance
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from plimsoll.toolkit.scheduling.victims import CANDIDATE, NO_VICTIMS, NOBODY_LOWER
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
+from plimsoll.toolkit.scheduling.victims import (
+    CANDIDATE,
+    NO_VICTIMS,
+    NOBODY_LOWER,
+    Found,
+    KeptVictims,
+    victims_by_trial,
+)
 
 PROFILE = build_profile(
     ProfileConfig("default-scheduler"),

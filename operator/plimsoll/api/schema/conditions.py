@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from plimsoll.api.schema.fields import Timestamp, to_second
 from plimsoll.api.schema.resource import Resource
-from plimsoll.api.schema.timestamps import Timestamp, to_second
-from plimsoll.api.schema.uniqueness import UniqueItems
+from plimsoll.api.schema.rules import UniqueItems
 
 ACCEPTED = "Accepted"
 """The operator could use every part of the spec; otherwise the message holds the exact field path."""

@@ -12,8 +12,8 @@ from pydantic import ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import InitErrorDetails, PydanticCustomError, PydanticSerializationError, to_json
 
+from plimsoll.api.schema.fields import Timestamp
 from plimsoll.api.schema.rules import Ruled
-from plimsoll.api.schema.timestamps import Timestamp
 
 GROUP = "plimsoll.dev"
 VERSION = "v1alpha1"

@@ -4,15 +4,16 @@ The API server refuses what breaks a rule at apply; the model refuses the same, 
 came around the server (a file given to a command, a test) is judged alike.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, GetJsonSchemaHandler, model_validator
+from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from plimsoll.framework.field_errors import RULE_BROKEN
+from plimsoll.framework.field_errors import DUPLICATE, RULE_BROKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +87,31 @@ class Ruled(BaseModel):
         if rules:
             handler.resolve_ref_schema(schema)["x-kubernetes-validations"] = rules
         return schema
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueItems:
+    """Marks a list of scalars as a set (``x-kubernetes-list-type: set``), or one of objects as keyed."""
+
+    key: str = ""
+
+    def _checked(self, items: Sequence[Any]) -> Sequence[Any]:
+        seen = set()
+        for index, item in enumerate(items):
+            value = getattr(item, self.key) if self.key else item
+            if value in seen:
+                sentence = "{value} occurs twice; each item may occur once"
+                raise PydanticCustomError(DUPLICATE, sentence, {"value": str(value), "index": index})
+            seen.add(value)
+        return items
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Check the items after each of them was."""
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """The list, with its type in the API server's terms."""
+        kind = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [to_camel(self.key)]}
+        return handler(core) | (kind if self.key else {"x-kubernetes-list-type": "set"})

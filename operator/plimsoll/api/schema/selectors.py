@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plimsoll.api.schema.names import LabelKey, LabelValue
+from plimsoll.api.schema.fields import LabelKey, LabelValue
 from plimsoll.api.schema.resource import Resource
 from plimsoll.api.schema.rules import Rule
 

@@ -9,11 +9,9 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from plimsoll.api.schema.names import NamespaceName, ObjectName, PluginName, Uid
+from plimsoll.api.schema.fields import NamespaceName, ObjectName, PluginName, Timestamp, Uid
 from plimsoll.api.schema.resource import Column, CustomResource, Definition, Resource
-from plimsoll.api.schema.rules import TransitionRule
-from plimsoll.api.schema.timestamps import Timestamp
-from plimsoll.api.schema.uniqueness import UniqueItems
+from plimsoll.api.schema.rules import TransitionRule, UniqueItems
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase, may_follow
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 

@@ -9,11 +9,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from plimsoll.api.schema.durations import Duration
-from plimsoll.api.schema.names import ObjectName
+from plimsoll.api.schema.fields import Duration, ObjectName
 from plimsoll.api.schema.resource import Resource
+from plimsoll.api.schema.rules import UniqueItems
 from plimsoll.api.schema.selectors import LabelSelector
-from plimsoll.api.schema.uniqueness import UniqueItems
 from plimsoll.api.v1alpha1.scope import PriorityThreshold
 
 

@@ -8,10 +8,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from plimsoll.api.schema.durations import Duration, duration_s
+from plimsoll.api.schema.fields import Duration, duration_s
 from plimsoll.api.schema.resource import Resource
-from plimsoll.api.schema.rules import Rule
-from plimsoll.api.schema.uniqueness import UniqueItems
+from plimsoll.api.schema.rules import Rule, UniqueItems
 
 #: The longest that a pod may wait for one answer.
 LONGEST_TIMEOUT_S = 60.0

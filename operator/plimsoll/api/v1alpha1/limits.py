@@ -4,12 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plimsoll.api.schema.amounts import CountOrPercent
-from plimsoll.api.schema.durations import Duration
-from plimsoll.api.schema.names import ObjectName
+from plimsoll.api.schema.fields import CountOrPercent, Duration, ObjectName
 from plimsoll.api.schema.resource import Resource
-from plimsoll.api.schema.rules import Rule
-from plimsoll.api.schema.uniqueness import UniqueItems
+from plimsoll.api.schema.rules import Rule, UniqueItems
 from plimsoll.api.v1alpha1.schedules import CRON_MESSAGE, TIME_ZONE, is_cron, is_cron_cel
 
 

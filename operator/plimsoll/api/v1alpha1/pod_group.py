@@ -9,9 +9,8 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from plimsoll.api.schema.conditions import Conditions
-from plimsoll.api.schema.quantities import Amounts
+from plimsoll.api.schema.fields import Amounts, Timestamp
 from plimsoll.api.schema.resource import Column, CustomResource, Definition, Resource
-from plimsoll.api.schema.timestamps import Timestamp
 
 SCHEDULED = "Scheduled"
 """Whether minMember members have, or had, a node; otherwise the message says what is missing."""

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plimsoll.api.schema.names import PluginName
+from plimsoll.api.schema.fields import PluginName
 from plimsoll.api.schema.resource import Resource
-from plimsoll.api.schema.uniqueness import UniqueItems
+from plimsoll.api.schema.rules import UniqueItems
 from plimsoll.api.v1alpha1.evictor import EvictorSpec
 from plimsoll.api.v1alpha1.limits import EvictionLimits, RecordRetention
 from plimsoll.api.v1alpha1.metrics_providers import MetricsProvider

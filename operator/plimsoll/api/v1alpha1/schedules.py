@@ -7,8 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from plimsoll.api.schema.resource import Resource
-from plimsoll.api.schema.rules import Rule
-from plimsoll.api.schema.uniqueness import UniqueItems
+from plimsoll.api.schema.rules import Rule, UniqueItems
 
 _MINUTE = "[0-5]?[0-9]"
 _HOUR = "(2[0-3]|[01]?[0-9])"

@@ -7,10 +7,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
-from plimsoll.api.schema.names import PluginName, SchedulerName
-from plimsoll.api.schema.quantities import Amounts
+from plimsoll.api.schema.fields import Amounts, PluginName, SchedulerName
 from plimsoll.api.schema.resource import Resource
-from plimsoll.api.schema.uniqueness import UniqueItems
+from plimsoll.api.schema.rules import UniqueItems
 from plimsoll.api.v1alpha1.extender import EXTENDER_RULES, Extender
 
 Args = Annotated[

@@ -6,10 +6,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from plimsoll.api.schema.conditions import Conditions
-from plimsoll.api.schema.names import PluginName
+from plimsoll.api.schema.fields import PluginName, Timestamp
 from plimsoll.api.schema.resource import Column, CustomResource, Definition, Resource
-from plimsoll.api.schema.timestamps import Timestamp
-from plimsoll.api.schema.uniqueness import UniqueItems
+from plimsoll.api.schema.rules import UniqueItems
 from plimsoll.api.v1alpha1.rebalancing import Mode, ObjectiveName, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scope import Scope

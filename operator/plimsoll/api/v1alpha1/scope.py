@@ -7,11 +7,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plimsoll.api.schema.names import NamespaceName, ObjectName, SchedulerName
+from plimsoll.api.schema.fields import NamespaceName, ObjectName, SchedulerName
 from plimsoll.api.schema.resource import Resource
-from plimsoll.api.schema.rules import Rule
+from plimsoll.api.schema.rules import Rule, UniqueItems
 from plimsoll.api.schema.selectors import LabelSelector
-from plimsoll.api.schema.uniqueness import UniqueItems
 
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 

@@ -17,15 +17,9 @@ from numpy.typing import NDArray
 from plimsoll.engine.cache.node_columns import SharedColumns
 from plimsoll.engine.plugin_calls import calling, checked
 from plimsoll.engine.profile import Profile
-from plimsoll.framework import (
-    Cluster,
-    CycleState,
-    FilterPlugin,
-    IntArray,
-    PodInfo,
-    RowArray,
-    Snapshot,
-)
+from plimsoll.framework import CycleState, FilterPlugin, IntArray, PodInfo, Snapshot
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import RowArray
 
 PositionArray: TypeAlias = NDArray[np.int16]
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from plimsoll.engine.plugin_calls import checked
 from plimsoll.framework import (
-    Cluster,
     CycleState,
     FilterPlugin,
     IntArray,
@@ -20,6 +19,7 @@ from plimsoll.framework import (
     Snapshot,
 )
 from plimsoll.framework.capabilities import NodeSignature
+from plimsoll.model.columns.cluster import Cluster
 
 #: Columns take at most about this much memory a profile.
 COLUMN_BYTES = 64 * 2**20

@@ -18,17 +18,17 @@ from plimsoll.engine.plugin_calls import calling, checked, in_range
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     MAX_SCORE,
-    Cluster,
     CycleState,
     IntArray,
     PluginError,
     PodInfo,
     PreScorePlugin,
     Reads,
-    RowArray,
     ScorePlugin,
     Snapshot,
 )
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import RowArray
 
 #: Every node's total where a profile has neither score plugins nor extenders.
 UNSCORED = 1

@@ -20,7 +20,6 @@ from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     SUCCESS,
-    Cluster,
     Code,
     CycleState,
     Diagnosis,
@@ -29,12 +28,13 @@ from plimsoll.framework import (
     Narrowing,
     PluginError,
     PodInfo,
-    RowArray,
     Snapshot,
     Status,
     unresolvable,
 )
 from plimsoll.framework.status import count_reasons
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import RowArray
 
 
 class Lane:

@@ -13,7 +13,8 @@ from collections import OrderedDict
 from plimsoll.engine.cache.node_columns import SharedColumns
 from plimsoll.engine.cache.template import Lane
 from plimsoll.engine.profile import Profile
-from plimsoll.framework import Cluster, PodTemplate
+from plimsoll.framework import PodTemplate
+from plimsoll.model.columns.cluster import Cluster
 
 #: Kept lanes take at most about this much memory a profile.
 LANE_BYTES = 256 * 2**20

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from plimsoll.engine.extenders.extender import Extender
-from plimsoll.framework import Candidate, Node, PodInfo
+from plimsoll.framework import Node, PodInfo
+from plimsoll.framework.extension_points import Candidate
 from plimsoll.model.kinds import extender_wire as wire
 
 #: Points of ours for one of an extender's: 100 of 10.

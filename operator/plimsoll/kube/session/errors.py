@@ -14,9 +14,11 @@
     └── Unconfigured        nothing was sent: there is no usable kubeconfig or service account
 """
 
+from collections.abc import Awaitable
 from typing import Any
 
-from plimsoll.framework import PlimsollError
+from plimsoll.framework.errors import PlimsollError
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 
 class APIError(PlimsollError):
@@ -112,4 +114,34 @@ def error_of(attempt: str, status: int, answer: dict[str, Any]) -> APIError:
         str(answer.get("reason", "")),
         str(answer.get("message", "")),
         details if isinstance(details, dict) else None,
+    )
+
+
+_VERDICTS: tuple[tuple[type[APIError], WriteOutcome], ...] = (
+    (NotFound, WriteOutcome.GONE),
+    (Gone, WriteOutcome.GONE),
+    (Conflict, WriteOutcome.CONFLICT),
+    (TooManyRequests, WriteOutcome.BUSY),
+    (Invalid, WriteOutcome.REFUSED),
+    (Unauthorized, WriteOutcome.REFUSED),
+    (Fenced, WriteOutcome.FENCED),
+)
+
+
+async def answered(write: Awaitable[object]) -> WriteResult:
+    """Carry out a write and say how it was taken."""
+    try:
+        await write
+    except APIError as exc:
+        return answer_of(exc)
+    return WriteResult(WriteOutcome.DONE)
+
+
+def answer_of(exc: APIError) -> WriteResult:
+    """How the server took the write that raised."""
+    verdict = next((verdict for kind, verdict in _VERDICTS if isinstance(exc, kind)), WriteOutcome.UNKNOWN)
+    if exc.status == 401:
+        verdict = WriteOutcome.BUSY  # the credentials are read again: later it may be accepted
+    return WriteResult(
+        verdict, exc.message or str(exc), retry_after_s=float(exc.details.get("retryAfterSeconds") or 0)
     )

@@ -15,9 +15,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from plimsoll.model.columns.change_log import ChangeLog
 from plimsoll.model.columns.coded_column import CodedColumn
-from plimsoll.model.columns.columns import BoolArray, IntArray, PodIndex, RowArray, grown
+from plimsoll.model.columns.columns import BoolArray, ChangeLog, IntArray, PodIndex, RowArray, grown
 from plimsoll.model.columns.derived_columns import KeptColumns
 from plimsoll.model.columns.images import ImageState, ImageTable
 from plimsoll.model.columns.pods_by_row import PodsByRow

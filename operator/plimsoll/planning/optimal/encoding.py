@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Cluster, PluginError, PodInfo, PodTemplate, Snapshot
+from plimsoll.framework import PluginError, PodInfo, PodTemplate, Snapshot
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.strategy import (
     Bundle,
@@ -24,11 +24,12 @@ from plimsoll.framework.descheduling.strategy import (
     Verdict,
     wants_even_spread,
 )
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import Circumstances, Move, Objective, Rebalancing, replacement_of
 from plimsoll.planning.optimal.problem import NOWHERE, Ints, Problem, Solution, Spread, Stock
 from plimsoll.planning.proven.plan_builder import Book
 from plimsoll.planning.strategy_run import run_strategy
-from plimsoll.toolkit.descheduling.eviction_cost import eviction_cost
+from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 from plimsoll.toolkit.descheduling.spread_constraints import SpreadConstraint, spread_constraints_of
 
 #: Pairs of templates and nodes beyond which only the emptiest nodes are targets.

@@ -22,9 +22,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from plimsoll.framework import Cluster, PluginError, PodTemplate
+from plimsoll.framework import PluginError, PodTemplate
 from plimsoll.framework.descheduling.context import Planner
 from plimsoll.framework.descheduling.strategy import Candidate, ServesPending
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.aftermath import aftermath
 from plimsoll.planning.moves import (
     Circumstances,

@@ -14,7 +14,7 @@ from plimsoll.engine.extenders.extender import interested
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import MAX_SCORE, Cluster, PluginError, PodInfo
+from plimsoll.framework import MAX_SCORE, PluginError, PodInfo
 from plimsoll.framework.descheduling.complaints import Complaining
 from plimsoll.framework.descheduling.context import (
     OwnerCounts,
@@ -39,6 +39,7 @@ from plimsoll.framework.descheduling.strategy import (
     Verdict,
     wants_restart,
 )
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.aftermath import shifted
 from plimsoll.planning.budgets import BudgetLedger

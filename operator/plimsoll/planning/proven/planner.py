@@ -17,10 +17,11 @@ cluster, right before the eviction.
 
 from dataclasses import replace
 
-from plimsoll.framework import Cluster, PluginError
+from plimsoll.framework import PluginError
 from plimsoll.framework.descheduling.complaints import Destinations
 from plimsoll.framework.descheduling.context import NodeClasses, Planner
 from plimsoll.framework.descheduling.strategy import Candidate, MendsSpread, Refusal, StrategyKind, Verdict
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import (
     Circumstances,

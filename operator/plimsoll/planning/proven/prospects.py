@@ -8,17 +8,10 @@ import numpy as np
 from plimsoll.engine.decision import Ranking
 from plimsoll.engine.extenders.extender import interested
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import (
-    MAX_SCORE,
-    BoolArray,
-    Cluster,
-    PluginError,
-    PodInfo,
-    PodTemplate,
-    RowArray,
-    WhatIf,
-)
+from plimsoll.framework import MAX_SCORE, BoolArray, PluginError, PodInfo, PodTemplate, WhatIf
 from plimsoll.framework.descheduling.prospects import Outlook
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import RowArray
 from plimsoll.planning.moves import Rebalancing, replacement_of, replacement_uid
 
 

@@ -16,7 +16,7 @@ from functools import cached_property
 
 import msgspec
 
-from plimsoll.framework import Cluster, PluginError, PodInfo
+from plimsoll.framework import PluginError, PodInfo
 from plimsoll.framework.descheduling.context import (
     NodeClasses,
     Planner,
@@ -33,6 +33,7 @@ from plimsoll.framework.descheduling.strategy import (
     StrategyKind,
     Verdict,
 )
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.planning.limits import NO_CEILING, LimitLevel, Limits, Tally
 from plimsoll.planning.moves import Circumstances, Refused, workload_of

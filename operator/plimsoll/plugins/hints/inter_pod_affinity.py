@@ -5,16 +5,8 @@ Source: kube-scheduler v1.36, ``interpodaffinity/plugin.go`` (EventsToRegister a
 
 from collections.abc import Collection
 
-from plimsoll.framework import (
-    ActionType,
-    Change,
-    EventResource,
-    EventWithHint,
-    PodInfo,
-    PodTerm,
-    QueueingHint,
-    TermKind,
-)
+from plimsoll.framework import ActionType, Change, EventResource, EventWithHint, PodInfo, QueueingHint
+from plimsoll.framework.columns import PodTerm, TermKind
 
 
 def events() -> tuple[EventWithHint, ...]:

@@ -3,18 +3,9 @@
 Source: kube-scheduler v1.36, ``volumebinding/volume_binding.go`` (EventsToRegister).
 """
 
-from plimsoll.framework import (
-    MIGRATED_PLUGINS,
-    ActionType,
-    Change,
-    CSIStorageCapacity,
-    EventResource,
-    EventWithHint,
-    PodInfo,
-    QueueingHint,
-    claim_name,
-    units,
-)
+from plimsoll.framework import ActionType, Change, EventResource, EventWithHint, PodInfo, QueueingHint
+from plimsoll.framework.columns import units
+from plimsoll.framework.volumes import MIGRATED_PLUGINS, CSIStorageCapacity, claim_name
 
 EITHER = ActionType.ADD | ActionType.UPDATE
 

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from plimsoll.framework import Cluster, Pod
-from plimsoll.ports.ports import Clock
+from plimsoll.framework import Pod
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.ports.clock import Clock
 
 #: Displaced pods that do not stop a policy.
 ALLOWED = 3

@@ -14,8 +14,8 @@ from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import Ceiling
 from plimsoll.planning.moves import Rebalancing
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.rebalancing.breakers.displacement import Displacements
 from plimsoll.rebalancing.plan_runner import Planning
 from plimsoll.rebalancing.run_result import RunResult

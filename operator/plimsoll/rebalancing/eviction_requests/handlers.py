@@ -7,8 +7,9 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.scope import never_evict
+from plimsoll.ports.eviction_requests import EvictionRequest, EvictionRequester
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, EvictionRequest, EvictionRequester, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers.stop_button import STOP, StopButton
 from plimsoll.rebalancing.eviction_requests.probe import Offer
 from plimsoll.rebalancing.eviction_requests.transitions import NoteUnattended
@@ -69,13 +70,13 @@ class RequestHandlers:
         try:
             answer = await self._requester.request(order.move.pod.pod, order.key.partition("/")[2])
         except Exception as exc:  # noqa: BLE001 - whatever broke, the record is carried to its end
-            answer = Answer(Verdict.UNKNOWN, f"creating the EvictionRequest broke: {exc!r}")
+            answer = WriteResult(WriteOutcome.UNKNOWN, f"creating the EvictionRequest broke: {exc!r}")
             return RequestAnswered(order.key, answer, broke=True)
         return RequestAnswered(order.key, answer)
 
     async def _inspect(self, order: InspectRequest) -> Event:
         answer, requests = await self._requester.list()
-        if answer.verdict is Verdict.GONE:
+        if answer.verdict is WriteOutcome.GONE:
             self._offer.withdrawn(answer.message)
             return RequestProgressed(order.key, None, (self._offer.reason, self._offer.problem))
         if not answer.is_done:
@@ -86,7 +87,7 @@ class RequestHandlers:
     async def _withdraw(self, order: WithdrawRequest) -> None:
         namespace, _, name = order.key.partition("/")
         answer = await self._requester.withdraw(EvictionRequest(namespace, name, ""))
-        if not answer.is_done and answer.verdict is not Verdict.GONE:
+        if not answer.is_done and answer.verdict is not WriteOutcome.GONE:
             self._observer.failed(f"withdrawing EvictionRequest {order.key}", answer.message)
 
     def _note_unattended(self, order: NoteUnattended) -> Sequence[Event]:

@@ -7,7 +7,7 @@ its controller may still say how it ended.
 
 from enum import Enum
 
-from plimsoll.ports.ports import EvictionRequest
+from plimsoll.ports.eviction_requests import EvictionRequest
 
 #: Seconds from withdrawing a request to deleting it, and from its end.
 WITHDRAWN_S, FINAL_S = 60.0, 15.0

@@ -9,8 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.planning.moves import Rebalancing
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.eviction_requests import EvictionRequester
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Clock, EvictionRequester, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers.stop_button import barred
 
 #: Seconds after which the server is asked again.
@@ -103,7 +105,7 @@ class Offer:
     def withdrawn(self, message: str) -> None:
         """The server serves the API no more."""
         self._asked = self._clock.monotonic()
-        self._judge(Answer(Verdict.GONE, message))
+        self._judge(WriteResult(WriteOutcome.GONE, message))
 
     def unattended(self, message: str) -> None:
         """Nobody acts on requests; nothing is asked for during a while."""
@@ -129,16 +131,16 @@ class Offer:
             except Exception as exc:  # noqa: BLE001 - a status that cannot be written stops nothing else
                 self._observer.failed("telling whether evictions by request can be had", repr(exc))
 
-    def _judge(self, answer: Answer) -> None:
+    def _judge(self, answer: WriteResult) -> None:
         match answer.verdict:
-            case Verdict.DONE:
+            case WriteOutcome.DONE:
                 self._why_not = ""
-            case Verdict.GONE:
+            case WriteOutcome.GONE:
                 self._why_not = (
                     f"{_WHERE}, but the server does not offer {BUDGET}/v1alpha1 (alpha in Kubernetes 1.37,"
                     f" feature gate EvictionRequestAPI); {_WHAT_TO_DO}"
                 )
-            case Verdict.REFUSED:
+            case WriteOutcome.REFUSED:
                 self._why_not = (
                     f"{_WHERE}, but the operator may not use {BUDGET}/v1alpha1: {answer.message}; apply"
                     " deploy/components/eviction-requests, or set evictionRequests of the chart"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.ports.ports import EvictionRequest
+from plimsoll.ports.eviction_requests import EvictionRequest
 
 #: Reasons of records: asked for, not taken up by any controller, not done in time, ended by somebody else.
 REQUESTED, NOT_TAKEN_UP, TIMED_OUT, ENDED = (

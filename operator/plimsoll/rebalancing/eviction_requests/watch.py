@@ -18,8 +18,10 @@ from plimsoll.model.kinds.watch_event import (
 )
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.scope import never_evict
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.eviction_requests import EvictionRequest, EvictionRequester
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Clock, EvictionRequest, EvictionRequester, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.eviction_requests.leftovers import Clearing, clearing
 from plimsoll.rebalancing.eviction_requests.probe import Offer
 from plimsoll.rebalancing.moves.events import PodProtected, RequestProgressed
@@ -91,7 +93,7 @@ class RequestWatch:
             try:
                 answer = await self._requester.watch(self._changed)
             except Exception as exc:  # noqa: BLE001 - whatever one request holds, the next watch comes
-                answer = Answer(Verdict.UNKNOWN, repr(exc))
+                answer = WriteResult(WriteOutcome.UNKNOWN, repr(exc))
             self._lost(answer)
             await self._probed.wait()
 
@@ -122,9 +124,9 @@ class RequestWatch:
         self._pods = {each.pod_uid for each in self._ours.values()}
         self._left.notify()
 
-    def _lost(self, answer: Answer) -> None:
+    def _lost(self, answer: WriteResult) -> None:
         """The requests are mirrored no longer."""
-        if answer.verdict is not Verdict.GONE:
+        if answer.verdict is not WriteOutcome.GONE:
             self._observer.failed("watching EvictionRequests", answer.message)
             return
         self._offer.withdrawn(answer.message)
@@ -196,8 +198,8 @@ class RequestWatch:
             case Clearing.LATER:
                 return
 
-    def _report(self, request: EvictionRequest, answer: Answer) -> None:
-        if not answer.is_done and answer.verdict is not Verdict.GONE:
+    def _report(self, request: EvictionRequest, answer: WriteResult) -> None:
+        if not answer.is_done and answer.verdict is not WriteOutcome.GONE:
             self._observer.failed(f"clearing up EvictionRequest {request.key}", answer.message)
 
 

@@ -11,7 +11,8 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.planning.moves import Move
-from plimsoll.ports.ports import Answer, EvictionRequest
+from plimsoll.ports.eviction_requests import EvictionRequest
+from plimsoll.ports.writes import WriteResult
 from plimsoll.rebalancing.moves.state import Landing, PodFacts, TimerName, Way
 
 
@@ -139,7 +140,7 @@ class RecordRefused(MoveEvent):
     """
 
     phase: Phase
-    answer: Answer
+    answer: WriteResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +310,7 @@ class EvictionAnswered(MoveEvent):
         broke: Whether asking it raised; there is no further try then.
     """
 
-    answer: Answer
+    answer: WriteResult
     broke: bool = False
 
 
@@ -322,7 +323,7 @@ class RequestAnswered(MoveEvent):
         broke: Whether asking it raised; there is no further try then.
     """
 
-    answer: Answer
+    answer: WriteResult
     broke: bool = False
 
 
@@ -369,7 +370,7 @@ class RolloutAnswered(MoveEvent):
     """
 
     sight: RolloutSight
-    answer: Answer
+    answer: WriteResult
     patience_s: float = float("inf")
 
 

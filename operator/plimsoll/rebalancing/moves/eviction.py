@@ -8,7 +8,7 @@ its name never.
 """
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.ports.ports import Answer, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.endings import NOT_RECORDED, cancelled
 from plimsoll.rebalancing.moves.events import (
     EvictionAnswered,
@@ -49,7 +49,7 @@ from plimsoll.rebalancing.moves.transition import Begin, MoveTable, Step
 ASK_AGAIN_S = (0.5, 2.0, 5.0)
 
 #: Answers that do not tell whether the pod goes.
-_OPEN = (Verdict.UNKNOWN, Verdict.BUSY)
+_OPEN = (WriteOutcome.UNKNOWN, WriteOutcome.BUSY)
 
 
 # -- sending ---------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def begin(step: Step) -> None:
     step.become(
         MoveStage.EVICTING,
         begun_at=step.now,
-        may_tell=pod is not None and not pod.terminating,
+        may_tell=pod is not None and not pod.terminating and not pod.has_ended,
         pod_gone=False,
         pod_terminating=False,
     )
@@ -105,7 +105,7 @@ def answered(step: Step, event: EvictionAnswered) -> None:
     answer, state = event.answer, step.state
     verdict = answer.verdict
     if verdict in _OPEN and state.attempts <= len(ASK_AGAIN_S) and not event.broke:
-        step.become(answer_lost=state.answer_lost or verdict is Verdict.UNKNOWN)
+        step.become(answer_lost=state.answer_lost or verdict is WriteOutcome.UNKNOWN)
         if _has_left(step):
             _found_gone(step)
         else:
@@ -116,11 +116,11 @@ def answered(step: Step, event: EvictionAnswered) -> None:
         refused(step, answer)
 
 
-def _is_ours(step: Step, verdict: Verdict) -> bool:
+def _is_ours(step: Step, verdict: WriteOutcome) -> bool:
     """Whether a final answer that is no success means that an earlier try has evicted the pod."""
-    if verdict in (Verdict.GONE, Verdict.CONFLICT):
+    if verdict in (WriteOutcome.GONE, WriteOutcome.CONFLICT):
         return step.state.answer_lost
-    return verdict is Verdict.UNKNOWN and _has_left(step)
+    return verdict is WriteOutcome.UNKNOWN and _has_left(step)
 
 
 def _has_left(step: Step) -> bool:
@@ -138,7 +138,7 @@ def _found_gone(step: Step) -> None:
     if step.state.answer_lost:
         leaves(step, "Accepted")
     else:
-        refused(step, Answer(Verdict.GONE, "it left before it was evicted"))
+        refused(step, WriteResult(WriteOutcome.GONE, "it left before it was evicted"))
 
 
 def departed(step: Step, event: PodTerminating | PodGone) -> None:

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.rebalancing.moves.events import Event, TimedOut
 from plimsoll.rebalancing.moves.instructions import (
     CancelTimer,

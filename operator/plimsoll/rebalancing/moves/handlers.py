@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from plimsoll.api.v1alpha1.eviction import Replacement
-from plimsoll.ports.ports import Answer, Clock, Evictor, Note, Recorder, Verdict
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventNote, EventRecorder
+from plimsoll.ports.pods import PodEviction
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.moves.events import (
     Event,
@@ -43,7 +46,7 @@ class RecordHandlers:
 
     async def _create(self, order: CreateRecord) -> Event:
         if order.key in self._keeper.known:
-            return RecordRefused(order.key, order.phase, Answer(Verdict.CONFLICT))
+            return RecordRefused(order.key, order.phase, WriteResult(WriteOutcome.CONFLICT))
         answer = await self._keeper.create(
             order.key, order.spec, order.phase, order.reason, order.message, now=self._clock.now()
         )
@@ -76,7 +79,7 @@ class EvictionHandlers:
         recorder: Records events.
     """
 
-    def __init__(self, evictor: Evictor, recorder: Recorder) -> None:
+    def __init__(self, evictor: PodEviction, recorder: EventRecorder) -> None:
         self._evictor = evictor
         self._recorder = recorder
         self.immediate: Mapping[type, Immediate] = {EmitEvent: self._emit}
@@ -86,11 +89,11 @@ class EvictionHandlers:
         try:
             return EvictionAnswered(order.key, await self._evictor.evict(order.move.pod.pod))
         except Exception as exc:  # noqa: BLE001 - whatever broke, the record is carried to its end
-            answer = Answer(Verdict.UNKNOWN, f"asking for the eviction broke: {exc!r}")
+            answer = WriteResult(WriteOutcome.UNKNOWN, f"asking for the eviction broke: {exc!r}")
             return EvictionAnswered(order.key, answer, broke=True)
 
     def _emit(self, order: EmitEvent) -> Sequence[Event]:
-        self._recorder.record(Note(order.reference, order.reason, order.action, order.message))
+        self._recorder.record(EventNote(order.reference, order.reason, order.action, order.message))
         return ()
 
 

@@ -168,7 +168,6 @@ class MoveMachine:
                     touched.add(self._moves[key].bundle)
             if not events:
                 events += self._look(touched, orders)
-                touched = set()
         if self._validates:
             validated(self._moves, self._bundles)
         return tuple(orders)
@@ -275,16 +274,18 @@ class MoveMachine:
     # -- bundles -------------------------------------------------------------------------------------
 
     def _look(self, touched: Iterable[str], orders: list[Instruction]) -> list[Event]:
-        """See what follows for the bundles that were touched, and for those that wait for others."""
+        """See what follows for the bundles that were touched, and for those that wait for others.
+
+        What follows for one is carried out before the next is looked at: it may be about the same workload.
+        """
         waiting = {key for key, bundle in self._bundles.items() if bundle.parked or bundle.held}
-        found: list[Event] = []
-        flights = self.in_flight()
+        flights = self._about_to_fly()
         for key in [key for key in self._bundles if key in waiting or key in touched]:
             seen = bundles.look(
                 self._bundles[key],
                 self._moves,
                 self._around,
-                lambda uid: flights.get(uid, 0),
+                flights.__getitem__,
                 self.is_asked,
             )
             if seen.bundle is None:
@@ -292,8 +293,21 @@ class MoveMachine:
             else:
                 self._bundles[key] = seen.bundle
             orders += seen.instructions
-            found += seen.events
+            if seen.events:
+                return list(seen.events)
+        return []
+
+    def _about_to_fly(self) -> Counter[str]:
+        """Moves that wait for their replacement, or are going to, by workload uid."""
+        found = Counter(self.in_flight())
+        for state in self._open.values():
+            if state.stage in (MoveStage.OPENING, MoveStage.CHECKING) and self._is_due(state):
+                found[state.workload] += 1
         return found
+
+    def _is_due(self, state: MoveState) -> bool:
+        bundle = self._bundles.get(state.bundle)
+        return bundle is not None and bundle.due
 
     def _forget_runs(self) -> None:
         """The oldest runs are counted no longer."""

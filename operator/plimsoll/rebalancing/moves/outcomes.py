@@ -8,7 +8,8 @@ from dataclasses import replace
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
-from plimsoll.ports.ports import Answer, Verdict, pod_reference
+from plimsoll.ports.pods import pod_reference
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.endings import cancelled
 from plimsoll.rebalancing.moves.instructions import (
     CountMove,
@@ -88,16 +89,16 @@ def leaves_room(step: Step) -> None:
         step.wait(TimerName.LEAVING, grace_s + LEAVING_S)
 
 
-def refused(step: Step, answer: Answer) -> None:
+def refused(step: Step, answer: WriteResult) -> None:
     """The pod stays: the record says why, nothing replaces it, and its room is free again."""
     step.become(landing=None)
     match answer.verdict:
-        case Verdict.BLOCKED:
+        case WriteOutcome.BLOCKED:
             budget = answer.budget.partition("/")[2]
             why = Landing(Phase.BLOCKED, "PodDisruptionBudget", answer.message, blocked_by=budget)
-        case Verdict.GONE | Verdict.CONFLICT:
+        case WriteOutcome.GONE | WriteOutcome.CONFLICT:
             why = cancelled("Gone", f"the pod is gone, or another one by now: {answer.message}")
-        case Verdict.REFUSED:
+        case WriteOutcome.REFUSED:
             why = Landing(Phase.FAILED, "EvictionRefused", answer.message)
         case _:
             why = Landing(Phase.FAILED, "EvictionFailed", answer.message)

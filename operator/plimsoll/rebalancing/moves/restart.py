@@ -4,7 +4,7 @@ from collections import defaultdict
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.moves.bundles import bundle_of
 from plimsoll.rebalancing.moves.events import BundlePlanned, ProcessRestarted
 from plimsoll.rebalancing.moves.executor import MoveExecutor

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, RebalancingSpec
 from plimsoll.cluster.cache import Cache
-from plimsoll.framework import Cluster
 from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Move, Rebalancing, workload_of
 from plimsoll.planning.planners import ask_again
 from plimsoll.planning.populations import Populations
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.moves.endings import NOT_REVALIDATED, OTHERWISE, POLICY_CHANGED, cancelled
 from plimsoll.rebalancing.moves.events import Event, Revalidated, RevalidationRefused
 from plimsoll.rebalancing.moves.instructions import Revalidate

@@ -12,7 +12,7 @@ from typing import Protocol
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.planning.moves import Move
-from plimsoll.ports.ports import EvictionRequest
+from plimsoll.ports.eviction_requests import EvictionRequest
 
 
 class MoveStage(StrEnum):

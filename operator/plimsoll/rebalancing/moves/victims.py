@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
-from plimsoll.framework import DisruptionBudgets, PodInfo
+from plimsoll.framework import PodInfo
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import Move
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.rebalancing.moves.events import MovePlanned
 from plimsoll.rebalancing.moves.executor import MoveExecutor
 from plimsoll.rebalancing.moves.outcomes import PREEMPTION
@@ -24,6 +24,7 @@ from plimsoll.rebalancing.moves.surroundings import ClusterSurroundings
 from plimsoll.rebalancing.records.drafts import first_reason, key_of, spec_of
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
 #: Stages of a victim whose eviction has been answered.
 _ANSWERED = (MoveStage.LEAVING, MoveStage.CLOSED)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 
 from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.rebalancing.moves.events import RecordDeleted
 from plimsoll.rebalancing.moves.executor import MoveExecutor
 from plimsoll.rebalancing.records.record import Record

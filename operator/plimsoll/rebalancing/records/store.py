@@ -20,8 +20,10 @@ from plimsoll.api.v1alpha1.eviction import (
 from plimsoll.api.v1alpha1.eviction_naming import record_labels
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Clock, Records, Verdict
+from plimsoll.ports.records import Records
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.timing.signal import Signal
 
@@ -35,7 +37,7 @@ RETRY_S = 2.0
 CATCH_UP_S = 5.0
 
 #: Answers to a write that no further attempt would change.
-_FINAL = (Verdict.DONE, Verdict.GONE, Verdict.REFUSED)
+_FINAL = (WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.REFUSED)
 
 
 class RecordKeeper:
@@ -57,7 +59,7 @@ class RecordKeeper:
             if answer.is_done:
                 break
             problem = f"the records cannot be listed yet: {answer.message}"
-            if answer.verdict is Verdict.GONE:
+            if answer.verdict is WriteOutcome.GONE:
                 problem = "the custom resources are not installed yet; apply crds/"
             self._observer.watch_failed("evictions", problem, answer.status)
             await self._clock.sleep(RETRY_S)
@@ -102,7 +104,7 @@ class RecordKeeper:
 
     async def create(
         self, key: str, spec: EvictionSpec, phase: Phase, reason: str, message: str, *, now: float
-    ) -> Answer:
+    ) -> WriteResult:
         """Write a new record; one that may exist without a status is deleted again.
 
         Args:
@@ -140,7 +142,7 @@ class RecordKeeper:
         if answer.is_done:
             self.known[key] = record
             self._told(record)
-        elif answer.verdict is not Verdict.CONFLICT:
+        elif answer.verdict is not WriteOutcome.CONFLICT:
             self._observer.record_dropped(spec.policy, answer.verdict.value)
             await self._records.delete(namespace, name)
         return answer
@@ -154,7 +156,7 @@ class RecordKeeper:
         message: str = "",
         blocked_by: str | None = None,
         replacement: Replacement | None = None,
-    ) -> Answer:
+    ) -> WriteResult:
         """Carry a record to a phase, or say why it is in that; what cannot be written is tried again later.
 
         Returns:
@@ -162,9 +164,9 @@ class RecordKeeper:
         """
         known = self.known.get(key)
         if known is None:
-            return Answer(Verdict.GONE, "the record was deleted")
+            return WriteResult(WriteOutcome.GONE, "the record was deleted")
         if known.is_finished:
-            return Answer(Verdict.DONE)
+            return WriteResult(WriteOutcome.DONE)
         is_new = (phase, reason) != (known.phase, known.status.reason)
         status = known.status.entering(
             phase,
@@ -176,7 +178,7 @@ class RecordKeeper:
         )
         changed = self.known[key] = replace(known, status=status)
         answer = await self._write(changed, tries=5 if is_new else 1)
-        if answer.verdict is Verdict.GONE:
+        if answer.verdict is WriteOutcome.GONE:
             self.forget(changed.namespace, changed.name)
         elif not answer.is_done:
             self._unwritten.add(key)
@@ -202,14 +204,14 @@ class RecordKeeper:
             if record is None or (await self._write(record, tries=1)).verdict in _FINAL:
                 self._unwritten.discard(key)
 
-    async def _write(self, record: Record, tries: int = 5) -> Answer:
+    async def _write(self, record: Record, tries: int = 5) -> WriteResult:
         """Write a record's status; the server's last word."""
         document = record.status.model_dump(mode="json", by_alias=True, exclude_none=True)
         for left in reversed(range(tries)):
             answer = await self._records.write_status(record.namespace, record.name, document)
             if answer.is_done:
                 self._unwritten.discard(record.key)
-            elif answer.verdict is not Verdict.GONE:
+            elif answer.verdict is not WriteOutcome.GONE:
                 self._report(record, answer)
             if answer.verdict in _FINAL:
                 break
@@ -234,7 +236,7 @@ class RecordKeeper:
         }
         self._observer.move_told(record.key, phase, facts)
 
-    def _report(self, record: Record, answer: Answer) -> None:
+    def _report(self, record: Record, answer: WriteResult) -> None:
         self._observer.failed(f"record {record.key}", answer.message)
 
     # -- retention -----------------------------------------------------------------------------------
@@ -242,7 +244,7 @@ class RecordKeeper:
     async def drop(self, record: Record, why: str) -> bool:
         """Delete a finished record; whether it is gone."""
         answer = await self._records.delete(record.namespace, record.name)
-        is_gone = answer.verdict in (Verdict.DONE, Verdict.GONE)
+        is_gone = answer.verdict in (WriteOutcome.DONE, WriteOutcome.GONE)
         if is_gone:
             self.known.pop(record.key, None)
             self._observer.record_dropped(record.spec.policy, why)

@@ -10,7 +10,8 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.model.kinds.deployment import Deployment, mark_of
 from plimsoll.planning.moves import Move
 from plimsoll.planning.surges import Deployments, obstacle
-from plimsoll.ports.ports import Answer, Rollouts, Verdict
+from plimsoll.ports.deployments import Rollouts
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.events import RolloutAnswered, RolloutSight
 from plimsoll.timing.retry import OPEN_OR_CONFLICT
 
@@ -46,7 +47,7 @@ class SurgeRollouts:
         self._note_rights(answer, "read")
         if found is not None:
             return Deployments({found.metadata.uid: found})
-        gone = answer.verdict is Verdict.GONE
+        gone = answer.verdict is WriteOutcome.GONE
         return Deployments(problem="" if gone else f"its Deployment could not be read: {answer.message}")
 
     # -- what surges do ------------------------------------------------------------------------------
@@ -83,11 +84,11 @@ class SurgeRollouts:
     async def _look(self, key: str, spec: EvictionSpec) -> tuple[RolloutAnswered, Deployment | None]:
         surge = spec.surge
         if surge is None:
-            return RolloutAnswered(key, RolloutSight.GONE, Answer(Verdict.GONE)), None
+            return RolloutAnswered(key, RolloutSight.GONE, WriteResult(WriteOutcome.GONE)), None
         answer, found = await self._rollouts.read(key.partition("/")[0], surge.deployment)
         self._note_rights(answer, "read")
-        if answer.verdict is Verdict.GONE:
-            return RolloutAnswered(key, RolloutSight.GONE, Answer(Verdict.DONE)), None
+        if answer.verdict is WriteOutcome.GONE:
+            return RolloutAnswered(key, RolloutSight.GONE, WriteResult(WriteOutcome.DONE)), None
         if found is None:
             return RolloutAnswered(key, _sight_after(answer), answer), None
         patience_s = found.spec.progress_deadline_seconds
@@ -101,14 +102,14 @@ class SurgeRollouts:
                 sight = RolloutSight.UNTOUCHED
         return RolloutAnswered(key, sight, answer, float(patience_s)), found
 
-    def _note_rights(self, answer: Answer, verb: str) -> None:
+    def _note_rights(self, answer: WriteResult, verb: str) -> None:
         """Keep in mind what we may not do, until we may."""
-        if answer.verdict is Verdict.REFUSED:
+        if answer.verdict is WriteOutcome.REFUSED:
             self.trouble = _FORBIDDEN.format(verb=verb, said=answer.message)
         elif answer.is_done and f"not {verb} " in self.trouble:
             self.trouble = ""
 
 
-def _sight_after(answer: Answer) -> RolloutSight:
+def _sight_after(answer: WriteResult) -> RolloutSight:
     """What is known of a Deployment when a call about it failed."""
     return RolloutSight.OPEN if answer.verdict in OPEN_OR_CONFLICT else RolloutSight.CHANGED

@@ -19,7 +19,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.ports.ports import Verdict, pod_reference
+from plimsoll.ports.pods import pod_reference
+from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.endings import cancelled
 from plimsoll.rebalancing.moves.events import (
@@ -90,13 +91,13 @@ def started(step: Step, event: RolloutAnswered) -> None:
         if pause_s is not None:
             step.wait(TimerName.RETRY, pause_s)
             return
-        if answer.verdict is not Verdict.CONFLICT:
+        if answer.verdict is not WriteOutcome.CONFLICT:
             count(step)  # it may have been started: if no replacement comes, it is reverted
             return
         name = RolloutSight.CHANGED
-    if answer.is_done or answer.verdict is Verdict.CONFLICT:
+    if answer.is_done or answer.verdict is WriteOutcome.CONFLICT:
         end(step, cancelled(name.value, SENTENCES[name]))
-    elif answer.verdict is not Verdict.FENCED:  # the next leader finds it, and nothing started
+    elif answer.verdict is not WriteOutcome.FENCED:  # the next leader finds it, and nothing started
         end(step, Landing(Phase.FAILED, "SurgeRefused", answer.message))
 
 
@@ -112,7 +113,7 @@ def reverted(step: Step, event: RolloutAnswered) -> None:
     if landing is None:
         raise ValueError(f"{step.state.key} is being reverted without a reason")
     answer = event.answer
-    if event.sight is RolloutSight.OPEN or answer.verdict is Verdict.FENCED:
+    if event.sight is RolloutSight.OPEN or answer.verdict is WriteOutcome.FENCED:
         _resume(step)
         return
     name = step.state.spec.pod.name

@@ -15,53 +15,55 @@ that is not wastes it. The server's word decides between them, however long it t
 from dataclasses import replace
 
 from plimsoll.framework import Pod
-from plimsoll.ports.ports import Answer, Binder, Clock, Verdict
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.pods import PodBinding
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.timing.retry import RetryPolicy, retry
 
 #: A binding that is known not to have happened.
-BINDING_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=frozenset({Verdict.BUSY}))
+BINDING_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=frozenset({WriteOutcome.BUSY}))
 
 #: Reading a pod after a lost answer: until the server says where it is, or that we may not read it.
 READING_RETRIES = RetryPolicy.doubling(
-    0.2, 5.0, repeats=frozenset(Verdict) - {Verdict.DONE, Verdict.GONE, Verdict.REFUSED}
+    0.2, 5.0, repeats=frozenset(WriteOutcome) - {WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.REFUSED}
 )
 
 
 class CertainBinder:
     """Binds through another binder; no answer of it leaves open whether the pod is bound."""
 
-    def __init__(self, binder: Binder, clock: Clock) -> None:
+    def __init__(self, binder: PodBinding, clock: Clock) -> None:
         self._binder = binder
         self._clock = clock
 
-    async def bind(self, pod: Pod, node: str) -> Answer:
+    async def bind(self, pod: Pod, node: str) -> WriteResult:
         """POST the binding; CONFLICT when the pod is on another node by now."""
         was_lost = False
 
-        async def send() -> Answer:
+        async def send() -> WriteResult:
             nonlocal was_lost
             answer = await self._binder.bind(pod, node)
-            was_lost |= answer.verdict is Verdict.UNKNOWN
-            if was_lost and answer.verdict in (Verdict.UNKNOWN, Verdict.CONFLICT):
+            was_lost |= answer.verdict is WriteOutcome.UNKNOWN
+            if was_lost and answer.verdict in (WriteOutcome.UNKNOWN, WriteOutcome.CONFLICT):
                 return await self._certain(pod, node, answer)
             return answer
 
         return await retry(send, BINDING_RETRIES, self._clock)
 
-    async def _certain(self, pod: Pod, node: str, lost: Answer) -> Answer:
+    async def _certain(self, pod: Pod, node: str, lost: WriteResult) -> WriteResult:
         """What became of a binding without a usable answer; BUSY when the pod has no node."""
         there = ""
 
-        async def look() -> Answer:
+        async def look() -> WriteResult:
             nonlocal there
             answer, there = await self._binder.node_of(pod)
             return answer
 
         answer = await retry(look, READING_RETRIES, self._clock)
-        if answer.verdict is Verdict.REFUSED:
-            return replace(answer, verdict=Verdict.UNKNOWN)  # the server will never say
+        if answer.verdict is WriteOutcome.REFUSED:
+            return replace(answer, verdict=WriteOutcome.UNKNOWN)  # the server will never say
         if not answer.is_done or there == node:
             return answer
         if there:
-            return Answer(Verdict.CONFLICT, f"the pod is on {there}")
-        return replace(lost, verdict=Verdict.BUSY)
+            return WriteResult(WriteOutcome.CONFLICT, f"the pod is on {there}")
+        return replace(lost, verdict=WriteOutcome.BUSY)

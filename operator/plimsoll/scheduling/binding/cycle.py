@@ -13,7 +13,6 @@ from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     SUCCESS,
-    BinderPort,
     Code,
     CycleState,
     Permission,
@@ -21,11 +20,13 @@ from plimsoll.framework import (
     PodInfo,
     PreBindPlugin,
     Status,
-    WaitingPodsPort,
     error,
 )
+from plimsoll.framework.binding_ports import BinderPort, WaitingPodsPort
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Binder, Clock, PodStatusWriter
+from plimsoll.ports.pods import PodBinding, PodStatusWriter
+from plimsoll.ports.writes import WriteResult
 from plimsoll.scheduling.binding.answering import an_answer, signed
 from plimsoll.scheduling.binding.binder import CertainBinder
 from plimsoll.scheduling.binding.permits import HeldPod, Permits
@@ -56,7 +57,7 @@ class Attempt:
     held: HeldPod | None = None
     works: list[PreBindPlugin] = field(default_factory=list)
     nominated: bool = False
-    answer: Answer | None = None
+    answer: WriteResult | None = None
 
 
 @dataclass(slots=True)
@@ -85,7 +86,9 @@ class BindingCycle:
         permits: The pods that wait on Permit.
     """
 
-    def __init__(self, binder: Binder, statuses: PodStatusWriter, clock: Clock, observer: Observer) -> None:
+    def __init__(
+        self, binder: PodBinding, statuses: PodStatusWriter, clock: Clock, observer: Observer
+    ) -> None:
         self.permits = Permits(clock)
         self._binder = CertainBinder(binder, clock)
         self._pre_binding = PreBinding(self._announce)

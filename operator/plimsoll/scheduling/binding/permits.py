@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from plimsoll.framework import SUCCESS, Code, PodInfo, Status
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 
 #: A plugin that asks for more waits this many seconds.
 LONGEST_WAIT_S = 15 * 60.0

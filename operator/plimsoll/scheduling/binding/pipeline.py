@@ -14,18 +14,13 @@ from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extenders.extender import interested
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import (
-    Code,
-    CycleState,
-    Diagnosis,
-    PodInfo,
-    PodsToActivate,
-    Snapshot,
-    Status,
-    VolumesPort,
-)
+from plimsoll.framework import Code, CycleState, Diagnosis, PodInfo, PodsToActivate, Snapshot, Status
+from plimsoll.framework.binding_ports import VolumesPort
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, Note, Recorder, Verdict, pod_reference
+from plimsoll.ports.pods import pod_reference
+from plimsoll.ports.writes import WriteOutcome
 from plimsoll.scheduling.binding.cycle import Attempt, BindingCycle
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 from plimsoll.scheduling.conditions import Explanations, nominated_to
@@ -69,7 +64,7 @@ class Carrier:
         binding: BindingCycle,
         volumes: ClaimBinder,
         explanations: Explanations,
-        recorder: Recorder,
+        recorder: EventRecorder,
         extending: Extending | None,
         clock: Clock,
         observer: Observer,
@@ -172,7 +167,7 @@ class Carrier:
         if queued.event == FLUSHED:
             self._observer.bound_after_flush()
         self._recorder.record(
-            Note(
+            EventNote(
                 pod_reference(pod.pod),
                 "Scheduled",
                 "Binding",
@@ -224,7 +219,7 @@ class Carrier:
             told["verdict"] = verdict.value
         self._observer.placement_told(uid, "not bound", told)
         self.undo(attempt, status)
-        if not is_ours or verdict in (Verdict.CONFLICT, Verdict.GONE):
+        if not is_ours or verdict in (WriteOutcome.CONFLICT, WriteOutcome.GONE):
             return
         pod = queued.pod.pod
         if attempt.nominated:

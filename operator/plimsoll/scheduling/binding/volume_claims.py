@@ -12,22 +12,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from plimsoll.framework import (
-    SELECTED_NODE,
-    SUCCESS,
-    Cluster,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Snapshot,
-    Status,
-    VolumeChoices,
-    compile_node_terms,
-    error,
-    is_bound,
-    term_nodes,
-)
-from plimsoll.model.kinds.storage import ObjectReference
-from plimsoll.ports.ports import Clock, VolumeWriter
+from plimsoll.framework import SUCCESS, Snapshot, Status, error
+from plimsoll.framework.binding_ports import VolumeChoices
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
+from plimsoll.model.kinds.volume_claims import SELECTED_NODE, is_bound
+from plimsoll.model.selectors import compile_node_terms
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.volumes import VolumeWriter
+from plimsoll.toolkit.scheduling.node_matching import term_nodes
 
 #: Seconds between two looks at claims that are being bound.
 PACE_S = 1.0

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from plimsoll.api.schema.durations import duration_s
+from plimsoll.api.schema.fields import duration_s
 from plimsoll.api.v1alpha1.extender import LONGEST_TIMEOUT_S, ExtenderTLS
 from plimsoll.api.v1alpha1.extender import Extender as ExtenderSpec
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
@@ -35,8 +35,11 @@ from plimsoll.framework import (
     error,
 )
 from plimsoll.leadership.fence import Fence
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.extenders import Endpoint, ExtenderPort, TLSSettings
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, Endpoint, ExtenderPort, PodReader, TLSSettings, Verdict
+from plimsoll.ports.pods import PodReader
+from plimsoll.ports.writes import WriteOutcome
 from plimsoll.scheduling.extenders.health import ExtenderHealth
 from plimsoll.timing.priority_semaphore import Turns
 
@@ -135,7 +138,7 @@ class Extending:
         """
         profile = scheduler.profile
         answer, document = await self._pods.read(pod.pod)
-        if answer.verdict is Verdict.GONE:
+        if answer.verdict is WriteOutcome.GONE:
             return None
         if not answer.is_done:
             why = f"the pod could not be read for its extenders: {answer.message}"

@@ -22,21 +22,15 @@ from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extenders.extender import interested
 from plimsoll.engine.gang import GangDecision, lacking_resources, place_together
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import (
-    SUCCESS,
-    Cluster,
-    Code,
-    Pod,
-    PodInfo,
-    Status,
-    unschedulable,
-)
+from plimsoll.framework import SUCCESS, Code, Pod, PodInfo, Status, unschedulable
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod_group import DEFAULT_TIMEOUT_S
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.kinds.watch_event import ClusterEvent
 from plimsoll.model.quantity import QuantityError, milli, units
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock, Note, Recorder
 from plimsoll.scheduling.binding.cycle import Attempt, BindingCycle
 from plimsoll.scheduling.gangs.gates import PLUGIN, GangGates
 from plimsoll.scheduling.gangs.release import Begun, Hands, Releasing, too_few
@@ -69,7 +63,7 @@ class Gangs:
         book: ReservationBook,
         binding: BindingCycle,
         hands: Hands,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
         observer: Observer,
     ) -> None:
@@ -344,7 +338,7 @@ class Gangs:
             "name": metadata.name,
             "uid": metadata.uid,
         }
-        self._recorder.record(Note(reference, reason, "Scheduling", text[:1024], is_warning=is_warning))
+        self._recorder.record(EventNote(reference, reason, "Scheduling", text[:1024], is_warning=is_warning))
 
 
 def _veto(members: Sequence[tuple[PodInfo, ProfileScheduler]]) -> str:

@@ -21,7 +21,7 @@ from plimsoll.model.kinds.watch_event import (
     PodDeleted,
     PodUpdated,
 )
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.conditions import Explain
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 

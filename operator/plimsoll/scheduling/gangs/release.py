@@ -11,7 +11,7 @@ from typing import Any
 
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import CycleState, Nomination, Status, unschedulable
-from plimsoll.ports.ports import Clock
+from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.binding.cycle import Attempt, BindingCycle
 from plimsoll.scheduling.conditions import Explain
 from plimsoll.scheduling.gangs.gates import PLUGIN

@@ -13,8 +13,9 @@ from plimsoll.api.schema.conditions import Condition, ConditionStatus, with_cond
 from plimsoll.api.v1alpha1.pod_group import SCHEDULED, GroupPhase, PodGroupStatus
 from plimsoll.cluster.pod_groups import Group, Groups
 from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Answer, Clock, Verdict
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy
 
 #: Seconds between two rounds of writing.
@@ -30,7 +31,7 @@ LONGEST = 4096
 class PodGroupStatusWriter(Protocol):
     """Writes the status of PodGroups."""
 
-    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> Answer:
+    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> WriteResult:
         """Replace a group's status."""
 
 
@@ -78,22 +79,22 @@ class GroupReports:
             lost_rounds = lost_rounds + 1 if pause_s > ROUND_S else 0
             await self._clock.sleep(pause_s)
 
-    async def _write(self, key: str) -> Answer:
+    async def _write(self, key: str) -> WriteResult:
         """Write a group's status if it says something new; an open answer has put it in the next round."""
         group = self._groups.find(key)
         if group is None or group.object is None:
             self._written.pop(key, None)
-            return Answer(Verdict.DONE)
+            return WriteResult(WriteOutcome.DONE)
         metadata = group.object.metadata
         document = status_of(group, group.object, datetime.fromtimestamp(self._clock.now(), UTC)).to_wire()
         if self._written.get(key) == (metadata.uid, document):
-            return Answer(Verdict.DONE)
+            return WriteResult(WriteOutcome.DONE)
         answer = await self._writer.write_status(metadata.namespace, metadata.name, document)
         if answer.is_done:
             self._written[key] = (metadata.uid, document)
         elif answer.verdict in ROUND_RETRIES.repeats:
             self.touch(key)
-        elif answer.verdict is not Verdict.GONE:
+        elif answer.verdict is not WriteOutcome.GONE:
             self._observer.failed(f"status of PodGroup {key}", answer.message)
         return answer
 

@@ -20,8 +20,8 @@ from plimsoll.framework import (
     Status,
     error,
 )
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.ports import Clock
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queueing_hints import QueueingHints, hints_of
 

@@ -18,10 +18,10 @@ from plimsoll.framework import (
     Plugin,
     PodInfo,
     QueueingHint,
-    TermKind,
 )
 from plimsoll.framework.capabilities import LooksAtTerms
 from plimsoll.framework.registry import implements
+from plimsoll.model.kinds.pod_terms import TermKind
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 from plimsoll.scheduling.queue.unschedulable_pods import Rejection, Sleepers
 

@@ -17,7 +17,7 @@ from plimsoll.model.columns.columns import IntArray, RowArray
 from plimsoll.model.columns.pods_by_importance import PodsByImportance
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.toolkit.descheduling.best_fit import BestFit
-from plimsoll.toolkit.descheduling.eviction_cost import eviction_cost
+from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 
 
 def promising(

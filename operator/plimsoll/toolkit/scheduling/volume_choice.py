@@ -9,34 +9,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plimsoll.framework import (
-    SELECTED_NODE,
-    BoolArray,
-    ClusterObjects,
+from plimsoll.framework import BoolArray, ClusterObjects, IntArray, PluginError, Snapshot, all_feasible
+from plimsoll.model.kinds.storage import (
     CSIStorageCapacity,
-    IntArray,
-    NodeSelector,
     PersistentVolume,
     PersistentVolumeClaim,
-    PluginError,
-    Requirement,
-    Selector,
-    SelectorError,
-    Snapshot,
     StorageClass,
-    all_feasible,
+)
+from plimsoll.model.kinds.volume_claims import (
+    SELECTED_NODE,
     claim_class,
-    compile_node_terms,
-    compile_selector,
     in_tree_plugin,
     is_migrated,
     migrated_affinity,
-    nanos,
-    requirement_nodes,
-    term_nodes,
-    units,
     volume_class,
 )
+from plimsoll.model.quantity import nanos, units
+from plimsoll.model.selectors import (
+    NodeSelector,
+    Requirement,
+    Selector,
+    SelectorError,
+    compile_node_terms,
+    compile_selector,
+)
+from plimsoll.toolkit.scheduling.node_matching import requirement_nodes, term_nodes
 
 #: Whose arithmetic this is, in the sentences of its errors.
 NAME = "VolumeBinding"

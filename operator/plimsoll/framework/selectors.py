@@ -1,0 +1,77 @@
+"""Selectors, affinity terms and taints for authors of plugins and strategies."""
+
+from plimsoll.model.kinds.node import Taint
+from plimsoll.model.kinds.pod import (
+    NodeAffinity,
+    PreferredSchedulingTerm,
+    Toleration,
+    TopologySpreadConstraint,
+)
+from plimsoll.model.kinds.workload import PodDisruptionBudget, ReplicaSet, StatefulSet
+from plimsoll.model.selector_text import parse_selector
+from plimsoll.model.selectors import (
+    EVERYTHING,
+    NAME_FIELD,
+    LabelSelector,
+    NodeMatcher,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    NodeTerm,
+    Requirement,
+    Selector,
+    SelectorError,
+    compile_node_matcher,
+    compile_node_term,
+    compile_node_terms,
+    compile_selector,
+    is_label_key,
+    selector_of_labels,
+)
+from plimsoll.model.taints import (
+    CONSOLIDATING,
+    HARD_EFFECTS,
+    NO_SCHEDULE,
+    PREFER_NO_SCHEDULE,
+    UNSCHEDULABLE_TAINT,
+    is_closed,
+    tolerates,
+    untolerated,
+)
+
+__all__ = [
+    "CONSOLIDATING",
+    "EVERYTHING",
+    "HARD_EFFECTS",
+    "NAME_FIELD",
+    "NO_SCHEDULE",
+    "PREFER_NO_SCHEDULE",
+    "UNSCHEDULABLE_TAINT",
+    "LabelSelector",
+    "NodeAffinity",
+    "NodeMatcher",
+    "NodeSelector",
+    "NodeSelectorRequirement",
+    "NodeSelectorTerm",
+    "NodeTerm",
+    "PodDisruptionBudget",
+    "PreferredSchedulingTerm",
+    "ReplicaSet",
+    "Requirement",
+    "Selector",
+    "SelectorError",
+    "StatefulSet",
+    "Taint",
+    "Toleration",
+    "TopologySpreadConstraint",
+    "compile_node_matcher",
+    "compile_node_term",
+    "compile_node_terms",
+    "compile_selector",
+    "is_closed",
+    "is_label_key",
+    "parse_selector",
+    "selector_of_labels",
+    "tolerates",
+    "untolerated",
+]

@@ -1,0 +1,213 @@
+"""Pods through the API server: bindings, evictions, deletions, reads and status."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import orjson
+
+from plimsoll.kube.session.errors import APIError, TooManyRequests, answer_of, answered
+from plimsoll.kube.session.session import STRATEGIC_PATCH, Session
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.pods import ConditionUpdate
+from plimsoll.ports.writes import WriteOutcome, WriteResult
+
+
+class PodBinder:
+    """Binds pods through the API server."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def bind(self, pod: Pod, node: str) -> WriteResult:
+        """Bind this very pod: the uid keeps a later pod of the same name unbound."""
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding"
+        return await answered(self._session.request("POST", path, body))
+
+    async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
+        """Read the pod back; a list of one, which takes no right beyond those of the watch.
+
+        Without a resourceVersion the server answers from what is stored, not from what it remembers.
+        """
+        path = f"/api/v1/namespaces/{pod.namespace}/pods"
+        try:
+            content = await self._session.request(
+                "GET", path, params={"fieldSelector": f"metadata.name={pod.name}"}
+            )
+        except APIError as exc:
+            return answer_of(exc), ""
+        for found in orjson.loads(content).get("items") or ():
+            if found["metadata"].get("uid") == pod.uid:
+                return WriteResult(WriteOutcome.DONE), str(found.get("spec", {}).get("nodeName") or "")
+        return WriteResult(WriteOutcome.GONE, f'pods "{pod.name}" not found'), ""
+
+
+#: The cause by which the API server says that a budget refused.
+BUDGET_CAUSE = "DisruptionBudget"
+
+
+_NAMED = re.compile(r"disruption budget (\S+)")
+
+
+class PodEvictor:
+    """Evicts pods through the Eviction API, and in no other way."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def evict(self, pod: Pod) -> WriteResult:
+        """Evict this very pod: the uid precondition spares a later pod of the same name."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": {"preconditions": {"uid": pod.uid}},
+        }
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/eviction"
+        try:
+            await self._session.request("POST", path, body)
+        except TooManyRequests as exc:
+            causes = exc.details.get("causes") or ()
+            said = next((cause for cause in causes if cause.get("reason") == BUDGET_CAUSE), None)
+            if said is None:
+                return answer_of(exc)
+            named = _NAMED.search(str(said.get("message", "")))
+            return replace(
+                answer_of(exc),
+                verdict=WriteOutcome.BLOCKED,
+                budget=f"{pod.namespace}/{named[1]}" if named else "",
+                message=str(said.get("message") or exc.message),
+            )
+        except APIError as exc:
+            return answer_of(exc)
+        return WriteResult(WriteOutcome.DONE)
+
+
+#: What to do where the operator may not delete pods.
+REMEDY = (
+    "set preemption.viaEviction in the policy, or grant deploy/enforce/preempting.yaml"
+    " (preemption.byDeletion of the chart)"
+)
+
+
+class PodPreemptor:
+    """Deletes victims."""
+
+    def __init__(self, session: Session, clock: Clock) -> None:
+        self._session = session
+        self._clock = clock
+
+    async def preempt(self, victim: Pod, scheduler: str) -> WriteResult:
+        """Mark the victim as a target of disruption, then delete this very pod."""
+        path = f"/api/v1/namespaces/{victim.namespace}/pods/{victim.name}"
+        condition: dict[str, Any] = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": f"{scheduler}: preempting to accommodate a higher priority pod",
+            "lastTransitionTime": timestamp(self._clock.now()),
+        }
+        if victim.metadata.generation:
+            condition["observedGeneration"] = victim.metadata.generation
+        body = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
+        marked = await answered(
+            self._session.request("PATCH", f"{path}/status", body, content_type=STRATEGIC_PATCH)
+        )
+        if not marked.is_done:
+            return marked  # nobody is deleted without being told why
+        try:
+            await self._session.request("DELETE", path, {"preconditions": {"uid": victim.uid}})
+        except APIError as exc:
+            answer = answer_of(exc)
+            return replace(answer, message=f"{answer.message}; {REMEDY}") if exc.status == 403 else answer
+        return WriteResult(WriteOutcome.DONE)
+
+    async def clear_nomination(self, pod: Pod) -> WriteResult:
+        """Take a lower-priority pod's nominated node away."""
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": None}}
+        return await answered(self._session.request("PATCH", path, body, content_type=STRATEGIC_PATCH))
+
+
+#: Seconds; a pod's attempt waits for it.
+READ_TIMEOUT_S = 5.0
+
+
+class _Meta(msgspec.Struct):
+    uid: str = ""
+
+
+class _Identified(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+class PodDocuments:
+    """Reads pods from the API server."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def read(self, pod: Pod) -> tuple[WriteResult, bytes]:
+        """The document of this very pod; GONE when another one has its name."""
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+        try:
+            content = await self._session.request("GET", path, timeout_s=READ_TIMEOUT_S)
+            uid = msgspec.json.decode(content, type=_Identified).metadata.uid
+        except APIError as exc:
+            return answer_of(exc), b""
+        except msgspec.MsgspecError as exc:
+            return WriteResult(WriteOutcome.UNKNOWN, f"GET {path}: the answer cannot be read: {exc}"), b""
+        if uid != pod.uid:
+            return WriteResult(WriteOutcome.GONE, f"pod {pod.key} with uid {pod.uid} is gone"), b""
+        return WriteResult(WriteOutcome.DONE), content
+
+
+def timestamp(seconds: float) -> str:
+    """RFC 3339 in whole seconds, as the API writes times."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class PodStatusPatcher:
+    """Writes ``PodScheduled=False`` and the nominated node."""
+
+    def __init__(self, session: Session, clock: Clock) -> None:
+        self._session = session
+        self._clock = clock
+
+    async def write_condition(self, pod: Pod, condition: ConditionUpdate) -> WriteResult:
+        """Set the condition; its transition time moves only if its status does."""
+        old = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
+        written: dict[str, Any] = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": condition.reason,
+            "message": condition.message,
+        }
+        if old is None or old.status != "False":
+            written["lastTransitionTime"] = timestamp(self._clock.now())
+        if pod.metadata.generation:
+            written["observedGeneration"] = pod.metadata.generation
+        status: dict[str, Any] = {"conditions": [written]}
+        if condition.nominated_node is not None:
+            status["nominatedNodeName"] = condition.nominated_node or None
+        return await self._patch(pod, status)
+
+    async def nominate(self, pod: Pod, node: str) -> WriteResult:
+        """Set the nominated node."""
+        return await self._patch(pod, {"nominatedNodeName": node})
+
+    async def _patch(self, pod: Pod, status: Mapping[str, Any]) -> WriteResult:
+        """Merge into the status of this very pod."""
+        body = {"metadata": {"uid": pod.uid}, "status": status}
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        return await answered(self._session.request("PATCH", path, body, content_type=STRATEGIC_PATCH))

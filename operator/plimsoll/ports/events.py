@@ -1,0 +1,35 @@
+"""Port for Kubernetes events."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class EventNote:
+    """An event to be recorded on an object.
+
+    Attributes:
+        regarding: Reference to the object, as in events.k8s.io/v1.
+        reason: One word for machines, such as ``FailedScheduling``.
+        action: What was attempted, such as ``Scheduling``.
+        text: The sentence.
+        is_warning: Warning or Normal.
+        reporter: ``reportingController``, such as the scheduler's name.
+        related: Reference to a second object that it is about, such as the preemptor.
+    """
+
+    regarding: Mapping[str, str]
+    reason: str
+    action: str
+    text: str
+    is_warning: bool = False
+    reporter: str = "plimsoll"
+    related: Mapping[str, str] | None = None
+
+
+class EventRecorder(Protocol):
+    """Records events; never blocks and never fails the caller."""
+
+    def record(self, note: EventNote) -> None:
+        """Queue an event; equal ones are aggregated."""

@@ -1,0 +1,57 @@
+"""Port for HTTP extenders."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class TLSSettings:
+    """How an HTTPS server is verified, and what it is shown; PEM in base64, empty when there is none."""
+
+    insecure: bool = False
+    server_name: str = ""
+    ca_data: str = ""
+    cert_data: str = ""
+    key_data: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where an HTTP extender is reached.
+
+    Attributes:
+        url: What verbs are appended to.
+        timeout_s: For one answer, from the connection to its last byte.
+        tls: How it is verified.
+    """
+
+    url: str
+    timeout_s: float
+    tls: TLSSettings = TLSSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back from an extender.
+
+    Attributes:
+        content: The body of an answer with status 200; None when there was none.
+        problem: Why there was none, in a sentence.
+    """
+
+    content: bytes | None
+    problem: str = ""
+
+
+class ExtenderPort(Protocol):
+    """Speaks to HTTP extenders."""
+
+    def problem_of(self, endpoint: Endpoint) -> str:
+        """Why this endpoint cannot be spoken to, such as a certificate that is none; empty when it can."""
+
+    async def post(self, endpoint: Endpoint, verb: str, body: bytes) -> Reply:
+        """Ask; never raises, never waits longer than the endpoint's time, never reads without bound."""
+
+    async def retain(self, endpoints: Collection[Endpoint]) -> None:
+        """Close the connections to all others."""

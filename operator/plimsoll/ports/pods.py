@@ -1,0 +1,77 @@
+"""Ports for pods: bindings, evictions, deletions and conditions."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.ports.writes import WriteResult
+
+
+class PodBinding(Protocol):
+    """Binds pods."""
+
+    async def bind(self, pod: Pod, node: str) -> WriteResult:
+        """POST the binding, for this very pod (by uid)."""
+
+    async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
+        """The node that this very pod has, "" for none; GONE when there is no such pod any more."""
+
+
+class PodEviction(Protocol):
+    """Evicts pods."""
+
+    async def evict(self, pod: Pod) -> WriteResult:
+        """POST the eviction, for this very pod (by uid)."""
+
+
+class Preemptor(Protocol):
+    """Removes victims of preemption."""
+
+    async def preempt(self, victim: Pod, scheduler: str) -> WriteResult:
+        """Delete this very pod, and say why in its status."""
+
+    async def clear_nomination(self, pod: Pod) -> WriteResult:
+        """Take away the nominated node of a pod of lower priority."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionUpdate:
+    """The ``PodScheduled`` condition to be written, with the nomination beside it.
+
+    Attributes:
+        reason: ``Unschedulable`` or ``SchedulerError``.
+        message: Worded as kube-scheduler words it.
+        nominated_node: What ``status.nominatedNodeName`` becomes; None leaves it alone.
+    """
+
+    reason: str
+    message: str
+    nominated_node: str | None = None
+
+
+class PodStatusWriter(Protocol):
+    """Writes why a pod is not scheduled."""
+
+    async def write_condition(self, pod: Pod, condition: ConditionUpdate) -> WriteResult:
+        """Set ``PodScheduled`` to false; the caller knows that it changed."""
+
+    async def nominate(self, pod: Pod, node: str) -> WriteResult:
+        """Set ``status.nominatedNodeName``: the pod will go there, but cannot be bound yet."""
+
+
+class PodReader(Protocol):
+    """Reads pods as they are, every field of them."""
+
+    async def read(self, pod: Pod) -> tuple[WriteResult, bytes]:
+        """The document of this very pod (by uid); GONE when there is no such pod."""
+
+
+def pod_reference(pod: Pod) -> dict[str, str]:
+    """A reference to a pod, for events."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
+    }

@@ -1,0 +1,52 @@
+"""The outcome of a write: what the API server answered."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class WriteOutcome(StrEnum):
+    """How the API server took a write."""
+
+    DONE = "done"
+    CONFLICT = "conflict"  #: somebody was faster, or the object is another one by now
+    GONE = "gone"  #: the object does not exist any more
+    BLOCKED = "blocked"  #: a PodDisruptionBudget says no
+    BUSY = "busy"  #: too many requests; later
+    REFUSED = "refused"  #: invalid, or not allowed: trying again is useless
+    UNKNOWN = "unknown"  #: no usable answer; it may have happened
+    FENCED = "fenced"  #: not sent: this process does not lead
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """The outcome of one write.
+
+    Attributes:
+        verdict: How it was taken.
+        message: The server's sentence, empty when done.
+        budget: The PodDisruptionBudget that blocked it, as ``namespace/name``.
+        retry_after_s: When the server says to come back, 0 when it does not.
+    """
+
+    verdict: WriteOutcome
+    message: str = ""
+    budget: str = ""
+    retry_after_s: float = 0.0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it happened."""
+        return self.verdict is WriteOutcome.DONE
+
+    @property
+    def status(self) -> int:
+        """The HTTP status that such an answer has, 0 for none."""
+        return _STATUSES.get(self.verdict, 0)
+
+
+_STATUSES = {
+    WriteOutcome.GONE: 404,
+    WriteOutcome.CONFLICT: 409,
+    WriteOutcome.BUSY: 429,
+    WriteOutcome.REFUSED: 403,
+}

@@ -1,0 +1,30 @@
+"""The plugin that ends ``make quick`` in time."""
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+import time_budget
+
+
+@pytest.mark.parametrize("within", [0.0, 100.0])
+def test_a_test_begins_while_there_is_time(within):
+    """Without a budget there always is."""
+    option = SimpleNamespace(within=within, begun=0.0)
+    item = SimpleNamespace(config=SimpleNamespace(option=option))
+    time_budget.pytest_configure(item.config)
+
+    time_budget.pytest_runtest_setup(item)
+
+    assert time.time() - option.begun < 100
+
+
+def test_a_test_that_would_begin_too_late_is_skipped_with_the_reason():
+    """The moment comes from the first process: a worker that starts late has less time."""
+    option = SimpleNamespace(within=40.0, begun=time.time() - 41)
+    item = SimpleNamespace(config=SimpleNamespace(option=option))
+    time_budget.pytest_configure(item.config)
+
+    with pytest.raises(pytest.skip.Exception, match="40 seconds are over"):
+        time_budget.pytest_runtest_setup(item)

@@ -1,0 +1,78 @@
+"""What ``make quick`` runs: the tests that a change concerns, nearest first."""
+
+import pytest
+
+from affected_tests import affected, module_of
+
+TREE = {
+    "operator/house/__init__.py": "",
+    "operator/house/roof.py": "import house.tile",
+    "operator/house/tile.py": "",
+    "operator/house/door.py": "from house import (\n    roof,\n)",
+    "operator/house/fence.py": "",
+    "deploy/paint.yaml": "",
+    "docs/tiles.md": "",
+    "tests/scene.py": "from house.door import handle",
+    "tests/house/conftest.py": "import house.fence",
+    "tests/house/test_tile.py": "from house.tile import Tile",
+    "tests/house/test_door.py": "from scene import something",
+    "tests/test_fence.py": "from house import fence",
+    "tests/test_paint.py": "PATH = 'deploy/paint.yaml'",
+    "tests/e2e/test_all.py": "from house.tile import Tile",
+    "conftest.py": "",
+}
+
+
+@pytest.fixture
+def tree(tmp_path):
+    for path, text in TREE.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        pytest.param((), [], id="nothing"),
+        pytest.param(
+            ["operator/house/tile.py"],
+            ["tests/house/test_tile.py", "tests/house/test_door.py"],
+            id="nearest first",
+        ),
+        pytest.param(
+            ["operator/house/fence.py"],
+            ["tests/test_fence.py", "tests/house/test_door.py", "tests/house/test_tile.py"],
+            id="a folder with its conftest",
+        ),
+        pytest.param(["deploy/paint.yaml"], ["tests/test_paint.py"], id="a file that a test names"),
+        pytest.param(["docs/tiles.md"], ["docs/tiles.md"], id="a document, which is executed"),
+        pytest.param(["tests/e2e/test_all.py"], ["tests/e2e/test_all.py"], id="a slow test itself"),
+        pytest.param(
+            ["conftest.py"],
+            [
+                "tests/house/test_door.py",
+                "tests/house/test_tile.py",
+                "tests/test_fence.py",
+                "tests/test_paint.py",
+            ],
+            id="what concerns every test",
+        ),
+    ],
+)
+def test_a_change_concerns_what_imports_it(tree, changed, expected):
+    """Through any number of modules, documents and data by name; end-to-end tests only when they change."""
+    assert affected(TREE, changed, tree) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("operator/plimsoll/api/__init__.py", "plimsoll.api"),
+        ("devcluster/src/roadstead/cluster.py", "roadstead.cluster"),
+        ("tests/e2e/scene.py", "e2e.scene"),
+        ("conftest.py", "conftest"),
+    ],
+)
+def test_a_file_is_imported_by_its_name_below_its_source(path, name):
+    assert module_of(path) == name

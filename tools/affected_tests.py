@@ -1,0 +1,119 @@
+"""Lists the test files that the changes since a commit affect, nearest first.
+
+A test file is affected when it imports what has changed, directly or through other modules; or, for a file
+that is no Python module, when it names that file. ``make quick`` runs what this prints.
+
+The distance of a test file is the number of imports between it and the change. Left out are the tests that
+start processes (``tests/e2e`` and ``tests/deploy``), unless they have changed themselves.
+"""
+
+import argparse
+import ast
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+#: Where modules are imported from, as in pyproject.toml.
+SOURCES = ("operator", "devcluster/src", "devcluster/tests", "tests", "tools", "examples/sample-plugin/src")
+SLOW = ("tests/e2e/", "tests/deploy/")
+#: A change of these affects every test.
+EVERYWHERE = ("pyproject.toml", "conftest.py", "tests/conftest.py")
+
+
+def module_of(path: str) -> str:
+    """The name by which the Python file at a path is imported."""
+    source = max((each for each in SOURCES if path.startswith(f"{each}/")), key=len, default="")
+    parts = path.removeprefix(f"{source}/").removesuffix(".py").split("/")
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path: Path) -> set[str]:
+    """The names that a Python file imports, and the packages that importing them loads."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.update((node.module, *(f"{node.module}.{each.name}" for each in node.names)))
+    return found
+
+
+def distances(importers: Mapping[str, Iterable[str]], changed: Iterable[str]) -> dict[str, int]:
+    """The files that the changed files reach through their importers, with the number of steps."""
+    reached = dict.fromkeys(changed, 0)
+    front = list(reached)
+    while front:
+        following = []
+        for each in front:
+            for importer in importers.get(each, ()):
+                if importer not in reached:
+                    reached[importer] = reached[each] + 1
+                    following.append(importer)
+        front = following
+    return reached
+
+
+def is_test(path: str) -> bool:
+    """Whether pytest collects a file."""
+    return Path(path).name.startswith("test_") and path.endswith(".py")
+
+
+def affected(files: Iterable[str], changed: Iterable[str], root: Path = ROOT) -> list[str]:
+    """The test files and documents that the changed files affect, nearest first.
+
+    Args:
+        files: All files of the repository.
+        changed: Those that have changed or are new.
+        root: The folder of the repository.
+    """
+    modules = [each for each in files if each.endswith(".py")]
+    by_name = {module_of(each): each for each in modules}
+    importers = defaultdict(set)
+    for each in modules:
+        for name in imports_of(root / each):
+            if name in by_name:
+                importers[by_name[name]].add(each)
+    changed = set(changed)
+    if changed & set(EVERYWHERE):
+        return sorted(each for each in modules if is_test(each) and not each.startswith(SLOW))
+    named = {Path(each).name for each in changed if not each.endswith((".py", ".md"))}
+    for each in filter(is_test, modules if named else ()):
+        text = (root / each).read_text(encoding="utf-8")
+        if any(name in text for name in named):
+            changed.add(each)
+    steps = distances(importers, changed)
+    # A document is executed; a conftest.py, which nobody imports, affects its folder.
+    for each in [each for each in steps if each.endswith("/conftest.py")]:
+        for test in modules:
+            if test.startswith(each.removesuffix("conftest.py")):
+                steps.setdefault(test, steps[each] + 1)
+    found = [each for each in steps if is_test(each) or (each in changed and each.endswith(".md"))]
+    kept = [each for each in found if each in changed or not each.startswith(SLOW)]
+    return sorted(kept, key=lambda each: (steps[each], each))
+
+
+def _git(*args: str) -> list[str]:
+    done = subprocess.run(["git", *args], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603, S607 - git is the user's
+    return done.stdout.splitlines()
+
+
+def main() -> None:
+    """Print them, one a line, and on the other stream how many there would have been."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("since", help="a commit, such as main: the changes of this branch and of its files")
+    parser.add_argument("--most", type=int, default=1000, metavar="FILES", help="print the nearest ones only")
+    options = parser.parse_args()
+    (base,) = _git("merge-base", "HEAD", options.since)
+    files = [each for each in _git("ls-files", "-co", "--exclude-standard") if (ROOT / each).exists()]
+    changed = {*_git("diff", "--name-only", base), *_git("ls-files", "-o", "--exclude-standard")}
+    found = affected(files, changed & set(files))
+    nearest = found[: options.most]
+    sys.stdout.writelines(f"{each}\n" for each in nearest)
+    sys.stderr.write(f"{len(found)} test files are affected; the nearest {len(nearest)} run\n")
+
+
+if __name__ == "__main__":
+    main()
