@@ -70,7 +70,7 @@ class RequestWatch:
         self._observer = observer
         self._ours: dict[str, EvictionRequest] = {}  #: as mirrored, by key
         self._pods: set[str] = set()  #: uids of the pods of these requests
-        self._withdrawn: dict[str, float] = {}  #: when requests were seen withdrawn, by key
+        self._since: dict[str, tuple[EvictionRequest, float]] = {}  #: when a request was first seen as it is
         self._probed = Signal()
         self._left = Signal()  #: requests may have been left behind
 
@@ -116,7 +116,7 @@ class RequestWatch:
         for key, request in changes.items():
             if request is None:
                 self._ours.pop(key, None)
-                self._withdrawn.pop(key, None)
+                self._since.pop(key, None)
             else:
                 self._ours[key] = request
             if self._waits(key):
@@ -131,7 +131,7 @@ class RequestWatch:
             return
         self._offer.withdrawn(answer.message)
         self._ours.clear()
-        self._withdrawn.clear()
+        self._since.clear()
         problem = (self._offer.reason, self._offer.problem)
         for state in self._waiting():
             self._executor.post(RequestProgressed(state.key, None, problem))
@@ -179,7 +179,9 @@ class RequestWatch:
 
     async def _clear(self, request: EvictionRequest) -> None:
         now = self._clock.monotonic()
-        since = self._withdrawn.setdefault(request.key, now) if request.is_withdrawn else now
+        known = self._since.get(request.key)
+        if known is None or _end(known[0]) != _end(request):
+            known = self._since[request.key] = (request, now)
         present = self._cache.cluster.pods.get(request.pod_uid)
         state = self._executor.machine.moves.get(request.key)
         match clearing(
@@ -187,7 +189,7 @@ class RequestWatch:
             pod_gone=present is None,
             pod_leaves=present is not None and present.is_terminating,
             is_recorded=state is not None and state.stage is not MoveStage.CLOSED,
-            withdrawn_for_s=now - since,
+            for_s=now - known[1],
         ):
             case Clearing.WITHDRAW:
                 self._report(request, await self._requester.withdraw(request))
@@ -199,3 +201,8 @@ class RequestWatch:
     def _report(self, request: EvictionRequest, answer: WriteResult) -> None:
         if not answer.is_done and answer.verdict is not WriteOutcome.GONE:
             self._observer.failed(f"clearing up EvictionRequest {request.key}", answer.message)
+
+
+def _end(request: EvictionRequest) -> tuple[bool, bool]:
+    """Whether a request is withdrawn, and whether it has come to its end."""
+    return request.is_withdrawn, request.is_final
