@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.ports.ports import EvictionRequest
+from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.rebalancing.eviction_requests.leftovers import FINAL_S, WITHDRAWN_S, Clearing, clearing
 
 
