@@ -10,7 +10,7 @@ TOOLS := .tools/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose prose-known spelling hooks coverage quick crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-soak bench-rebalancing bench-openb bench-convergence docs demo presubmit image lock clean
+.PHONY: help setup tools fmt lint types layers prose prose-known spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-soak bench-rebalancing bench-openb bench-convergence docs demo presubmit image lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -80,6 +80,9 @@ quick: $(STAMP) ## in a minute: ruff, and the tests that the changes since main 
 	@tests=$$($(BIN)/python tools/affected_tests.py --most 60 $(SINCE)); if [ -n "$$tests" ]; then \
 		$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --within 40 $$tests $(ARGS); fi
 	@echo "Left out: types and layers (make lint), tests/e2e and tests/deploy (make test), and what was skipped."
+
+laws: $(STAMP) ## what is proven by examples, with a thousand new ones each; make test tries thirty of always the same
+	$(BIN)/python -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile laws --timeout 3000 $(ARGS)
 
 coverage: $(STAMP) $(TOOLS) ## the whole test suite with branch coverage; fails below the floor of pyproject.toml
 	$(BIN)/coverage erase

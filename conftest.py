@@ -1,7 +1,8 @@
-"""Documentation is executed: python blocks run, policies in yaml blocks are validated."""
+"""Documentation is executed: python blocks run, policies in yaml blocks are validated. Laws have profiles."""
 
 import pytest
 import yaml
+from hypothesis import settings
 from sybil import Sybil
 from sybil.example import Example
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
@@ -9,6 +10,12 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 
 pytest_plugins = ("not_compared", "process_reaper", "pytester", "time_budget", "time_limits")
+
+# A busy machine is slow, not wrong: the time limit of a whole test is pytest's. The suite tries the same
+# examples each time; `make laws` tries new ones, many more of them.
+settings.register_profile("suite", deadline=None, max_examples=30, derandomize=True)
+settings.register_profile("laws", deadline=None, max_examples=1000, print_blob=True)
+settings.load_profile("suite")
 
 
 def validate_policies(example: Example) -> None:

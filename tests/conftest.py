@@ -12,16 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from forking import Forked
 from roadstead.clients import RunningCluster
 from roadstead.processes import Launch
-
-# A busy machine is slow, not wrong: the time limit of a whole test is pytest's.
-settings.register_profile("plimsoll", deadline=None)
-settings.load_profile("plimsoll")
-
 
 #: Folders whose tests wait for processes most of their time.
 WAITING = {"e2e", "deploy"}

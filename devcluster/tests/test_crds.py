@@ -1,11 +1,9 @@
 """CustomResourceDefinitions: refused or accepted, served, changed, deleted with what they define."""
 
-from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-import yaml
 
 from roadstead.assembly import built_in_api
 from roadstead.definitions.definitions import CRDS, Definitions, version_rank
@@ -15,7 +13,6 @@ from roadstead.store.api import Api, StatusError, Write
 from roadstead.values.copies import copied
 from roadstead.values.resources import Obj
 
-OWN = sorted((Path(__file__).parents[2] / "crds").glob("*.yaml"))
 GADGETS = "gadgets.example.com"
 
 
@@ -388,33 +385,3 @@ def test_openapi_says_how_lists_of_pods_merge(api: Api) -> None:
     assert containers["x-kubernetes-patch-merge-key"] == "name"
     assert containers["x-kubernetes-patch-strategy"] == "merge"
     assert containers["description"].startswith("List of containers belonging to the pod.")
-
-
-@pytest.mark.parametrize("path", OWN, ids=lambda path: path.stem)
-def test_our_own_definitions_are_accepted(api: Api, path: Path) -> None:
-    """As a real server would accept them: schemas, defaults and rules."""
-    definition = yaml.safe_load(path.read_text())
-
-    api.create(CRDS, definition)
-
-    established = api.get(CRDS, None, definition["metadata"]["name"])["status"]["conditions"]
-    assert all(one["status"] == "True" for one in established)
-
-
-def test_our_policy_is_judged_by_its_rules(api: Api) -> None:
-    """The message names the field and what is allowed."""
-    for path in OWN:
-        api.create(CRDS, yaml.safe_load(path.read_text()))
-    namespaces = {"include": ["a"], "exclude": ["b"]}
-    policy = {"metadata": {"name": "p"}, "spec": {"scope": {"namespaces": namespaces}}}
-
-    with pytest.raises(StatusError) as refused:
-        api.create("schedulingpolicies.plimsoll.dev", policy)
-
-    assert refused.value.details["causes"] == [
-        {
-            "reason": "FieldValueInvalid",
-            "message": "Invalid value: give either include or exclude, not both",
-            "field": "spec.scope.namespaces.exclude",
-        }
-    ]

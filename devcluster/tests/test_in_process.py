@@ -69,6 +69,23 @@ async def test_a_watch_goes_through_it(cluster):
     assert (change["type"], change["object"]["metadata"]["name"]) == ("ADDED", "seen")
 
 
+async def test_connects_any_protocol(cluster):
+    """As an event loop does, for clients that are not aiohttp's."""
+    received = asyncio.Queue()
+
+    class Reader(asyncio.Protocol):
+        def data_received(self, data):
+            received.put_nowait(data)
+
+    transport, protocol = await cluster.connect(Reader)
+    transport.write(b"GET /readyz HTTP/1.1\r\nHost: any\r\n\r\n")
+    answer = await asyncio.wait_for(received.get(), 5)
+    transport.close()
+
+    assert isinstance(protocol, Reader)
+    assert answer.startswith(b"HTTP/1.1 200 OK")
+
+
 async def test_no_connection_outlives_it():
     """A session of a cluster that has ended is refused."""
     async with DevCluster(port=None) as ended:
@@ -118,7 +135,7 @@ async def test_reset_returns_to_the_start(cluster):
     api.patch("nodes", None, "node-0001", {"spec": {"unschedulable": True}})
     api.delete("nodes", None, "node-0002")
     api.patch("namespaces", None, "default", {"metadata": {"labels": {"changed": "yes"}}})
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(api.list("pods", "test")) < 2:  # noqa: ASYNC110 - the store announces to subscribers only
             await asyncio.sleep(0.01)
 

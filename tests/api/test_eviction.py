@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from plimsoll.api.schema.resource import ObjectMeta
+from plimsoll.api.schema.resource import ResourceMeta
 from plimsoll.api.v1alpha1 import Eviction
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus, PodReference, Replacement
 from plimsoll.api.v1alpha1.eviction_naming import label_value, record_labels, record_name
@@ -23,7 +23,7 @@ POD_NAMES = st.from_regex(DNS_SUBDOMAIN, fullmatch=True).filter(lambda name: len
 def a_record(status: EvictionStatus | None = None) -> Eviction:
     """A record of moving web-1 from n1 to n2."""
     return Eviction(
-        metadata=ObjectMeta(name="web-1-0123abcd", namespace="shop"),
+        metadata=ResourceMeta(name="web-1-0123abcd", namespace="shop"),
         spec=EvictionSpec(
             pod=PodReference(namespace="shop", name="web-1", uid="u1"),
             policy="default",

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from plimsoll.api.schema.resource import Resource
-from plimsoll.api.schema.selectors import LabelSelectorRequirement, SelectorOperator
+from plimsoll.api.schema.selectors import LabelSelectorRequirementSpec, SelectorOperator
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.api.v1alpha1.extender import Extender, ExtenderTLS, ManagedResource
+from plimsoll.api.v1alpha1.extender import ExtenderSpec, ExtenderTLS, ManagedResource
 from plimsoll.api.v1alpha1.limits import EvictionBudget
-from plimsoll.api.v1alpha1.metrics_providers import MetricsProvider, PrometheusProvider
+from plimsoll.api.v1alpha1.metrics_providers import MetricsProviderSpec, PrometheusProviderSpec
 from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scope import NamespaceScope, PriorityThreshold
@@ -63,7 +63,7 @@ WIRE = {
         }
     ),
     ExtenderTLS: TLS,
-    Extender: st.fixed_dictionaries(
+    ExtenderSpec: st.fixed_dictionaries(
         {"urlPrefix": st.sampled_from(["http://a", "https://a/b"])},
         optional={
             "prioritizeVerb": st.sampled_from(["", "prioritize"]),
@@ -88,11 +88,11 @@ WIRE = {
         {"name": st.just("office-hours"), "evictions": st.sampled_from([0, 3, "10%"])},
         optional={"schedule": CRON, "duration": st.just("10h"), "timeZone": st.just("Europe/Berlin")},
     ),
-    MetricsProvider: st.fixed_dictionaries(
+    MetricsProviderSpec: st.fixed_dictionaries(
         {"source": st.sampled_from(["KubernetesMetrics", "Prometheus"])},
         optional={"prometheus": st.just({"url": "http://prometheus:9090"})},
     ),
-    PrometheusProvider: st.fixed_dictionaries(
+    PrometheusProviderSpec: st.fixed_dictionaries(
         {
             "url": st.one_of(
                 st.sampled_from(
@@ -110,7 +110,7 @@ WIRE = {
     PriorityThreshold: st.fixed_dictionaries(
         {}, optional={"value": st.integers(-5, 5), "name": st.just("high")}
     ),
-    LabelSelectorRequirement: st.fixed_dictionaries(
+    LabelSelectorRequirementSpec: st.fixed_dictionaries(
         {"key": st.just("a"), "operator": st.sampled_from([operator.value for operator in SelectorOperator])},
         optional={"values": NAMES},
     ),

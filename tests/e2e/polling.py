@@ -11,9 +11,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Seconds until something is late. An operator that was killed keeps its lease for 15 s; until then the next
-#: one stands by.
-PATIENCE_S = 45.0
+#: Seconds until something will never happen, on a machine with other work: most of it takes less than one.
+PATIENCE_S = 120.0
 #: Seconds between two looks: a long wait leaves the processors to what is awaited.
 FIRST_PACE_S, LAST_PACE_S, GROWTH = 0.02, 0.15, 1.2
 

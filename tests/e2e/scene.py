@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from e2e.kubelet import Kubelets
-from e2e.polling import eventually
+from e2e.polling import PATIENCE_S, eventually
 from e2e.speaking import MERGE, Speaker
 
 if TYPE_CHECKING:
@@ -320,7 +320,7 @@ class Scene:
         status: Obj = {}
         seen = (await self.policy_status(policy)).get("lastRun", {}).get("startTime")
         for _ in range(count):
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + PATIENCE_S
             while (status.get("lastRun") or {}).get("startTime", seen) == seen:
                 assert time.monotonic() < deadline, f"{policy} does not run: {status}"
                 await asyncio.sleep(0.05)

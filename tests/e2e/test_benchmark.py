@@ -18,7 +18,6 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "end_to_end"
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.slow,  # schedulers are started, come to rest and are ended, twice
-    pytest.mark.timeout(300),
 ]
 
 

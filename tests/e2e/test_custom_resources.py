@@ -12,12 +12,12 @@ import pytest
 from api.malformed_policies import MALFORMED, MalformedPolicy
 from e2e.conftest import documents
 from e2e.speaking import MERGE, TABLE, Speaker
-from plimsoll.api.schema.resource import ObjectMeta
+from plimsoll.api.schema.resource import ResourceMeta
 from plimsoll.api.v1alpha1 import Eviction, SchedulingPolicy
 from plimsoll.api.v1alpha1.eviction import (
+    EvictedOwner,
     EvictionSpec,
     EvictionStatus,
-    OwnerReference,
     PodReference,
     Replacement,
 )
@@ -46,10 +46,10 @@ async def records(speaker: Speaker) -> AsyncIterator[str]:
 def a_record(name: str = "web-1-0123abcd") -> dict[str, Any]:
     """A record of moving web-1 from n1 to n2."""
     return Eviction(
-        metadata=ObjectMeta(name=name, labels={"plimsoll.dev/policy": "default"}),
+        metadata=ResourceMeta(name=name, labels={"plimsoll.dev/policy": "default"}),
         spec=EvictionSpec(
             pod=PodReference(namespace="shop", name="web-1", uid="u1"),
-            owner=OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web", uid="o1"),
+            owner=EvictedOwner(api_version="apps/v1", kind="ReplicaSet", name="web", uid="o1"),
             policy="default",
             strategy="RemoveDuplicates",
             mode=Mode.ENFORCE,

@@ -42,7 +42,6 @@ async def demo(*args: str, folder: Path = ROOT) -> tuple[int, str, str]:
 
 
 @pytest.mark.slow(reason="the whole story of a small cluster, about 20 s")
-@pytest.mark.timeout(130)
 async def test_the_demo_mends_a_small_cluster() -> None:
     """It ends by itself, with every check passed and numbers that come from the cluster."""
     status, said, complained = await demo("--nodes", "20")

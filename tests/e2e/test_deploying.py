@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.slow,  # each has a cluster of its own, and plays a story through
-    pytest.mark.timeout(300),
 ]
 
 APPLYING = ("apply", "--server-side", "--validate=strict")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from e2e.scene import Obj
     from roadstead.pytest_plugin import StartRoadstead
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(200)]
+pytestmark = pytest.mark.e2e
 
 RESPONDERS = [{"name": NAME, "priority": 10000}]
 
@@ -142,7 +142,7 @@ async def test_without_a_responder_the_server_evicts(played: tuple[Scene, Respon
     scene, responder, _ = played
     old, _ = await asked(scene)
 
-    await eventually(lambda: scene.running(app="web"), lambda nodes: len(nodes) == 2 and old not in nodes, 90)
+    await eventually(lambda: scene.running(app="web"), lambda nodes: len(nodes) == 2 and old not in nodes)
     await scene.until_finished(2)
 
     assert {each["status"]["phase"] for each in await scene.records()} == {"Settled"}
@@ -209,7 +209,7 @@ async def test_a_request_is_taken_over_after_a_crash(
         assert await stands()
         responder.may_migrate.set()
 
-    await eventually(lambda: phase_of(scene, record), lambda phase: phase == "Settled", 90)
+    await eventually(lambda: phase_of(scene, record), lambda phase: phase == "Settled")
 
     about = [each for each in await scene.records() if each["spec"]["pod"]["uid"] == uid]
     assert [each["metadata"]["name"] for each in about] == [record["metadata"]["name"]]
@@ -249,7 +249,7 @@ async def test_the_component_s_rights_are_enough_and_each_is_used(
         await eventually(lambda: phase_of(scene, record), lambda phase: phase == "Cancelled")
         responder.may_migrate.set()
         await scene.change_policy(policy, {"rebalancing": {"evictBy": "EvictionRequest", "mode": "Enforce"}})
-        await eventually(scene.phases, lambda phases: "Settled" in phases, 90)
+        await eventually(scene.phases, lambda phases: "Settled" in phases)
         await eventually(
             lambda: requests(scene), lambda left: all("Withdrawn" in each["spec"]["intent"] for each in left)
         )

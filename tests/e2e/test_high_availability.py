@@ -20,7 +20,6 @@ from e2e.polling import eventually
 from e2e.scene import Scene
 from e2e.speaking import speaking
 from e2e.test_volumes import bind_claim, mounting, until_selected, volume, with_claim, with_class
-from plimsoll.leadership.election import JITTER_FACTOR, Terms
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -34,14 +33,10 @@ if TYPE_CHECKING:
 #: Each waits for a lease to expire, which takes 15 s by design.
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 
-TERMS = Terms()
+LEASES = "/apis/coordination.k8s.io/v1/leases"
 
-#: Seconds from a leader's death to the next one's first binding, at most: the standby may see the last
-#: renewal one of its turns late; the rest is for a busy machine.
-TAKES_OVER_S = TERMS.lease_duration_s + TERMS.retry_period_s * (1 + JITTER_FACTOR) + 10
-
-#: A fail-over, for ``eventually``.
-PATIENCE_S = 90.0
+#: A fail-over, for ``eventually``; tests/leadership says how long it takes, with a clock of its own.
+PATIENCE_S = 120.0
 
 
 @dataclass(slots=True)
@@ -50,11 +45,11 @@ class History:
 
     Attributes:
         nodes: Every node that a pod was ever seen on, in order, by uid.
-        bound_at: When it was first seen on one.
+        bound: Those that were seen on one.
     """
 
     nodes: dict[str, list[str]] = field(default_factory=dict)
-    bound_at: dict[str, float] = field(default_factory=dict)
+    bound: set[str] = field(default_factory=set)
 
     def see(self, pod: Obj) -> None:
         """Note where a pod is."""
@@ -62,22 +57,18 @@ class History:
         seen = self.nodes.setdefault(uid, [])
         if node and node not in seen[-1:]:
             seen.append(node)
-            self.bound_at.setdefault(uid, time.monotonic())
+            self.bound.add(uid)
 
     async def until_bound(self, count: int) -> None:
         """Wait until so many pods have been seen on a node; as long as it takes, if only it goes on."""
 
         async def bound() -> int:
-            return len(self.bound_at)
+            return len(self.bound)
 
         found = 0
         while found < count:
             last = found
             found = await eventually(bound, lambda now, last=last: now > last, PATIENCE_S)
-
-    def first_after(self, moment: float) -> float:
-        """Seconds from a moment to the first binding that was seen after it."""
-        return min(at for at in self.bound_at.values() if at > moment) - moment
 
 
 @asynccontextmanager
@@ -126,6 +117,12 @@ async def leading(*replicas: Operator) -> Operator:
 
     (leader,) = await eventually(leaders, lambda found: len(found) == 1, PATIENCE_S)
     return leader
+
+
+async def holder(scene: Scene) -> str:
+    """Who holds the lease, "" when nobody does."""
+    (lease,) = [each for each in await scene.items(LEASES) if each["metadata"]["name"] == "plimsoll"]
+    return lease["spec"].get("holderIdentity") or ""
 
 
 async def ended(replica: Operator) -> int | None:
@@ -182,7 +179,7 @@ async def test_a_leader_that_is_killed_among_a_thousand_pods_loses_none(
         await scene.scheduling()
         await history.until_bound(100)
         leader.kill()
-        killed, before = time.monotonic(), len(history.bound_at)
+        before = len(history.bound)
 
         await history.until_bound(1000)
         present = await scene.pods()
@@ -192,7 +189,6 @@ async def test_a_leader_that_is_killed_among_a_thousand_pods_loses_none(
     assert Counter(pod["spec"]["nodeName"] for pod in present) == dict.fromkeys(
         (f"{scene.name}-n{number}" for number in range(20)), 50
     )
-    assert history.first_after(killed + 1) + 1 < TAKES_OVER_S
     assert standby.leads
     assert standby.status is None
 
@@ -208,10 +204,10 @@ async def test_a_leader_that_ends_hands_over_at_once(
     (standby,) = [each for each in replicas if each is not leader]
     await pods(scene, 50)
     async with witnessed(scene) as history:
+        before = await holder(scene)
         assert leader.terminate() == 0
-        ended = time.monotonic()
+        assert await holder(scene) != before, "it gave the lease up"
         await leading(standby)
-        assert time.monotonic() - ended < TERMS.lease_duration_s
         await scene.pod("late")
         await scene.until_bound("late")
         await history.until_bound(51)
@@ -265,11 +261,15 @@ class Replica:
 
     def writes(self, since: int = 0) -> set[Call]:
         """What it wrote from the so-manieth request on, its lease apart."""
-        return {
-            call
-            for _, call in self.door.passed[since:]
+        return {call for _, call in self.written(since)}
+
+    def written(self, since: int = 0) -> list[tuple[float, Call]]:
+        """The same with the moments at which it came to the door."""
+        return [
+            (at, call)
+            for at, call in self.door.passed[since:]
             if call[0] in {"create", "update", "patch", "delete"} and call[2] != "leases"
-        }
+        ]
 
 
 @asynccontextmanager
@@ -328,7 +328,10 @@ async def test_a_leader_that_was_paused_writes_nothing_when_it_wakes(
 async def test_a_leader_whose_renewals_hang_stops_in_time(
     start_roadstead: StartRoadstead, tmp_path: Path
 ) -> None:
-    """All else goes through, there is always a pod to bind, and nobody has told it: it stops by itself."""
+    """All else goes through, there is always a pod to bind, and nobody has told it: it stops by itself.
+
+    Until it does, it binds; and it has stopped before the next one begins.
+    """
     async with pair(start_roadstead(), tmp_path) as (scene, old, new), witnessed(scene) as history:
         old.door.trouble = lambda call: "hanging" if call[2] == "leases" else ""
         renewed = max(at for at, call in old.door.passed if call[2] == "leases")
@@ -341,11 +344,9 @@ async def test_a_leader_whose_renewals_hang_stops_in_time(
         await leading(new.operator)
         await history.until_bound(count)
 
-    wrote = [at - renewed for at, call in old.door.passed if call[2] != "leases" and call[0] != "watch"]
-    others = [at - renewed for at in history.bound_at.values()]
-    assert max(wrote) > TERMS.renew_deadline_s / 2, "it went on for as long as it might"
-    assert max(wrote) < TERMS.renew_deadline_s + 1, "a second for the way to the door"
-    assert not [at for at in others if TERMS.renew_deadline_s + 1.5 < at < TERMS.lease_duration_s]
+    wrote = [at for at, _ in old.written()]
+    assert max(wrote) > renewed, "it went on without a renewal"
+    assert max(wrote) < min(at for at, _ in new.written()), "two replicas wrote at a time"
     assert old.operator.status == 1
     check(history, count)
 
@@ -358,14 +359,12 @@ async def test_a_leader_that_is_cut_off_ends_and_is_replaced(
         await pods(scene, 20, "before")
         await history.until_bound(20)
         old.door.close()
-        cut = time.monotonic()
         await pods(scene, 20, "meanwhile")
 
         assert await ended(old.operator) == 1
         assert "leader election lost" in old.operator.said()
         assert await leading(new.operator) is new.operator
         await history.until_bound(40)
-        assert history.first_after(cut) < TAKES_OVER_S
 
         old.door.is_open = True
         asked = len(old.door.passed)

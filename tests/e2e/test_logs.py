@@ -22,7 +22,6 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.mark.slow(reason="a cluster and an operator of its own, for it logs otherwise")
-@pytest.mark.timeout(180)
 async def test_a_decision_is_told_from_its_beginning_to_its_end(
     start_roadstead: StartRoadstead, start_operator: Callable[..., Operator]
 ) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from e2e.operating import Operator
     from roadstead.pytest_plugin import StartRoadstead
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.e2e
 
 #: Seconds within which rights that were granted are found.
 REMEDY_S = 90.0

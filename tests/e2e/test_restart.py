@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from e2e.operating import Operator
     from e2e.scene import Obj, Scene
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
+pytestmark = pytest.mark.e2e
 
 EVERYTHING = {"total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%"}
 
@@ -104,7 +104,7 @@ async def test_the_target_of_an_evicted_pod_is_held_again(scene: Scene, operator
     operator.kill()
     await scene.pod("thief", cpu="700m")
     operator.start().until_ready()
-    await eventually(lambda: scene.condition("thief"), lambda one: one.get("reason") == "Unschedulable", 60)
+    await eventually(lambda: scene.condition("thief"), lambda one: one.get("reason") == "Unschedulable")
     await throughout(lambda: scene.node_of("thief"), lambda node: not node, 2)
     let_go = {"metadata": {"finalizers": None}}
     (await scene.speaker.request("PATCH", path, let_go, sends=MERGE)).accepted()

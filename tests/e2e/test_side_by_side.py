@@ -83,7 +83,7 @@ async def test_two_schedulers_share_nodes(scene: Scene, operator: Operator) -> N
             bound = sum(1 for pod in pods if pod["spec"].get("nodeName"))
             return phases["Running"] + phases["Failed"] == bound and phases["Running"] == 30
 
-        pods = await eventually(scene.pods, settled, within_s=40)
+        pods = await eventually(scene.pods, settled)
 
     running = Counter(pod["spec"]["nodeName"] for pod in pods if pod["status"].get("phase") == "Running")
     assert dict(running) == dict.fromkeys(nodes, 10)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from e2e.operating import Operator
     from e2e.scene import Obj, Scene
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
+pytestmark = pytest.mark.e2e
 
 STRATEGY = "RemovePodsViolatingNodeTaints"
 BROKEN = {"spec": {"taints": [{"key": "broken", "value": "yes", "effect": "NoSchedule"}]}}

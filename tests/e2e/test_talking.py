@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from e2e.operating import Operator
     from roadstead.pytest_plugin import StartRoadstead
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.e2e
 
 JSON = ("--log-format", "json")
 
@@ -42,7 +42,7 @@ async def until_said(operator: Operator, *words: str) -> None:
     async def said() -> str:
         return operator.said()
 
-    await eventually(said, lambda text: all(word in text for word in words), 90)
+    await eventually(said, lambda text: all(word in text for word in words))
 
 
 async def ended(operator: Operator) -> int | None:
@@ -51,7 +51,7 @@ async def ended(operator: Operator) -> int | None:
     async def status() -> int | None:
         return operator.status
 
-    return await eventually(status, lambda found: found is not None, 90)
+    return await eventually(status, lambda found: found is not None)
 
 
 @pytest.mark.parametrize("which", ["metrics", "health"])

@@ -39,7 +39,7 @@ async def test_an_outage_is_survived_and_caught_up_with(guarded: StartGuarded) -
         await asyncio.sleep(0.5)
         entrance.is_open = True
 
-        assert await eventually(lambda: scene.node_of("meanwhile"), within_s=40) == node
+        assert await eventually(lambda: scene.node_of("meanwhile")) == node
         await scene.until_condition(new, "Ready", "True")
         await scene.pod("orphan")
         await throughout(lambda: scene.node_of("orphan"), lambda found: found == "", 0.3)
@@ -47,7 +47,6 @@ async def test_an_outage_is_survived_and_caught_up_with(guarded: StartGuarded) -
         assert operator.terminate() == 0
 
 
-@pytest.mark.timeout(120)
 async def test_an_eviction_whose_answer_is_lost_is_seen_to_its_end(guarded: StartGuarded) -> None:
     """The watch of pods lags behind and the retry finds no pod: it was ours, and its record goes on."""
     asked: list[Call] = []

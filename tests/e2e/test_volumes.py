@@ -194,7 +194,7 @@ async def test_waiting_for_a_volume_has_an_end_and_the_room_is_free(scene: Scene
     (event, *_) = await eventually(late)
     assert f"binding volumes: timed out waiting for {scene.name}/data" in event["note"]
     # Two pods want one room, and only one of them can have it: whichever waits does so honestly.
-    assert await eventually(lambda: scene.node_of("other"), within_s=40) == node
+    assert await eventually(lambda: scene.node_of("other")) == node
     assert await scene.node_of("stateful") == ""
 
 
@@ -210,4 +210,4 @@ async def test_a_claim_that_is_made_elsewhere_takes_its_pod_there(scene: Scene) 
 
     await bind_claim(scene, await volume(scene, storage_class, other, claimed=True))
 
-    assert await eventually(lambda: scene.node_of("stateful"), within_s=40) == other
+    assert await eventually(lambda: scene.node_of("stateful")) == other

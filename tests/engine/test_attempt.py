@@ -2,7 +2,7 @@
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from engine.toys import ALL
 from plimsoll.engine.attempt import schedule
@@ -189,7 +189,6 @@ def test_a_nominated_node_that_others_are_promised_is_left_to_them_and_so_are_th
     assert schedule(scheduler, pod).node == node
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.tuples(

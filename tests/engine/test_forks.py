@@ -197,6 +197,4 @@ class ObjectsAndForks(RuleBasedStateMachine):
 
 
 TestObjectsAndForks = ObjectsAndForks.TestCase
-TestObjectsAndForks.settings = settings(
-    max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestObjectsAndForks.settings = settings(stateful_step_count=25, suppress_health_check=list(HealthCheck))

@@ -4,7 +4,7 @@ import random
 from typing import ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.engine.decision import AttemptOutcome
@@ -195,7 +195,6 @@ def test_what_the_cluster_lacks_as_a_whole():
     assert lacking_resources(cluster, {"example.com/gpu": 2}, own) == {"example.com/gpu": 2}
 
 
-@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10_000), size=st.integers(1, 12), needed=st.integers(1, 12))
 def test_places_of_a_feasible_gang_never_overcommit(seed, size, needed):
     """On any cluster, the placements hold together: taking all of them leaves no node short."""

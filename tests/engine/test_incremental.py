@@ -95,6 +95,4 @@ class Incremental(RuleBasedStateMachine):
 
 
 TestIncremental = Incremental.TestCase
-TestIncremental.settings = settings(
-    max_examples=30, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestIncremental.settings = settings(stateful_step_count=20, suppress_health_check=list(HealthCheck))

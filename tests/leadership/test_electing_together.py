@@ -259,4 +259,4 @@ class Candidates(RuleBasedStateMachine):
 
 
 TestCandidates = Candidates.TestCase
-TestCandidates.settings = settings(max_examples=300, stateful_step_count=20, deadline=None)
+TestCandidates.settings = settings(max_examples=3 * settings.default.max_examples, stateful_step_count=20)

@@ -16,9 +16,7 @@ from trials.starts import some_start
 
 AROUND = Circumstances(now=NOW)
 HIGH = ("HighNodeUtilization", {"thresholds": {"cpu": 30}})
-LAWFUL = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
+LAWFUL = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def complaints(cluster: Any, policy: Any) -> dict[str, float]:

@@ -10,7 +10,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.testing.builders import a_cluster
 from plimsoll.testing.conformance import some_cluster, some_pod
 
-LAWFUL = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+LAWFUL = settings(suppress_health_check=list(HealthCheck))
 
 
 def best(scheduler, pod):

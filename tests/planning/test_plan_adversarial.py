@@ -2,7 +2,7 @@
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from planning.rounds import NOW, UNLIMITED, a_policy
 from plimsoll.framework.descheduling.context import Measurements, Sample
@@ -97,7 +97,6 @@ def test_a_source_that_is_not_there_is_told():
 
 
 @given(drawn=some_cluster(), total=st.integers(0, 3))
-@settings(max_examples=40, deadline=None)
 def test_anything_may_come(drawn, total):
     """Clusters with all that plugins look at: limits hold, targets are elsewhere, nothing is changed."""
     nodes, pods = drawn
@@ -110,7 +109,8 @@ def test_anything_may_come(drawn, total):
     assert made.failures == ()
     assert len(made.moves) <= total
     assert all(move.source != move.target for move in made.moves)
-    assert all(move.gain is None or move.gain >= 1 for move in made.moves)
+    # A move that its strategy directs, by an order of its own, need not gain by the scheduler's score.
+    assert all(move.is_directed or move.gain is None or move.gain >= 1 for move in made.moves)
     assert sorted((pod.key, node) for pod, node in cluster.placed()) == before
     assert made.refused_by_reason().keys() <= {each.refusal.reason for each in made.refused}
     cluster.validate()

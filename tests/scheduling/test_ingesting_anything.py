@@ -6,7 +6,7 @@ The development cluster's API is the judge of what is accepted; what it stores i
 import json
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from model.upstream_quantity import Quantity, requests, value_of
@@ -106,7 +106,6 @@ def bounded(amount):
     return min(max(0, amount), MAX_INT64)
 
 
-@settings(deadline=None)
 @given(pods(nodeName="n1"))
 def test_each_accepted_pod_on_a_node_counts_as_upstream_counts_it(pod):
     """Sums that overflow included; below zero, where upstream gives room away, it counts as nothing."""
@@ -123,7 +122,6 @@ def test_each_accepted_pod_on_a_node_counts_as_upstream_counts_it(pod):
     scene.cache.validate()
 
 
-@settings(deadline=None)
 @given(pods(nodeName="n1"), amounts, amounts)
 def test_what_was_granted_counts_as_upstream_counts_it(pod, granted, allocated):
     """A status of any amounts: the largest of wanted, granted and allocated."""
@@ -140,7 +138,6 @@ def test_what_was_granted_counts_as_upstream_counts_it(pod, granted, allocated):
     assert {name: counted(scene)[name] for name in expected} == expected
 
 
-@settings(deadline=None)
 @given(pods(schedulerName="ours"))
 def test_each_accepted_pod_without_a_node_is_queued(pod):
     """It is tried, so that it gets its condition and event when it fits nowhere."""
@@ -155,7 +152,6 @@ def test_each_accepted_pod_without_a_node_is_queued(pod):
     assert scene.observer.skipped == []
 
 
-@settings(deadline=None)
 @given(amounts)
 def test_each_accepted_node_offers_what_upstream_reads(allocatable):
     """An amount without end of one resource takes no other along."""
@@ -175,7 +171,6 @@ def test_each_accepted_node_offers_what_upstream_reads(allocatable):
     assert scene.observer.skipped == []
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(["minAvailable", "maxUnavailable"]),
     st.one_of(st.integers(0, 2**31 - 1), st.integers(0, 10**40).map("{}%".format)),

@@ -186,7 +186,7 @@ def crowded(draw):
     return nodes, pods
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(crowded())
 def test_every_bundle_is_feasible_moves_nobody_of_higher_priority_and_is_of_use(drawn):
     """Carried out one by one on the cluster, each replacement fits where it is sent, and so does the pod."""

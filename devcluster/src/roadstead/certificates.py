@@ -65,7 +65,7 @@ def loopback_identity() -> Identity:
     )
     pem = certificate.public_bytes(serialization.Encoding.PEM)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    with tempfile.TemporaryDirectory(prefix="plimsoll-") as folder:
+    with tempfile.TemporaryDirectory(prefix="roadstead-") as folder:
         file = Path(folder) / "server.pem"
         file.touch(mode=0o600)
         file.write_bytes(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from roadstead.server.server import Connected
     from roadstead.values.resources import Obj
 
 NAME = "roadstead"
@@ -189,6 +190,10 @@ class DevCluster:
             connector=InProcessConnector(self._server),
             headers={"Authorization": f"Bearer {self.token}"},
         )
+
+    async def connect(self, make_protocol: Callable[[], Connected]) -> tuple[asyncio.Transport, Connected]:
+        """Connect a client in this process without a port, as ``loop.create_connection`` does with one."""
+        return await self._server.connect(make_protocol)
 
     def reset(self) -> None:
         """Return to the objects of the start: all others are deleted, and the nodes are created again.

@@ -22,7 +22,7 @@ def offering(simulation):
     return simulation
 
 
-def ask(cluster, pod, name="ours", requester="plimsoll.dev/rebalancing", **target):
+def ask(cluster, pod, name="ours", requester="example.com/rebalancing", **target):
     """Ask for a pod's eviction."""
     named = {"name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"], **target}
     return cluster.api.create(
@@ -118,7 +118,7 @@ class TestWithResponder:
         offering.queue.run_due()
         assert turns(offering) == {MIGRATOR: "Active", IMPERATIVE: "Inactive"}
         assert eviction(offering)["metadata"]["labels"] == {
-            "plimsoll.dev/rebalancing": "requester",
+            "example.com/rebalancing": "requester",
             MIGRATOR: "responder",
             IMPERATIVE: "responder",
         }
@@ -164,7 +164,7 @@ class TestWithResponder:
         assert turns(asked)[MIGRATOR] == "Active"
         assert eviction(asked)["status"]["requesters"] == [
             {"name": "drain.example.com/node", "intent": "Eviction"},
-            {"name": "plimsoll.dev/rebalancing", "intent": "Withdrawn"},
+            {"name": "example.com/rebalancing", "intent": "Withdrawn"},
         ]
         asked.api.delete(REQUESTS, "default", "theirs")
         asked.settle(1)
@@ -211,7 +211,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("spec", "told"),
         [
-            ({"requester": "plimsoll"}, "domain-prefixed"),
+            ({"requester": "rebalancing"}, "domain-prefixed"),
             ({"requester": "descheduler.k8s.io/it"}, "reserved"),
             ({"intent": "Maybe"}, 'supported values: "Eviction", "Withdrawn"'),
             ({"target": {}}, "must specify one of"),
@@ -222,7 +222,7 @@ class TestRefused:
         """At creation."""
         good = {
             "target": {"pod": {"name": "web", "uid": "11111111-2222-3333-4444-555555555555"}},
-            "requester": "plimsoll.dev/rebalancing",
+            "requester": "example.com/rebalancing",
             "intent": "Eviction",
         }
         with pytest.raises(StatusError, match=told):

@@ -14,7 +14,7 @@ def names(cluster):
 
 def test_has_as_many_pods_as_asked_for(cluster):
     """Pods bear the set's name, the template's labels and scheduler, and a reference to the set."""
-    template = cluster.template({"app": "web"}, schedulerName="plimsoll")
+    template = cluster.template({"app": "web"}, schedulerName="another")
     owner = cluster.workload("ReplicaSet", "web", 3, template=template)
     cluster.settle()
 
@@ -23,7 +23,7 @@ def test_has_as_many_pods_as_asked_for(cluster):
     for pod in pods:
         assert pod["metadata"]["name"].startswith("web-")
         assert pod["metadata"]["labels"] == {"app": "web"}
-        assert pod["spec"]["schedulerName"] == "plimsoll"
+        assert pod["spec"]["schedulerName"] == "another"
         (reference,) = pod["metadata"]["ownerReferences"]
         assert reference == {
             "apiVersion": "apps/v1",

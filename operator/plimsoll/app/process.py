@@ -34,7 +34,7 @@ class TaskEnded(PlimsollError):
     """A task that must run as long as the process does has ended."""
 
 
-class Process:
+class OperatorProcess:
     """One life of an operator.
 
     Args:
@@ -187,7 +187,7 @@ async def run(settings: Settings, kopf_lines: KopfLines) -> None:
     ):
         operator = Operator(settings, session, lease_session, thread)
         kopf_lines.outages, kopf_lines.failed = operator.outages, operator.supervision.fail
-        await Process(operator).run()
+        await OperatorProcess(operator).run()
 
 
 def main(settings: Settings) -> int:

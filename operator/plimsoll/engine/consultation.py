@@ -15,11 +15,11 @@ from plimsoll.engine.decision import Decision
 from plimsoll.engine.extenders.asks import Ask, Failure, FilterAsk, NodeDocuments, PreemptAsk, PrioritizeAsk
 from plimsoll.engine.extenders.extender import Extender
 from plimsoll.framework import Code, Nomination, PodInfo, Status, unresolvable, unschedulable
-from plimsoll.framework.extension_points import Candidate
+from plimsoll.framework.extension_points import PreemptionCandidate
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.extender_wire import FilterAnswer
-from plimsoll.toolkit.scheduling.victims import Found
+from plimsoll.toolkit.scheduling.victims import VictimsFound
 
 #: Candidates that an extender is shown at most, the best ones: as many as upstream looks for at least.
 CANDIDATES = 100
@@ -97,10 +97,10 @@ class Consultation:
 
     def preempt(
         self, pod: PodInfo, nomination: Nomination
-    ) -> Generator[Asks, Answers, Mapping[str, Candidate] | Failure]:
+    ) -> Generator[Asks, Answers, Mapping[str, PreemptionCandidate] | Failure]:
         """Ask one extender after another which candidates remain; an ignorable failure spares none."""
         assert nomination.search is not None
-        candidates: Mapping[str, Candidate] = dict(self._best(nomination.search.candidates()))
+        candidates: Mapping[str, PreemptionCandidate] = dict(self._best(nomination.search.candidates()))
         for extender in self.extenders:
             if not extender.preempt_verb:
                 continue
@@ -116,7 +116,7 @@ class Consultation:
     def nominated(
         self,
         decision: Decision,
-        answer: Mapping[str, Candidate] | Failure,
+        answer: Mapping[str, PreemptionCandidate] | Failure,
         nominations: Mapping[str, Mapping[str, PodInfo]],
     ) -> Decision:
         """The decision with the best candidate that is left and whose victims are all still there.
@@ -133,7 +133,7 @@ class Consultation:
             return _without_room(decision, why)
         present = self._removable(pod, answer)
         found = [
-            Found(self.cluster.rows[node], each.victims, each.violations)
+            VictimsFound(self.cluster.rows[node], each.victims, each.violations)
             for node, each in answer.items()
             if all(victim.uid in present[node] for victim in each.victims)
         ]
@@ -147,10 +147,10 @@ class Consultation:
         nomination = replace(nomination, node=node, victims=best.victims, outranked=outranked)
         return replace(decision, nomination=nomination)
 
-    def _best(self, candidates: Mapping[str, Candidate]) -> list[tuple[str, Candidate]]:
+    def _best(self, candidates: Mapping[str, PreemptionCandidate]) -> list[tuple[str, PreemptionCandidate]]:
         """The candidates to show, best first."""
         costs = {
-            node: (Found(self.cluster.rows[node], each.victims, each.violations).cost(), node)
+            node: (VictimsFound(self.cluster.rows[node], each.victims, each.violations).cost(), node)
             for node, each in candidates.items()
             if each.victims
         }
@@ -158,7 +158,9 @@ class Consultation:
             (node, candidates[node]) for node in heapq.nsmallest(CANDIDATES, costs, key=costs.__getitem__)
         ]
 
-    def _removable(self, pod: PodInfo, candidates: Mapping[str, Candidate]) -> dict[str, dict[str, PodInfo]]:
+    def _removable(
+        self, pod: PodInfo, candidates: Mapping[str, PreemptionCandidate]
+    ) -> dict[str, dict[str, PodInfo]]:
         """By candidate, the pods of lower priority there."""
         return {
             node: {

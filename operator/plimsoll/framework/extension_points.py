@@ -113,7 +113,7 @@ class FilterPlugin(Plugin, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PreemptionCandidate:
     """A node that takes the pod once the victims have left, most important victim first."""
 
     victims: tuple[PodInfo, ...]
@@ -123,7 +123,7 @@ class Candidate:
 class VictimSearch(Protocol):
     """How preemption came to its choice, made when asked for: for explaining and for recordings."""
 
-    def candidates(self) -> Mapping[str, Candidate]:
+    def candidates(self) -> Mapping[str, PreemptionCandidate]:
         """By node name."""
 
     def selected(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from plimsoll.model.kinds.node import Taint
 from plimsoll.model.kinds.pod import (
-    NodeAffinity,
+    NodeAffinityTerms,
     PreferredSchedulingTerm,
     Toleration,
     TopologySpreadConstraint,
@@ -48,7 +48,7 @@ __all__ = [
     "PREFER_NO_SCHEDULE",
     "UNSCHEDULABLE_TAINT",
     "LabelSelector",
-    "NodeAffinity",
+    "NodeAffinityTerms",
     "NodeMatcher",
     "NodeSelector",
     "NodeSelectorRequirement",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plimsoll.api.v1alpha1.pod_group import PodGroupStatus
+from plimsoll.api.v1alpha1.pod_group import PodGroupResourceStatus
 from plimsoll.kube.session.errors import APIError, answer_of, answered
 from plimsoll.kube.session.session import MERGE_PATCH, Session
 from plimsoll.ports.writes import WriteOutcome, WriteResult
@@ -28,7 +28,7 @@ class PolicyStatusPatcher:
 
 #: A merge patch removes what it sets to null.
 _ABSENT: Mapping[str, None] = {
-    field.alias or name: None for name, field in PodGroupStatus.model_fields.items()
+    field.alias or name: None for name, field in PodGroupResourceStatus.model_fields.items()
 }
 
 

@@ -51,7 +51,7 @@ class Trip:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Watcher:
+class ComplaintWatcher:
     """A strategy and the cluster as it sees it.
 
     Attributes:
@@ -91,14 +91,14 @@ class Conscience:
         fork: Cluster,
         context: StrategyContext,
         strategies: Iterable[Strategy],
-        others: Iterable[Watcher] = (),
+        others: Iterable[ComplaintWatcher] = (),
     ) -> None:
         self._fork = fork
         self._context = context
-        own = [Watcher(each, context) for each in strategies]
+        own = [ComplaintWatcher(each, context) for each in strategies]
         self._watchers = [each for each in (*own, *others) if _has_a_say(each.strategy)]
         self._own = {each.strategy.name: each for each in self._watchers if not each.policy}
-        self._silent: set[Watcher] = set()
+        self._silent: set[ComplaintWatcher] = set()
 
     def without_driving(self) -> None:
         """Leave out strategies that would be driven again, for which there is no time before an eviction."""
@@ -128,7 +128,7 @@ class Conscience:
 
     def _after(
         self, trips: Sequence[Trip], nodes: frozenset[str], strategy: str
-    ) -> dict[Watcher, Complaints]:
+    ) -> dict[ComplaintWatcher, Complaints]:
         contexts = {id(each.context): each.context for each in self._watchers}
         measured = [(context, context.measurements) for context in contexts.values()]
         made: list[tuple[PodInfo, Trip]] = []
@@ -155,8 +155,8 @@ class Conscience:
             for context, known in measured:
                 context.measurements = known
 
-    def _heard(self, near: Vicinity, proposer: str) -> dict[Watcher, Complaints]:
-        found: dict[Watcher, Complaints] = {}
+    def _heard(self, near: Vicinity, proposer: str) -> dict[ComplaintWatcher, Complaints]:
+        found: dict[ComplaintWatcher, Complaints] = {}
         for watcher in self._watchers:
             if watcher in self._silent or not watcher.is_about(near):
                 continue
@@ -171,8 +171,8 @@ class Conscience:
     def _compared(
         self,
         strategy: str,
-        before: dict[Watcher, Complaints],
-        after: dict[Watcher, Complaints],
+        before: dict[ComplaintWatcher, Complaints],
+        after: dict[ComplaintWatcher, Complaints],
         *,
         mends: bool,
     ) -> Refusal | None:
@@ -202,7 +202,7 @@ def _has_a_say(strategy: Strategy) -> bool:
     return not renews and not isinstance(strategy, ServesPending)
 
 
-def _complaints(watcher: Watcher, near: Vicinity) -> Complaints:
+def _complaints(watcher: ComplaintWatcher, near: Vicinity) -> Complaints:
     strategy, context = watcher.strategy, watcher.context
     if isinstance(strategy, Complaining):
         with calling(strategy.name, "complaints"):

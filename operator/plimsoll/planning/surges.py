@@ -70,7 +70,7 @@ class Surging:
         self._schedulers = schedulers
 
     def lift(self, pod: PodInfo, refusal: Refusal) -> Refusal | None:
-        """See :class:`plimsoll.framework.descheduling.surging.Surges`."""
+        """See :class:`plimsoll.framework.descheduling.surging.SurgePermission`."""
         found = self.of(pod)
         if isinstance(found, Surge):
             return None

@@ -40,6 +40,7 @@ from plimsoll.framework import (
     PluginArgs,
     PodInfo,
     PostFilterPlugin,
+    PreemptionCandidate,
     QueueingHint,
     Rejections,
     Snapshot,
@@ -49,14 +50,13 @@ from plimsoll.framework import (
     unschedulable,
 )
 from plimsoll.framework.columns import PodsByImportance, RowArray
-from plimsoll.framework.descheduling import Candidate
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from plimsoll.toolkit.scheduling.victims import (
     CANDIDATE,
     NO_VICTIMS,
     NOBODY_LOWER,
-    Found,
     KeptVictims,
+    VictimsFound,
     victims_by_trial,
 )
 
@@ -85,7 +85,7 @@ class DefaultPreemptionArgs(PluginArgs):
 
 
 @dataclass(slots=True)
-class Search:
+class PreemptionSearch:
     """What was tried, and what came of it.
 
     Attributes:
@@ -102,7 +102,7 @@ class Search:
     what_if: WhatIf
     rows: RowArray
     kept: KeptVictims
-    found: list[Found] = field(default_factory=list)
+    found: list[VictimsFound] = field(default_factory=list)
     refused: dict[int, Status] = field(default_factory=dict)
     is_walled: bool = False
 
@@ -126,17 +126,20 @@ class Search:
         self.refused |= dict.fromkeys(rows, PROTECTED)
         self.is_walled |= bool(rows)
 
-    def best(self) -> Found | None:
+    def best(self) -> VictimsFound | None:
         """The candidate to pick; the first by row of those that are equal by every rule."""
         equal = self.kept.best(self.rows)
         best = [self.kept.at(int(equal[0]), self.snapshot)] if len(equal) else []
         return min([*best, *self.found], key=lambda each: (each.cost(), each.row), default=None)
 
-    def candidates(self) -> dict[str, Candidate]:
+    def candidates(self) -> dict[str, PreemptionCandidate]:
         """By node name."""
         at_once = self.rows[self.kept.kinds[self.rows] == CANDIDATE].tolist()
         every = [*(self.kept.at(row, self.snapshot) for row in at_once), *self.found]
-        return {self.snapshot.node(each.row).name: Candidate(each.victims, each.violations) for each in every}
+        return {
+            self.snapshot.node(each.row).name: PreemptionCandidate(each.victims, each.violations)
+            for each in every
+        }
 
     def selected(self) -> tuple[str, ...]:
         """The best, by node name."""
@@ -225,7 +228,7 @@ class DefaultPreemption(PostFilterPlugin, EnqueueExtensions):
 
     def _searched(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, what_if: WhatIf, rows: RowArray
-    ) -> Search:
+    ) -> PreemptionSearch:
         pods = snapshot.index(PodsByImportance)
         pods.refresh(snapshot)
         kept = state.find(KeptVictims)
@@ -235,7 +238,7 @@ class DefaultPreemption(PostFilterPlugin, EnqueueExtensions):
         by_sums = what_if.by_sums(rows)
         at_once = rows[by_sums]
         kept.complete(pod, at_once, snapshot, what_if)
-        search = Search(snapshot, what_if, at_once, kept)
+        search = PreemptionSearch(snapshot, what_if, at_once, kept)
         share = len(rows) * self.args.min_candidate_nodes_percentage // 100
         wanted = min(len(rows), max(share, self.args.min_candidate_nodes_absolute))
         budgets = DisruptionBudgets(snapshot.objects)
@@ -244,7 +247,7 @@ class DefaultPreemption(PostFilterPlugin, EnqueueExtensions):
             if candidates >= wanted and unviolated:
                 break
             outcome = victims_by_trial(pod, row, pods.pods[row], budgets, what_if)
-            if isinstance(outcome, Found):
+            if isinstance(outcome, VictimsFound):
                 search.found.append(outcome)
                 candidates += 1
                 unviolated += not outcome.violations

@@ -58,7 +58,7 @@ TOO_MANY = unschedulable("node(s) exceed max volume count")
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class VolumeLimitsState:
     """Why the pod's own volumes cannot be told: the same on every node."""
 
     status: Status
@@ -96,7 +96,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         if not concerned:
             return SKIP
         if problem is not None:
-            state.write(Problem(problem))
+            state.write(VolumeLimitsState(problem))
         return SUCCESS
 
     def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
@@ -136,7 +136,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
 
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
         """Too many, or the claim's problem."""
-        return TOO_MANY if code == 1 else state.read(Problem).status
+        return TOO_MANY if code == 1 else state.read(VolumeLimitsState).status
 
     # -- waking --------------------------------------------------------------------------------------
 

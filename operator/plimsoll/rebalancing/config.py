@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from plimsoll.api.schema.fields import duration_s
-from plimsoll.api.schema.selectors import LabelSelector as LabelSelectorSpec
+from plimsoll.api.schema.selectors import LabelSelectorSpec
 from plimsoll.api.v1alpha1.limits import EvictionBudget
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec, StrategySpec

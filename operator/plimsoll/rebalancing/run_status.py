@@ -12,7 +12,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import (
     LastRun,
     MoveTotals,
     OptimisationStatus,
-    Refusal,
+    RefusalExample,
     RunCounts,
     RunOutcome,
     SchedulingPolicy,
@@ -258,7 +258,7 @@ def run_status(totals: RunTotals, next_run: datetime | None) -> dict[str, Any]:
         counts=RunCounts(
             considered=made.considered,
             refused=tuple(
-                Refusal(
+                RefusalExample(
                     reason=reason,
                     count=len(found),
                     message=next(iter(found.values())).refusal.message[:SENTENCE],

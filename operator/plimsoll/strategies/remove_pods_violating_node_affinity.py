@@ -26,7 +26,7 @@ from plimsoll.framework import Node, PodInfo
 from plimsoll.framework.descheduling import CannotJudgeError, Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity, pods_near
 from plimsoll.framework.descheduling.strategy import Candidate, Candidates
-from plimsoll.framework.selectors import NodeAffinity, NodeTerm, compile_node_term, untolerated
+from plimsoll.framework.selectors import NodeAffinityTerms, NodeTerm, compile_node_term, untolerated
 from plimsoll.toolkit.descheduling.node_fit import fits_any_node, refusal_of, required_nodes
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
 
@@ -105,7 +105,7 @@ class RemovePodsViolatingNodeAffinity(Strategy):
                     found[f"pod {pod.key} could be on a node that it prefers"] = float(missed)
         return found
 
-    def _highest(self, pod: PodInfo, affinity: NodeAffinity, context: StrategyContext) -> int:
+    def _highest(self, pod: PodInfo, affinity: NodeAffinityTerms, context: StrategyContext) -> int:
         """The highest weight among the nodes that the pod's hard rules about nodes admit."""
         key = (self.name, pod.template)
         if key not in context.kept:
@@ -124,7 +124,7 @@ class RemovePodsViolatingNodeAffinity(Strategy):
         return highest
 
 
-def _broken(pod: PodInfo, affinity: NodeAffinity, node: Node, context: StrategyContext) -> str:
+def _broken(pod: PodInfo, affinity: NodeAffinityTerms, node: Node, context: StrategyContext) -> str:
     if _is_met(pod, affinity, node):
         return ""
     if not fits_any_node(pod, context.nodes, context):
@@ -132,7 +132,7 @@ def _broken(pod: PodInfo, affinity: NodeAffinity, node: Node, context: StrategyC
     return "its node does not match the pod's required node affinity"
 
 
-def _improvable(pod: PodInfo, affinity: NodeAffinity, node: Node, context: StrategyContext) -> str:
+def _improvable(pod: PodInfo, affinity: NodeAffinityTerms, node: Node, context: StrategyContext) -> str:
     if not affinity.preferred:
         return ""
     preferences = _preferences(pod, affinity)
@@ -160,11 +160,11 @@ def _improvable(pod: PodInfo, affinity: NodeAffinity, node: Node, context: Strat
     )
 
 
-def _is_met(pod: PodInfo, affinity: NodeAffinity, node: Node) -> bool:
+def _is_met(pod: PodInfo, affinity: NodeAffinityTerms, node: Node) -> bool:
     return affinity.required is None or required_nodes(pod).matches(node.labels, node.name)
 
 
-def _preferences(pod: PodInfo, affinity: NodeAffinity) -> Preferences:
+def _preferences(pod: PodInfo, affinity: NodeAffinityTerms) -> Preferences:
     return pod.template.memo("preferred nodes", lambda: _compiled(affinity))
 
 
@@ -181,12 +181,12 @@ def _destinations(kind: str, pod: PodInfo, node: Node, context: StrategyContext)
     )
 
 
-def _node_affinity(pod: PodInfo) -> NodeAffinity | None:
+def _node_affinity(pod: PodInfo) -> NodeAffinityTerms | None:
     affinity = pod.template.sample.spec.affinity
     return None if affinity is None else affinity.node_affinity
 
 
-def _compiled(affinity: NodeAffinity) -> Preferences:
+def _compiled(affinity: NodeAffinityTerms) -> Preferences:
     return tuple((each.weight, compile_node_term(each.preference)) for each in affinity.preferred)
 
 

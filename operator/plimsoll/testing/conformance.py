@@ -39,7 +39,8 @@ APPS = ("web", "db", "batch")
 
 T = TypeVar("T")
 
-LAWFUL = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+#: The number of examples is that of the profile of hypothesis that is loaded.
+LAWFUL = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
 class _Picks:

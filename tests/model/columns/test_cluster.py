@@ -128,7 +128,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
 
 TestClusterMachine = ClusterMachine.TestCase
-TestClusterMachine.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestClusterMachine.settings = settings(stateful_step_count=25)
 
 
 def test_the_log_names_the_rows_that_changed():

@@ -1,6 +1,6 @@
 """Image states follow the nodes that come, change and go."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.testing.builders import a_cluster, a_node
@@ -22,7 +22,6 @@ def holders(cluster):
     }
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(NAMES, st.none() | IMAGES), max_size=20))
 def test_the_table_equals_one_made_from_the_nodes(steps):
     """After any sequence of nodes set and removed, each image has exactly the nodes that report it."""

@@ -126,9 +126,7 @@ class Counting(RuleBasedStateMachine):
 
 
 TestCounting = Counting.TestCase
-TestCounting.settings = settings(
-    max_examples=40, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestCounting.settings = settings(stateful_step_count=15, suppress_health_check=list(HealthCheck))
 
 
 def test_classes_that_nobody_asked_for_lately_are_dropped_and_counted_again():

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from planning.moving import (
     NOW,
@@ -479,7 +479,6 @@ def some_cluster(draw):
     node=st.integers(0, 2),
     workload=st.integers(1, 2),
 )
-@settings(max_examples=60, deadline=None)
 def test_laws_of_plans(cluster, total, node, workload):
     """Never over a limit, never a pod twice, never home, every target has room, always the same plan."""
     limits = Limits(

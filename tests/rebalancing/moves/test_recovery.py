@@ -301,7 +301,7 @@ RECORDS = st.builds(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(RECORDS)
 def test_whatever_a_record_says_it_is_carried_to_an_end(event):
     """By phases that may follow, with nothing sent again; each open one waits for something."""

@@ -322,7 +322,7 @@ ACTIONS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(st.lists(ACTIONS, max_size=40))
 def test_whatever_happens_each_pod_replaces_one_pod(actions):
     """Seen comes first, nothing follows the last word, no pod is credited to two moves simultaneously."""

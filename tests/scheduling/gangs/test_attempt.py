@@ -5,7 +5,7 @@ import itertools
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.framework import Code, Permission, Status, unschedulable
@@ -483,7 +483,6 @@ async def test_a_gang_of_several_schedulers_is_placed_by_those_that_are_served()
         assert one.bound == ["ours"]
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     capacities=st.lists(st.integers(1, 4), min_size=1, max_size=4),
     gangs=st.lists(st.tuples(st.integers(1, 5), st.integers(0, 2)), min_size=1, max_size=3),

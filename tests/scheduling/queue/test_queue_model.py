@@ -213,4 +213,4 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestQueueMachine = QueueMachine.TestCase
-TestQueueMachine.settings = settings(deadline=None, stateful_step_count=40)
+TestQueueMachine.settings = settings(stateful_step_count=40)

@@ -1,6 +1,6 @@
 """Dominant shares and the division of a cluster among queues."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.toolkit.scheduling.fair_shares import Claim, deserved, dominant_share
@@ -70,7 +70,6 @@ CLAIMS = st.dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(total=AMOUNTS, claims=CLAIMS)
 def test_nobody_gets_too_much(total, claims):
     """Never above the cluster, the demand, or the capability; never negative."""
@@ -84,7 +83,6 @@ def test_nobody_gets_too_much(total, claims):
             assert amount <= claims[queue].capability.get(name, amount)
 
 
-@settings(max_examples=300, deadline=None)
 @given(total=AMOUNTS, claims=CLAIMS.filter(bool), more=st.integers(1, 1_000), data=st.data())
 def test_a_larger_weight_never_means_less(total, claims, more, data):
     """Up to rounding."""
@@ -98,7 +96,6 @@ def test_a_larger_weight_never_means_less(total, claims, more, data):
         assert after[name] >= before[name] - max(2, before[name] * 1e-9)
 
 
-@settings(max_examples=200, deadline=None)
 @given(total=AMOUNTS, claims=CLAIMS)
 def test_who_gets_less_than_it_may_wants_something_that_is_used_up(total, claims):
     """No room is left idle that somebody who is short could use."""

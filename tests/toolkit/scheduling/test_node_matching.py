@@ -1,6 +1,6 @@
 """Whole-cluster matching, against the plain rules applied node by node."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.model.kinds.pod import Toleration
@@ -52,7 +52,6 @@ NODES = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(NODES, st.dictionaries(KEYS, VALUES, max_size=1), SELECTORS, st.data())
 def test_columns_match_as_labels_do(nodes, pairs, selector, data):
     """For any wish and any nodes, the arrays say what the matcher says of each node; of some rows too."""
@@ -67,7 +66,6 @@ def test_columns_match_as_labels_do(nodes, pairs, selector, data):
     ]
 
 
-@settings(deadline=None)
 @given(
     NODES,
     st.lists(

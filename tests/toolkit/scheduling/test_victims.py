@@ -20,8 +20,8 @@ from plimsoll.toolkit.scheduling.victims import (
     CANDIDATE,
     NO_VICTIMS,
     NOBODY_LOWER,
-    Found,
     KeptVictims,
+    VictimsFound,
     victims_by_trial,
 )
 
@@ -129,7 +129,7 @@ def full_clusters(draw, wishes=({},), fewest=1):
     return cluster
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     full_clusters(),
     st.sampled_from(["500m", "1", "2", "3"]),
@@ -157,7 +157,7 @@ def test_many_at_once_equal_one_by_one(cluster, cpu, priority, nominated):
     for row in rows.tolist():
         outcome = victims_by_trial(pod, row, pods.pods[row], DisruptionBudgets(cluster.objects), what_if)
         kind = int(kept.kinds[row])
-        if isinstance(outcome, Found):
+        if isinstance(outcome, VictimsFound):
             found.append(outcome)
             assert kind == CANDIDATE
             assert kept.at(row, snapshot) == outcome
@@ -168,7 +168,7 @@ def test_many_at_once_equal_one_by_one(cluster, cpu, priority, nominated):
     cluster.validate()
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     full_clusters(wishes=(*[{}] * 5, *WISHES), fewest=3),
     st.sampled_from(WISHES[1:]),
@@ -197,7 +197,7 @@ def test_where_sums_decide_trial_finds_the_same(cluster, wish, cpu, priority, no
     for row in rows[by_sums].tolist():
         outcome = victims_by_trial(pod, row, pods.pods[row], DisruptionBudgets(cluster.objects), what_if)
         kind = int(kept.kinds[row])
-        if isinstance(outcome, Found):
+        if isinstance(outcome, VictimsFound):
             assert kept.at(row, snapshot) == outcome
         else:
             assert outcome == (NO_VICTIMS if kind == NOBODY_LOWER else what_if.refusal(kind))

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from plimsoll.api.schema.resource import CATEGORY, GROUP, VERSION, Column, CustomResource
+from plimsoll.api.schema.resource import CATEGORY, GROUP, VERSION, CustomResource, PrinterColumn
 from plimsoll.api.v1alpha1 import KINDS
 from plimsoll.framework.field_errors import Schema, resolved
 
@@ -138,7 +138,7 @@ def openapi_schema(kind: type[CustomResource]) -> Schema:
     }
 
 
-def _printer_column(column: Column) -> Schema:
+def _printer_column(column: PrinterColumn) -> Schema:
     result: Schema = {"name": column.name, "type": column.type, "jsonPath": column.path}
     if column.description:
         result["description"] = column.description

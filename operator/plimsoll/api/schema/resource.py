@@ -52,7 +52,7 @@ class Resource(Ruled):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PrinterColumn:
     """A column of ``kubectl get``; priority 1 shows with ``-o wide`` only."""
 
     name: str
@@ -70,7 +70,7 @@ class Definition:
     plural: str
     short_name: str
     scope: Literal["Cluster", "Namespaced"]
-    columns: tuple[Column, ...]
+    columns: tuple[PrinterColumn, ...]
     selectable_fields: tuple[str, ...]
     """Paths that ``kubectl get --field-selector`` takes (Kubernetes 1.32 and newer), at most eight."""
 
@@ -80,7 +80,7 @@ class Definition:
         return f"{self.plural}.{GROUP}"
 
 
-class ObjectMeta(Resource):
+class ResourceMeta(Resource):
     """The part of ``metadata`` that we read or write; the API server owns the rest."""
 
     model_config = ConfigDict(extra="ignore")
@@ -102,4 +102,4 @@ class CustomResource(Resource):
     definition: ClassVar[Definition]
 
     api_version: Literal["plimsoll.dev/v1alpha1"] = API_VERSION
-    metadata: ObjectMeta = Field(default=ObjectMeta())
+    metadata: ResourceMeta = Field(default=ResourceMeta())

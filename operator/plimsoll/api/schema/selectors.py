@@ -19,7 +19,7 @@ class SelectorOperator(StrEnum):
     DOES_NOT_EXIST = "DoesNotExist"
 
 
-class LabelSelectorRequirement(Resource):
+class LabelSelectorRequirementSpec(Resource):
     """A condition on one label."""
 
     rules = (
@@ -41,12 +41,12 @@ class LabelSelectorRequirement(Resource):
     )
 
 
-class LabelSelector(Resource):
+class LabelSelectorSpec(Resource):
     """Selects objects by their labels; every condition must hold, and no condition selects all."""
 
     match_labels: Annotated[dict[LabelKey, LabelValue], Field(max_length=64)] = Field(
         default={}, description="Labels that must have exactly these values."
     )
-    match_expressions: Annotated[tuple[LabelSelectorRequirement, ...], Field(max_length=64)] = Field(
+    match_expressions: Annotated[tuple[LabelSelectorRequirementSpec, ...], Field(max_length=64)] = Field(
         default=(), description="Further conditions on labels."
     )

@@ -25,37 +25,37 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
 
-class PluginConfig(_Part):
+class DeschedulerPluginConfig(_Part):
     """Arguments of one plugin, as written."""
 
     name: StrictStr = ""
     args: dict[str, Any] = {}
 
 
-class PluginSet(_Part):
+class DeschedulerPluginSet(_Part):
     """What is enabled at one extension point; what is disabled has no meaning upstream."""
 
     enabled: tuple[StrictStr, ...] = ()
     disabled: tuple[StrictStr, ...] = ()
 
 
-class Plugins(_Part):
+class DeschedulerPlugins(_Part):
     """Plugins by extension point."""
 
-    presort: PluginSet = PluginSet()
-    sort: PluginSet = PluginSet()
-    deschedule: PluginSet = PluginSet()
-    balance: PluginSet = PluginSet()
-    filter: PluginSet = PluginSet()
-    preevictionfilter: PluginSet = PluginSet()
+    presort: DeschedulerPluginSet = DeschedulerPluginSet()
+    sort: DeschedulerPluginSet = DeschedulerPluginSet()
+    deschedule: DeschedulerPluginSet = DeschedulerPluginSet()
+    balance: DeschedulerPluginSet = DeschedulerPluginSet()
+    filter: DeschedulerPluginSet = DeschedulerPluginSet()
+    preevictionfilter: DeschedulerPluginSet = DeschedulerPluginSet()
 
 
 class DeschedulerProfile(_Part):
     """A named set of plugins with their arguments."""
 
     name: StrictStr = ""
-    plugin_config: tuple[PluginConfig, ...] = ()
-    plugins: Plugins = Plugins()
+    plugin_config: tuple[DeschedulerPluginConfig, ...] = ()
+    plugins: DeschedulerPlugins = DeschedulerPlugins()
 
 
 class SecretReference(_Part):
@@ -71,18 +71,18 @@ class AuthToken(_Part):
     secret_reference: SecretReference | None = None
 
 
-class PrometheusProvider(_Part):
+class DeschedulerPrometheusProvider(_Part):
     """Where Prometheus is."""
 
     url: StrictStr = ""
     auth_token: AuthToken | None = None
 
 
-class MetricsProvider(_Part):
+class DeschedulerMetricsProvider(_Part):
     """A source of actual usage."""
 
     source: StrictStr = ""
-    prometheus: PrometheusProvider | None = None
+    prometheus: DeschedulerPrometheusProvider | None = None
 
 
 class MetricsCollector(_Part):
@@ -103,7 +103,7 @@ class DeschedulerPolicy(_Part):
     max_no_of_pods_to_evict_total: Count | None = None
     eviction_failure_event_notification: StrictBool = False
     metrics_collector: MetricsCollector | None = None
-    metrics_providers: tuple[MetricsProvider, ...] = ()
+    metrics_providers: tuple[DeschedulerMetricsProvider, ...] = ()
     grace_period_seconds: StrictInt | None = None
 
     @model_validator(mode="before")
@@ -143,7 +143,7 @@ class DeschedulerPolicy(_Part):
         return named | {KUBERNETES_METRICS} if collector is not None and collector.enabled else named
 
 
-def _check(prometheus: PrometheusProvider | None) -> None:
+def _check(prometheus: DeschedulerPrometheusProvider | None) -> None:
     if prometheus is None:
         raise ValueError("prometheus configuration is required when prometheus source is enabled")
     if not prometheus.url:

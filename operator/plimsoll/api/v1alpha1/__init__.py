@@ -1,10 +1,10 @@
 """``plimsoll.dev/v1alpha1``: SchedulingPolicy, Eviction, PodGroup; the source of ``crds/*.yaml``."""
 
 from plimsoll.api.v1alpha1.eviction import Eviction
-from plimsoll.api.v1alpha1.pod_group import PodGroup
+from plimsoll.api.v1alpha1.pod_group import PodGroupResource
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 
-KINDS = (SchedulingPolicy, Eviction, PodGroup)
+KINDS = (SchedulingPolicy, Eviction, PodGroupResource)
 """Every kind of the group, in the order in which they are documented."""
 
-__all__ = ["KINDS", "Eviction", "PodGroup", "SchedulingPolicy"]
+__all__ = ["KINDS", "Eviction", "PodGroupResource", "SchedulingPolicy"]

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field
 
 from plimsoll.api.schema.fields import NamespaceName, ObjectName, PluginName, Timestamp, Uid
-from plimsoll.api.schema.resource import Column, CustomResource, Definition, Resource
+from plimsoll.api.schema.resource import CustomResource, Definition, PrinterColumn, Resource
 from plimsoll.api.schema.rules import TransitionRule, UniqueItems
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase, may_follow
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
@@ -31,7 +31,7 @@ class PodReference(Resource):
     uid: Uid = Field(description="Uid of the pod.")
 
 
-class OwnerReference(Resource):
+class EvictedOwner(Resource):
     """The pod's controller, which makes the replacement."""
 
     api_version: str = Field(min_length=1, max_length=317, description="API version of the owner.")
@@ -98,7 +98,7 @@ class EvictionSpec(Resource):
     )
 
     pod: PodReference = Field(description="The pod that is moved.")
-    owner: OwnerReference | None = Field(
+    owner: EvictedOwner | None = Field(
         default=None, description="The pod's controller; left out for a pod without one."
     )
     policy: ObjectName = Field(description="SchedulingPolicy that decided it.")
@@ -241,23 +241,25 @@ class Eviction(CustomResource):
         short_name="plev",
         scope="Namespaced",
         columns=(
-            Column("Pod", ".spec.pod.name", description="Pod that is moved."),
-            Column("Owner", ".spec.owner.name", description="Controller of the pod."),
-            Column("From", ".spec.fromNode", description="Node that it ran on."),
-            Column("To", ".spec.targetNode", description="Node that was proven to have a place."),
-            Column("Landed", ".status.replacement.node", description="Node that the replacement is on."),
-            Column("Strategy", ".spec.strategy", description="Strategy that proposed it."),
-            Column("Phase", ".status.phase", description="How far the move has come."),
-            Column("Age", ".metadata.creationTimestamp", "date"),
-            Column("Policy", ".spec.policy", description="Policy that decided it.", priority=1),
-            Column(
+            PrinterColumn("Pod", ".spec.pod.name", description="Pod that is moved."),
+            PrinterColumn("Owner", ".spec.owner.name", description="Controller of the pod."),
+            PrinterColumn("From", ".spec.fromNode", description="Node that it ran on."),
+            PrinterColumn("To", ".spec.targetNode", description="Node that was proven to have a place."),
+            PrinterColumn(
+                "Landed", ".status.replacement.node", description="Node that the replacement is on."
+            ),
+            PrinterColumn("Strategy", ".spec.strategy", description="Strategy that proposed it."),
+            PrinterColumn("Phase", ".status.phase", description="How far the move has come."),
+            PrinterColumn("Age", ".metadata.creationTimestamp", "date"),
+            PrinterColumn("Policy", ".spec.policy", description="Policy that decided it.", priority=1),
+            PrinterColumn(
                 "Surge",
                 ".spec.surge.deployment",
                 description="Deployment whose rollout moves the pod.",
                 priority=1,
             ),
-            Column("Reason", ".spec.reason", description="Why the pod is moved.", priority=1),
-            Column("Message", ".status.message", description="Why it is in this phase.", priority=1),
+            PrinterColumn("Reason", ".spec.reason", description="Why the pod is moved.", priority=1),
+            PrinterColumn("Message", ".status.message", description="Why it is in this phase.", priority=1),
         ),
         selectable_fields=(
             ".spec.policy",

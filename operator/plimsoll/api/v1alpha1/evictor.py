@@ -12,7 +12,7 @@ from pydantic import Field
 from plimsoll.api.schema.fields import Duration, ObjectName
 from plimsoll.api.schema.resource import Resource
 from plimsoll.api.schema.rules import UniqueItems
-from plimsoll.api.schema.selectors import LabelSelector
+from plimsoll.api.schema.selectors import LabelSelectorSpec
 from plimsoll.api.v1alpha1.scope import PriorityThreshold
 
 
@@ -40,8 +40,8 @@ class NoEvictionPolicy(StrEnum):
     MANDATORY = "Mandatory"
 
 
-class StorageClass(Resource):
-    """A StorageClass, by name."""
+class ProtectedStorageClass(Resource):
+    """A StorageClass whose volumes protect their pods."""
 
     name: ObjectName = Field(description="Name of the StorageClass.")
 
@@ -50,7 +50,7 @@ class PodsWithPVCConfig(Resource):
     """Narrows the protection PodsWithPVC."""
 
     protected_storage_classes: Annotated[
-        tuple[StorageClass, ...], Field(max_length=100), UniqueItems("name")
+        tuple[ProtectedStorageClass, ...], Field(max_length=100), UniqueItems("name")
     ] = Field(
         default=(),
         description="Only claims of these classes protect their pod; empty means claims of any class.",
@@ -90,10 +90,10 @@ class EvictorSpec(Resource):
         description="Nodes that count as possible targets, as a label selector in text form; left out, all.",
         examples=["pool=general,zone in (a,b)"],
     )
-    label_selector: LabelSelector | None = Field(
+    label_selector: LabelSelectorSpec | None = Field(
         default=None, description="Only pods whose labels match may be evicted."
     )
-    namespace_label_selector: LabelSelector | None = Field(
+    namespace_label_selector: LabelSelectorSpec | None = Field(
         default=None, description="Only pods of namespaces whose labels match may be evicted."
     )
     priority_threshold: PriorityThreshold | None = Field(

@@ -80,7 +80,7 @@ class ExtenderTLS(Resource):
     )
 
 
-class Extender(Resource):
+class ExtenderSpec(Resource):
     """A service that is asked about pods over HTTP."""
 
     rules: ClassVar = (
@@ -155,7 +155,7 @@ class Extender(Resource):
     ignorable: bool = Field(default=False, description="When it fails, pods are scheduled without it.")
 
 
-def _managed_once(extenders: tuple[Extender, ...]) -> bool:
+def _managed_once(extenders: tuple[ExtenderSpec, ...]) -> bool:
     names = [each.name for one in extenders for each in one.managed_resources]
     return len(names) == len(set(names))
 

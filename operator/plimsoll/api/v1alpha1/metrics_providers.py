@@ -23,7 +23,7 @@ def is_plain_url(url: str) -> bool:
     return re.fullmatch(PLAIN_URL, url) is not None and not url.endswith("\n")
 
 
-class PrometheusProvider(Resource):
+class PrometheusProviderSpec(Resource):
     """A Prometheus server, asked without credentials."""
 
     rules = (
@@ -43,7 +43,7 @@ class PrometheusProvider(Resource):
     )
 
 
-class MetricsProvider(Resource):
+class MetricsProviderSpec(Resource):
     """A source of actual usage."""
 
     rules = (
@@ -57,6 +57,6 @@ class MetricsProvider(Resource):
     source: Literal["KubernetesMetrics", "Prometheus"] = Field(
         description="KubernetesMetrics is the metrics API of the cluster (metrics.k8s.io)."
     )
-    prometheus: PrometheusProvider | None = Field(
+    prometheus: PrometheusProviderSpec | None = Field(
         default=None, description="Where Prometheus is, for the source of that name."
     )

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from plimsoll.api.schema.conditions import Conditions
 from plimsoll.api.schema.fields import Amounts, Timestamp
-from plimsoll.api.schema.resource import Column, CustomResource, Definition, Resource
+from plimsoll.api.schema.resource import CustomResource, Definition, PrinterColumn, Resource
 
 SCHEDULED = "Scheduled"
 """Whether minMember members have, or had, a node; otherwise the message says what is missing."""
@@ -29,7 +29,7 @@ class GroupPhase(StrEnum):
     FAILED = "Failed"
 
 
-class PodGroupSpec(Resource):
+class PodGroupResourceSpec(Resource):
     """What makes a start."""
 
     min_member: int = Field(
@@ -49,7 +49,7 @@ class PodGroupSpec(Resource):
     )
 
 
-class PodGroupStatus(Resource):
+class PodGroupResourceStatus(Resource):
     """How far it has come; written by the operator alone."""
 
     phase: GroupPhase | None = Field(default=None, description="How far the group has come.")
@@ -70,7 +70,7 @@ class PodGroupStatus(Resource):
     )
 
 
-class PodGroup(CustomResource):
+class PodGroupResource(CustomResource):
     """A gang: pods in its namespace that name it by a label start together or not at all."""
 
     definition: ClassVar = Definition(
@@ -79,21 +79,21 @@ class PodGroup(CustomResource):
         short_name="plpg",
         scope="Namespaced",
         columns=(
-            Column("Phase", ".status.phase", description="How far the group has come."),
-            Column("MinMember", ".spec.minMember", "integer", "Pods that must get a node together."),
-            Column("Scheduled", ".status.scheduled", "integer", "Members with a node."),
-            Column("Running", ".status.running", "integer", "Members that run."),
-            Column("Succeeded", ".status.succeeded", "integer", "Members that ended well."),
-            Column("Failed", ".status.failed", "integer", "Members that ended badly."),
-            Column("Age", ".metadata.creationTimestamp", "date"),
-            Column("OccupiedBy", ".status.occupiedBy", description="Owner of its pods.", priority=1),
-            Column("Message", '.status.conditions[?(@.type=="Scheduled")].message', priority=1),
+            PrinterColumn("Phase", ".status.phase", description="How far the group has come."),
+            PrinterColumn("MinMember", ".spec.minMember", "integer", "Pods that must get a node together."),
+            PrinterColumn("Scheduled", ".status.scheduled", "integer", "Members with a node."),
+            PrinterColumn("Running", ".status.running", "integer", "Members that run."),
+            PrinterColumn("Succeeded", ".status.succeeded", "integer", "Members that ended well."),
+            PrinterColumn("Failed", ".status.failed", "integer", "Members that ended badly."),
+            PrinterColumn("Age", ".metadata.creationTimestamp", "date"),
+            PrinterColumn("OccupiedBy", ".status.occupiedBy", description="Owner of its pods.", priority=1),
+            PrinterColumn("Message", '.status.conditions[?(@.type=="Scheduled")].message', priority=1),
         ),
         selectable_fields=(".status.phase",),
     )
 
     kind: Literal["PodGroup"] = "PodGroup"
-    spec: PodGroupSpec = Field(description="What makes a start.")
-    status: PodGroupStatus | None = Field(
+    spec: PodGroupResourceSpec = Field(description="What makes a start.")
+    status: PodGroupResourceStatus | None = Field(
         default=None, description="How far it has come; written by the operator alone."
     )

@@ -10,7 +10,7 @@ from plimsoll.api.schema.resource import Resource
 from plimsoll.api.schema.rules import UniqueItems
 from plimsoll.api.v1alpha1.evictor import EvictorSpec
 from plimsoll.api.v1alpha1.limits import EvictionLimits, RecordRetention
-from plimsoll.api.v1alpha1.metrics_providers import MetricsProvider
+from plimsoll.api.v1alpha1.metrics_providers import MetricsProviderSpec
 from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling import Args
 
@@ -123,9 +123,9 @@ class RebalancingSpec(Resource):
         " is moved by a rollout of that Deployment: the replacement comes first, and the old pod goes when "
         "it is ready. Needs the right to patch Deployments; the planner Upstream does not look at it.",
     )
-    metrics_providers: Annotated[tuple[MetricsProvider, ...], Field(max_length=2), UniqueItems("source")] = (
-        Field(default=(), description="Where strategies find actual usage; without any they go by requests.")
-    )
+    metrics_providers: Annotated[
+        tuple[MetricsProviderSpec, ...], Field(max_length=2), UniqueItems("source")
+    ] = Field(default=(), description="Where strategies find actual usage; without any they go by requests.")
     anomaly_rounds: int = Field(
         default=1,
         ge=1,

@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue
 from plimsoll.api.schema.fields import Amounts, PluginName, SchedulerName
 from plimsoll.api.schema.resource import Resource
 from plimsoll.api.schema.rules import UniqueItems
-from plimsoll.api.v1alpha1.extender import EXTENDER_RULES, Extender
+from plimsoll.api.v1alpha1.extender import EXTENDER_RULES, ExtenderSpec
 
 Args = Annotated[
     dict[str, JsonValue],
@@ -42,38 +42,49 @@ class DisabledPlugin(Resource):
     )
 
 
-class PluginSet(Resource):
+class PluginSetSpec(Resource):
     """Changes to the default plugins of one extension point."""
 
     enabled: Annotated[tuple[EnabledPlugin, ...], Field(max_length=100), UniqueItems("name")] = Field(
-        default=(), description="Plugins to run after the defaults, in this order; a default takes its place."
+        default=(),
+        description="Plugins to run after the defaults, in this order; a default takes its place.",
     )
     disabled: Annotated[tuple[DisabledPlugin, ...], Field(max_length=100), UniqueItems("name")] = Field(
         default=(), description="Default plugins not to run here."
     )
 
 
-class Plugins(Resource):
+class PluginsSpec(Resource):
     """Changes to the default plugins, by extension point in calling order."""
 
-    multi_point: PluginSet | None = Field(
+    multi_point: PluginSetSpec | None = Field(
         default=None, description="Every extension point that the plugin implements."
     )
-    pre_enqueue: PluginSet | None = Field(default=None, description="Before a pod enters the active queue.")
-    queue_sort: PluginSet | None = Field(default=None, description="Order of the queue; exactly one plugin.")
-    pre_filter: PluginSet | None = Field(default=None, description="Once for each pod, before the filters.")
-    filter: PluginSet | None = Field(default=None, description="Rules out nodes.")
-    post_filter: PluginSet | None = Field(default=None, description="When no node is feasible: preemption.")
-    pre_score: PluginSet | None = Field(default=None, description="Once for each pod, before the scores.")
-    score: PluginSet | None = Field(default=None, description="Ranks the feasible nodes.")
-    reserve: PluginSet | None = Field(default=None, description="Claims and releases what the pod will use.")
-    permit: PluginSet | None = Field(default=None, description="Approves, delays or refuses the binding.")
-    pre_bind: PluginSet | None = Field(default=None, description="Before the binding.")
-    bind: PluginSet | None = Field(default=None, description="Binds the pod.")
-    post_bind: PluginSet | None = Field(default=None, description="After the binding.")
+    pre_enqueue: PluginSetSpec | None = Field(
+        default=None, description="Before a pod enters the active queue."
+    )
+    queue_sort: PluginSetSpec | None = Field(
+        default=None, description="Order of the queue; exactly one plugin."
+    )
+    pre_filter: PluginSetSpec | None = Field(
+        default=None, description="Once for each pod, before the filters."
+    )
+    filter: PluginSetSpec | None = Field(default=None, description="Rules out nodes.")
+    post_filter: PluginSetSpec | None = Field(
+        default=None, description="When no node is feasible: preemption."
+    )
+    pre_score: PluginSetSpec | None = Field(default=None, description="Once for each pod, before the scores.")
+    score: PluginSetSpec | None = Field(default=None, description="Ranks the feasible nodes.")
+    reserve: PluginSetSpec | None = Field(
+        default=None, description="Claims and releases what the pod will use."
+    )
+    permit: PluginSetSpec | None = Field(default=None, description="Approves, delays or refuses the binding.")
+    pre_bind: PluginSetSpec | None = Field(default=None, description="Before the binding.")
+    bind: PluginSetSpec | None = Field(default=None, description="Binds the pod.")
+    post_bind: PluginSetSpec | None = Field(default=None, description="After the binding.")
 
 
-class PluginConfig(Resource):
+class PluginConfigSpec(Resource):
     """Arguments of one plugin."""
 
     name: PluginName = Field(description="Name of the plugin.")
@@ -110,7 +121,7 @@ class Queue(Resource):
     )
 
 
-class FairShare(Resource):
+class FairShareSpec(Resource):
     """Queues that divide the cluster by weight: the one with the least dominant share is served first."""
 
     queues: Annotated[tuple[Queue, ...], Field(max_length=100), UniqueItems("name")] = Field(
@@ -131,18 +142,18 @@ class SchedulingSpec(Resource):
     scheduler_name: SchedulerName = Field(
         description="Pods with this spec.schedulerName are served; one policy for each name."
     )
-    plugins: Plugins | None = Field(
+    plugins: PluginsSpec | None = Field(
         default=None, description="Changes to the default plugins; left out, the default plugins run."
     )
-    plugin_config: Annotated[tuple[PluginConfig, ...], Field(max_length=100), UniqueItems("name")] = Field(
-        default=(), description="Arguments, by plugin."
+    plugin_config: Annotated[tuple[PluginConfigSpec, ...], Field(max_length=100), UniqueItems("name")] = (
+        Field(default=(), description="Arguments, by plugin.")
     )
     preemption: PreemptionSpec = Field(
         default=PreemptionSpec(), description="How room is made for pods of higher priority."
     )
-    extenders: Annotated[tuple[Extender, ...], Field(max_length=8), UniqueItems("url_prefix")] = Field(
+    extenders: Annotated[tuple[ExtenderSpec, ...], Field(max_length=8), UniqueItems("url_prefix")] = Field(
         default=(), description="Services that are asked over HTTP, in this order; ignorable ones come last."
     )
-    fair_share: FairShare | None = Field(
+    fair_share: FairShareSpec | None = Field(
         default=None, description="How pods share the cluster; left out, priority and age alone order them."
     )

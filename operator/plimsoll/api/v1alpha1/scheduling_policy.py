@@ -7,7 +7,7 @@ from pydantic import Field
 
 from plimsoll.api.schema.conditions import Conditions
 from plimsoll.api.schema.fields import PluginName, Timestamp
-from plimsoll.api.schema.resource import Column, CustomResource, Definition, Resource
+from plimsoll.api.schema.resource import CustomResource, Definition, PrinterColumn, Resource
 from plimsoll.api.schema.rules import UniqueItems
 from plimsoll.api.v1alpha1.rebalancing import Mode, ObjectiveName, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
@@ -30,7 +30,7 @@ class SchedulingPolicySpec(Resource):
     )
 
 
-class Refusal(Resource):
+class RefusalExample(Resource):
     """How many candidates were refused for one reason."""
 
     reason: str = Field(min_length=1, max_length=253, description="Why, in one word for machines.")
@@ -46,7 +46,7 @@ class RunCounts(Resource):
     """What one run came to; later counts grow until its moves are finished."""
 
     considered: int = Field(default=0, ge=0, description="Candidates that the strategies returned.")
-    refused: Annotated[tuple[Refusal, ...], Field(max_length=100), UniqueItems("reason")] = Field(
+    refused: Annotated[tuple[RefusalExample, ...], Field(max_length=100), UniqueItems("reason")] = Field(
         default=(), description="Candidates that were not planned, by reason."
     )
     planned: int = Field(default=0, ge=0, description="Moves planned, or predicted in a dry run.")
@@ -152,23 +152,29 @@ class SchedulingPolicy(CustomResource):
         short_name="spol",
         scope="Cluster",
         columns=(
-            Column("Scheduler", ".spec.scheduling.schedulerName", description="Scheduler name it serves."),
-            Column("Mode", ".spec.rebalancing.mode", description="Whether rebalancing evicts."),
-            Column("Accepted", '.status.conditions[?(@.type=="Accepted")].status'),
-            Column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
-            Column("Degraded", '.status.conditions[?(@.type=="Degraded")].status'),
-            Column("Planned", ".status.counts.planned", "integer", "Moves planned by the last run."),
-            Column("Moved", ".status.totals.moved", "integer", "Moves of all runs that ended well."),
-            Column("Returned", ".status.totals.returned", "integer", "Moves whose pod came back."),
-            Column("Failed", ".status.totals.failed", "integer", "Moves of all runs that failed."),
-            Column("Last Run", ".status.lastRun.startTime", "date", "Time since the last run."),
-            Column("Age", ".metadata.creationTimestamp", "date"),
-            Column("Reason", '.status.conditions[?(@.type=="Degraded")].reason', priority=1),
-            Column("Evicted", ".status.counts.evicted", "integer", "Evicted by the last run.", priority=1),
-            Column("Suspended", ".spec.suspend", "boolean", priority=1),
-            Column("Next Run", ".status.nextRunTime", priority=1),
-            Column("Result", ".status.lastRun.message", description="What the last run came to.", priority=1),
-            Column("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1),
+            PrinterColumn(
+                "Scheduler", ".spec.scheduling.schedulerName", description="Scheduler name it serves."
+            ),
+            PrinterColumn("Mode", ".spec.rebalancing.mode", description="Whether rebalancing evicts."),
+            PrinterColumn("Accepted", '.status.conditions[?(@.type=="Accepted")].status'),
+            PrinterColumn("Ready", '.status.conditions[?(@.type=="Ready")].status'),
+            PrinterColumn("Degraded", '.status.conditions[?(@.type=="Degraded")].status'),
+            PrinterColumn("Planned", ".status.counts.planned", "integer", "Moves planned by the last run."),
+            PrinterColumn("Moved", ".status.totals.moved", "integer", "Moves of all runs that ended well."),
+            PrinterColumn("Returned", ".status.totals.returned", "integer", "Moves whose pod came back."),
+            PrinterColumn("Failed", ".status.totals.failed", "integer", "Moves of all runs that failed."),
+            PrinterColumn("Last Run", ".status.lastRun.startTime", "date", "Time since the last run."),
+            PrinterColumn("Age", ".metadata.creationTimestamp", "date"),
+            PrinterColumn("Reason", '.status.conditions[?(@.type=="Degraded")].reason', priority=1),
+            PrinterColumn(
+                "Evicted", ".status.counts.evicted", "integer", "Evicted by the last run.", priority=1
+            ),
+            PrinterColumn("Suspended", ".spec.suspend", "boolean", priority=1),
+            PrinterColumn("Next Run", ".status.nextRunTime", priority=1),
+            PrinterColumn(
+                "Result", ".status.lastRun.message", description="What the last run came to.", priority=1
+            ),
+            PrinterColumn("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1),
         ),
         selectable_fields=(".spec.scheduling.schedulerName", ".spec.rebalancing.mode"),
     )

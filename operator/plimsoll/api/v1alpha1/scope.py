@@ -10,7 +10,7 @@ from pydantic import Field
 from plimsoll.api.schema.fields import NamespaceName, ObjectName, SchedulerName
 from plimsoll.api.schema.resource import Resource
 from plimsoll.api.schema.rules import Rule, UniqueItems
-from plimsoll.api.schema.selectors import LabelSelector
+from plimsoll.api.schema.selectors import LabelSelectorSpec
 
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 
@@ -32,7 +32,7 @@ class NamespaceScope(Resource):
 
     include: _Namespaces = Field(default=(), description="Only these namespaces; empty means all.")
     exclude: _Namespaces = Field(default=(), description="All namespaces but these.")
-    label_selector: LabelSelector | None = Field(
+    label_selector: LabelSelectorSpec | None = Field(
         default=None, description="Only namespaces whose labels match; left out, labels do not matter."
     )
 
@@ -70,10 +70,10 @@ class Scope(Resource):
         "places.",
         examples=[["default-scheduler"]],
     )
-    pod_selector: LabelSelector | None = Field(
+    pod_selector: LabelSelectorSpec | None = Field(
         default=None, description="Only pods whose labels match; left out, labels do not matter."
     )
-    node_selector: LabelSelector | None = Field(
+    node_selector: LabelSelectorSpec | None = Field(
         default=None,
         description="Only pods on nodes whose labels match, and only such nodes count when utilisation "
         "is compared; left out, all nodes.",

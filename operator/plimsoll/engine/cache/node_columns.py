@@ -26,7 +26,7 @@ COLUMN_BYTES = 64 * 2**20
 
 
 @dataclass(slots=True)
-class Column:
+class NodeColumn:
     """Codes or raw scores of all nodes.
 
     Attributes:
@@ -53,10 +53,10 @@ class SharedColumns:
     def __init__(self, cluster: Cluster, signed: Mapping[str, NodeSignature]) -> None:
         self._cluster = cluster
         self._signed = signed
-        self._columns: dict[Hashable, Column] = {}
+        self._columns: dict[Hashable, NodeColumn] = {}
         self._mark: tuple[int, int, int] | None = None
 
-    def column(self, key: Hashable, build: Callable[[], IntArray]) -> Column:
+    def column(self, key: Hashable, build: Callable[[], IntArray]) -> NodeColumn:
         """The column of that key, built when there is none for these nodes and objects."""
         cluster = self._cluster
         mark = cluster.node_tick, cluster.epoch, cluster.objects.version
@@ -67,7 +67,7 @@ class SharedColumns:
         if found is None:
             values = build().copy()
             values.flags.writeable = False
-            found = self._columns[key] = Column(
+            found = self._columns[key] = NodeColumn(
                 values, int(values.min(initial=2**62)), int(values.max(initial=-(2**62)))
             )
             # Building may have added axes to the cluster, never changed a node.
@@ -83,7 +83,7 @@ class SharedColumns:
         state: CycleState,
         pod: PodInfo,
         snapshot: Snapshot,
-    ) -> Column | None:
+    ) -> NodeColumn | None:
         """The answer of a signed plugin that looks at nodes only; None of others."""
         signer = self._signed.get(plugin.name)
         signature = None if signer is None else signer.signature(pod.template)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from plimsoll.engine.extenders.extender import Extender
 from plimsoll.framework import Node, PodInfo
-from plimsoll.framework.extension_points import Candidate
+from plimsoll.framework.extension_points import PreemptionCandidate
 from plimsoll.model.kinds import extender_wire as wire
 
 #: Points of ours for one of an extender's: 100 of 10.
@@ -111,7 +111,7 @@ class PreemptAsk:
     """
 
     extender: Extender
-    candidates: Mapping[str, Candidate]
+    candidates: Mapping[str, PreemptionCandidate]
     removable: Mapping[str, Mapping[str, PodInfo]]
 
     point = "preempt"
@@ -129,7 +129,7 @@ class PreemptAsk:
         }
         return wire.victims_body(pod, victims, names_only=self.extender.node_cache_capable)
 
-    def read(self, content: bytes) -> Mapping[str, Candidate]:
+    def read(self, content: bytes) -> Mapping[str, PreemptionCandidate]:
         """The candidates that are left, maybe with other victims.
 
         Raises:
@@ -151,7 +151,7 @@ class PreemptAsk:
                         f"claims to preempt pod (UID: {uid}) on node: {node}, but no pod of lower priority"
                         " there has it"
                     )
-            left[node] = Candidate(tuple(removable[uid] for uid in meta.uids), meta.violations)
+            left[node] = PreemptionCandidate(tuple(removable[uid] for uid in meta.uids), meta.violations)
         return left
 
 

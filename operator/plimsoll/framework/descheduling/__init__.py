@@ -11,6 +11,7 @@ from plimsoll.framework.descheduling.context import (
 from plimsoll.framework.descheduling.strategy import (
     Beneficiary,
     Bundle,
+    Candidate,
     Evictor,
     Refusal,
     Strategy,
@@ -18,7 +19,6 @@ from plimsoll.framework.descheduling.strategy import (
     Verdict,
 )
 from plimsoll.framework.errors import CannotJudgeError
-from plimsoll.framework.extension_points import Candidate
 from plimsoll.model.kinds.pod import PodCondition
 from plimsoll.model.kinds.pod_group import group_key
 from plimsoll.model.priority import PREFER_NO_EVICTION, low_to_high

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from plimsoll.framework.descheduling.prospects import Nowhere, Prospects
 from plimsoll.framework.descheduling.strategy import Evictor, Refusal
-from plimsoll.framework.descheduling.surging import NoSurges, Surges
+from plimsoll.framework.descheduling.surging import NoSurges, SurgePermission
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.node import Node
@@ -304,7 +304,7 @@ class StrategyContext:
     measurements: Measurements = Measurements()
     gangs: Mapping[str, int] = field(default_factory=dict)
     prospects: Prospects = field(default_factory=Nowhere)
-    surges: Surges = field(default_factory=NoSurges)
+    surges: SurgePermission = field(default_factory=NoSurges)
     protected: list[Protected] = field(default_factory=list)
     classes: list[NodeClasses] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)

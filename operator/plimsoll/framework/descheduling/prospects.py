@@ -23,7 +23,7 @@ class Outlook:
     highest: int
 
 
-class Attempt(Protocol):
+class ProspectAttempt(Protocol):
     """Moves made on trial."""
 
     def move(self, pod: PodInfo, target: str) -> None:
@@ -39,7 +39,7 @@ class Prospects(Protocol):
     def outlook(self, pod: PodInfo) -> Outlook | None:
         """Where a placed pod's replacement could go; None when no scheduler of ours decides about it."""
 
-    def attempt(self) -> AbstractContextManager[Attempt]:
+    def attempt(self) -> AbstractContextManager[ProspectAttempt]:
         """Make moves on trial; all of them are undone at the end."""
 
     def feasible(self, pod: PodInfo) -> RowArray | None:
@@ -60,7 +60,7 @@ class Nowhere:
         """Never."""
         return None
 
-    def attempt(self) -> AbstractContextManager[Attempt]:
+    def attempt(self) -> AbstractContextManager[ProspectAttempt]:
         """There is nothing to try.
 
         Raises:

@@ -6,7 +6,7 @@ from plimsoll.framework.descheduling.strategy import Refusal
 from plimsoll.model.kinds.pod_info import PodInfo
 
 
-class Surges(Protocol):
+class SurgePermission(Protocol):
     """Lifts refusals that hold for evictions only."""
 
     def lift(self, pod: PodInfo, refusal: Refusal) -> Refusal | None:

@@ -73,7 +73,7 @@ class PreferredSchedulingTerm(msgspec.Struct, frozen=True, kw_only=True, rename=
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
-class NodeAffinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class NodeAffinityTerms(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """Which nodes a pod must, or would rather, run on."""
 
     required: NodeSelector | None = msgspec.field(
@@ -127,7 +127,7 @@ class PodAntiAffinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
 class Affinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """The three kinds of affinity of a pod."""
 
-    node_affinity: NodeAffinity | None = None
+    node_affinity: NodeAffinityTerms | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAntiAffinity | None = None
 

@@ -26,7 +26,7 @@ from plimsoll.framework.descheduling.strategy import (
 )
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import Circumstances, Move, Objective, Rebalancing, replacement_of
-from plimsoll.planning.optimal.problem import NOWHERE, Ints, Problem, Solution, Spread, Stock
+from plimsoll.planning.optimal.problem import NOWHERE, Ints, PlacementProblem, Solution, SpreadProblem, Stock
 from plimsoll.planning.proven.plan_builder import Book
 from plimsoll.planning.strategy_run import run_strategy
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
@@ -115,9 +115,9 @@ class _Spread:
         sizes = self.sizes.values()
         return bool(sizes) and max(sizes) - min(sizes) > self.constraint.max_skew
 
-    def to_program(self, nodes: Sequence[str], number: Mapping[PodTemplate, int]) -> Spread:
+    def to_program(self, nodes: Sequence[str], number: Mapping[PodTemplate, int]) -> SpreadProblem:
         domains = {value: at for at, value in enumerate(self.sizes)}
-        return Spread(
+        return SpreadProblem(
             max_skew=self.constraint.max_skew,
             sizes=np.asarray(list(self.sizes.values()), dtype=np.int64),
             domain_of=np.asarray(
@@ -140,7 +140,7 @@ class Setting:
         default_wish: For pods that nobody wants elsewhere and that move for the good of the whole.
     """
 
-    problem: Problem
+    problem: PlacementProblem
     nodes: tuple[str, ...]
     templates: tuple[PodTemplate, ...]
     pods: tuple[tuple[PodInfo, ...], ...]
@@ -230,7 +230,7 @@ class Setting:
         for at, row in enumerate(amounts):
             requests[at, : len(row)] = row
         snapshot = Snapshot(cluster).at(np.asarray([cluster.rows[name] for name in nodes], dtype=np.intp))
-        problem = Problem(
+        problem = PlacementProblem(
             requests=requests,
             used=snapshot.requested.astype(np.float64),
             allocatable=snapshot.allocatable.astype(np.float64),
@@ -287,8 +287,8 @@ class Setting:
         return leaving, arrivals
 
     def forbid(
-        self, problem: Problem, impossible: Mapping[tuple[PodTemplate, str], int], found: Solution
-    ) -> Problem:
+        self, problem: PlacementProblem, impossible: Mapping[tuple[PodTemplate, str], int], found: Solution
+    ) -> PlacementProblem:
         """The same program with fewer arrivals than a solution had, where some of them were no use."""
         most = problem.most.copy()
         number = {template: at for at, template in enumerate(self.templates)}

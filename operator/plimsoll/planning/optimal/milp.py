@@ -22,9 +22,9 @@ from plimsoll.planning.optimal.problem import (
     NODE,
     VIOLATION,
     Ints,
-    Problem,
+    PlacementProblem,
     Solution,
-    Spread,
+    SpreadProblem,
     Stock,
     distances,
     mean_shares,
@@ -34,7 +34,7 @@ from plimsoll.planning.optimal.problem import (
 )
 
 
-def solve(problem: Problem, seconds: float, start: Solution | None = None) -> Solution:
+def solve(problem: PlacementProblem, seconds: float, start: Solution | None = None) -> Solution:
     """The best solution found within the time; never worse than ``start``, and at least doing nothing.
 
     Args:
@@ -59,7 +59,7 @@ def solve(problem: Problem, seconds: float, start: Solution | None = None) -> So
 class _Model:
     """The program as HiGHS takes it: columns with bounds and costs, rows of coefficients."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: PlacementProblem) -> None:
         self.problem = problem
         self._costs: list[float] = []
         self._upper: list[float] = []
@@ -189,7 +189,7 @@ class _Model:
         for spread in problem.spreads:
             self._spread(spread)
 
-    def _spread(self, spread: Spread) -> None:
+    def _spread(self, spread: SpreadProblem) -> None:
         terms: list[dict[int, float]] = [{} for _ in spread.sizes]
         members = set(spread.templates)
         for (template, node), column in self._arriving.items():

@@ -57,7 +57,7 @@ DEPTH, QUESTIONS = 6, 500
 
 
 @dataclass(slots=True)
-class Search:
+class NeighbourhoodSearch:
     """Neighbourhoods, one after the other.
 
     Attributes:

@@ -37,7 +37,7 @@ from plimsoll.planning.moves import (
 )
 from plimsoll.planning.optimal.encoding import Setting, wishes_of
 from plimsoll.planning.optimal.milp import solve
-from plimsoll.planning.optimal.neighbourhoods import Search
+from plimsoll.planning.optimal.neighbourhoods import NeighbourhoodSearch
 from plimsoll.planning.optimal.problem import VIOLATION, Solution, value_of
 from plimsoll.planning.optimal.walk import walk_to
 from plimsoll.planning.proven.plan_builder import UNLIMITED, Book
@@ -130,7 +130,7 @@ def _make_room(
     """Book what makes room for pending pods: no objective has it, others profit than those that move."""
     found, known = _Rooms(), set[str]()
     for strategy in serving:
-        search = Search(made, rebalancing, strategy, seconds - found.seconds)
+        search = NeighbourhoodSearch(made, rebalancing, strategy, seconds - found.seconds)
         try:
             known |= {pod.uid for pod in search.waiting()}
             made.hear(strategy)

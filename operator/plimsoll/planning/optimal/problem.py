@@ -48,7 +48,7 @@ class Stock:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SpreadProblem:
     """A topology spread constraint.
 
     Attributes:
@@ -71,7 +71,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PlacementProblem:
     """A placement and what may change in it; T templates, N nodes, R resources.
 
     Attributes:
@@ -95,7 +95,7 @@ class Problem:
     allocatable: Floats
     most: Ints
     stocks: tuple[Stock, ...]
-    spreads: tuple[Spread, ...] = ()
+    spreads: tuple[SpreadProblem, ...] = ()
     objective: Objective = Objective.FEWEST_VIOLATIONS
     move_price: float = 1.0
     staying: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
@@ -137,7 +137,7 @@ class Solution:
         return max(self.value - self.bound, 0.0) / max(abs(self.value), 1e-9)
 
 
-def value_of(problem: Problem, leaving: Ints, arriving: Ints, unwanted: int | None = None) -> float:
+def value_of(problem: PlacementProblem, leaving: Ints, arriving: Ints, unwanted: int | None = None) -> float:
     """The objective of a solution, by arithmetic and not by the solver.
 
     Args:
@@ -168,7 +168,7 @@ def value_of(problem: Problem, leaving: Ints, arriving: Ints, unwanted: int | No
     return value
 
 
-def _sizes_after(problem: Problem, spread: Spread, leaving: Ints, arriving: Ints) -> Ints:
+def _sizes_after(problem: PlacementProblem, spread: SpreadProblem, leaving: Ints, arriving: Ints) -> Ints:
     sizes = spread.sizes.copy()
     counted = spread.domain_of >= 0
     for template in spread.templates:
@@ -179,24 +179,24 @@ def _sizes_after(problem: Problem, spread: Spread, leaving: Ints, arriving: Ints
     return sizes
 
 
-def used_shares(problem: Problem, used: Floats) -> Floats:
+def used_shares(problem: PlacementProblem, used: Floats) -> Floats:
     """Shape (N, R): the share of each node that is used."""
     return used / np.maximum(problem.allocatable, 1e-9)
 
 
-def mean_shares(problem: Problem) -> Floats:
+def mean_shares(problem: PlacementProblem) -> Floats:
     """Shape (R,): the share that all nodes together use; no move changes it."""
     total: Floats = problem.used.sum(axis=0) / np.maximum(problem.allocatable.sum(axis=0), 1e-9)
     return total
 
 
-def distances(problem: Problem, used: Floats) -> Floats:
+def distances(problem: PlacementProblem, used: Floats) -> Floats:
     """Shape (N, E): each node's distance from the mean, in each evened resource."""
     away: Floats = np.abs(used_shares(problem, used) - mean_shares(problem))[:, problem.evened]
     return away
 
 
-def occupied(problem: Problem, leaving: Ints, arriving: Ints) -> NDArray[np.bool_]:
+def occupied(problem: PlacementProblem, leaving: Ints, arriving: Ints) -> NDArray[np.bool_]:
     """Shape (N,): whether pods are on the node that could leave, or that stay for good."""
     pods = arriving.sum(axis=0)
     for stock, gone in zip(problem.stocks, leaving, strict=True):
@@ -205,6 +205,6 @@ def occupied(problem: Problem, leaving: Ints, arriving: Ints) -> NDArray[np.bool
     return np.asarray((pods > 0) | stays(problem), dtype=np.bool_)
 
 
-def stays(problem: Problem) -> NDArray[np.bool_]:
+def stays(problem: PlacementProblem) -> NDArray[np.bool_]:
     """Shape (N,): whether the node cannot be freed."""
     return problem.staying if len(problem.staying) else np.zeros(len(problem.used), dtype=np.bool_)

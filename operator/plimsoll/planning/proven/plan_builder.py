@@ -47,9 +47,9 @@ from plimsoll.planning.complaint_ledger import (
     MENDS_NOTHING,
     NEW_COMPLAINT,
     TOLERANCE,
+    ComplaintWatcher,
     Conscience,
     Trip,
-    Watcher,
 )
 from plimsoll.planning.limits import NO_CEILING, LimitLevel, Limits, Tally, Workload
 from plimsoll.planning.moves import (
@@ -65,7 +65,7 @@ from plimsoll.planning.moves import (
 from plimsoll.planning.populations import Populations
 from plimsoll.planning.proven.prospects import ForkProspects
 from plimsoll.planning.proven.target_choice import (
-    Choice,
+    TargetChoice,
     best_admitted,
     both,
     expected,
@@ -413,7 +413,7 @@ class Book:
             return None
         return Refusal("MovedRecently", "it replaced a pod that was moved within the last hour")
 
-    def _watchers(self, others: Mapping[str, Rebalancing]) -> list[Watcher]:
+    def _watchers(self, others: Mapping[str, Rebalancing]) -> list[ComplaintWatcher]:
         """The strategies of other policies with their views of the fork."""
         found = []
         for policy, other in others.items():
@@ -428,7 +428,9 @@ class Book:
             )
             # One that does not say what it complains of would be driven here, and may take its time.
             found += [
-                Watcher(each, view, policy) for each in other.strategies if isinstance(each, Complaining)
+                ComplaintWatcher(each, view, policy)
+                for each in other.strategies
+                if isinstance(each, Complaining)
             ]
         return found
 
@@ -503,7 +505,7 @@ class Book:
 
     def _chosen(
         self, candidate: Candidate, strategy: str, ranking: Ranking, maximum: int, *, is_forecast: bool
-    ) -> Choice | Refusal:
+    ) -> TargetChoice | Refusal:
         """The node for the replacement, or why none will do."""
         pod, source = candidate.pod, candidate.node
         by_score = not (candidate.target or self.decides(strategy))
@@ -521,7 +523,7 @@ class Book:
 
         if candidate.target:
             refusal = not_sent(candidate, ranking, self._is_target) or objection(candidate.target)
-            return refusal or Choice(candidate.target, is_directed=True)
+            return refusal or TargetChoice(candidate.target, is_directed=True)
         if is_forecast or by_score:
             return expected(candidate, ranking, self._is_target, objection, is_forecast=is_forecast)
         return best_admitted(

@@ -20,7 +20,7 @@ TRIES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TargetChoice:
     """Where a replacement is planned to go.
 
     Attributes:
@@ -35,7 +35,7 @@ class Choice:
 
 def expected(
     candidate: Candidate, ranking: Ranking, is_target: IsTarget, objection: Objection, *, is_forecast: bool
-) -> Choice | Refusal:
+) -> TargetChoice | Refusal:
     """The node that the scheduler chooses by itself, which must not be the pod's own.
 
     Args:
@@ -71,14 +71,14 @@ def expected(
     for name in best[:TRIES]:
         refusal = objection(name)
         if refusal is None and not is_forecast:
-            return Choice(name, is_directed=False)
+            return TargetChoice(name, is_directed=False)
         first = first or refusal
-    return first or Choice(best[0], is_directed=False)
+    return first or TargetChoice(best[0], is_directed=False)
 
 
 def best_admitted(
     candidate: Candidate, ranking: Ranking, is_target: IsTarget, objection: Objection, *, may_return: bool
-) -> Choice | Refusal:
+) -> TargetChoice | Refusal:
     """The best node that serves the strategy's purpose; the replacement is sent there.
 
     Best by the strategy's own order where it has one, and then by the scheduler's score.
@@ -112,7 +112,7 @@ def best_admitted(
             highest = int(ranking.totals.max())
             rivals = serves is not None and bool(np.count_nonzero(ranking.totals == highest) > 1)
             returns: bool = name != source and ranking.total_of(source) == highest
-            return Choice(name, is_directed=total < highest or returns or rivals)
+            return TargetChoice(name, is_directed=total < highest or returns or rivals)
         first = first or refusal
         if tried == TRIES:
             break

@@ -112,7 +112,7 @@ class UpstreamEviction:
 
 
 @dataclass(frozen=True, slots=True)
-class StrategyFailure:
+class UpstreamStrategyFailure:
     """A strategy that ended with an error."""
 
     profile: str
@@ -135,7 +135,7 @@ class UpstreamOutcome:
     evictions: list[UpstreamEviction] = field(default_factory=list)
     classes: list[tuple[str, NodeClasses]] = field(default_factory=list)
     remarks: list[tuple[str, str]] = field(default_factory=list)
-    failures: list[StrategyFailure] = field(default_factory=list)
+    failures: list[UpstreamStrategyFailure] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
 
 
@@ -215,7 +215,7 @@ class UpstreamCycle:
         except StopIteration:
             pass
         except PluginError as exc:
-            self.outcome.failures.append(StrategyFailure(profile, strategy.kind, exc))
+            self.outcome.failures.append(UpstreamStrategyFailure(profile, strategy.kind, exc))
         self.outcome.classes += [(strategy.name, found) for found in context.classes]
         context.classes.clear()
         self.outcome.remarks += [(strategy.name, said) for said in context.remarks]

@@ -19,7 +19,7 @@ from plimsoll.framework import (
 )
 
 
-class Spread(Protocol):
+class SpreadState(Protocol):
     """What the hints read of a constraint."""
 
     @property
@@ -37,7 +37,7 @@ class SpreadHints:
         hard: The constraints of a template that refuse nodes.
     """
 
-    def __init__(self, hard: Callable[[PodTemplate, ClusterObjects], Sequence[Spread]]) -> None:
+    def __init__(self, hard: Callable[[PodTemplate, ClusterObjects], Sequence[SpreadState]]) -> None:
         self._hard = hard
 
     def events(self) -> tuple[EventWithHint, ...]:
@@ -88,5 +88,5 @@ class SpreadHints:
         moved = any(old.labels.get(key) != new.labels.get(key) for key in keys)
         return QueueingHint.of(has and (moved or old.spec.taints != new.spec.taints))
 
-    def _of(self, pod: PodInfo, change: Change) -> Sequence[Spread]:
+    def _of(self, pod: PodInfo, change: Change) -> Sequence[SpreadState]:
         return self._hard(pod.template, change.objects)

@@ -2,9 +2,9 @@
 
 from plimsoll.api.v1alpha1.eviction import (
     BundleReference,
+    EvictedOwner,
     EvictionSpec,
     GangMember,
-    OwnerReference,
     PodReference,
     Purpose,
     SurgeReference,
@@ -35,7 +35,7 @@ def spec_of(move: Move, policy: str, mode: Mode) -> EvictionSpec:
         pod=PodReference(namespace=pod.namespace, name=pod.name, uid=pod.uid),
         owner=None
         if controller is None
-        else OwnerReference(
+        else EvictedOwner(
             api_version=controller.api_version or "v1",
             kind=controller.kind,
             name=controller.name,

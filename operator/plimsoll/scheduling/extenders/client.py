@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from plimsoll.api.schema.fields import duration_s
-from plimsoll.api.v1alpha1.extender import LONGEST_TIMEOUT_S, ExtenderTLS
-from plimsoll.api.v1alpha1.extender import Extender as ExtenderSpec
+from plimsoll.api.v1alpha1.extender import LONGEST_TIMEOUT_S, ExtenderSpec, ExtenderTLS
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.engine.attempt import schedule_steps
 from plimsoll.engine.decision import AttemptOutcome, Decision

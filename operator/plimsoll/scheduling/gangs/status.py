@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from plimsoll.api.schema.conditions import Condition, ConditionStatus, with_condition
-from plimsoll.api.v1alpha1.pod_group import SCHEDULED, GroupPhase, PodGroupStatus
+from plimsoll.api.v1alpha1.pod_group import SCHEDULED, GroupPhase, PodGroupResourceStatus
 from plimsoll.cluster.pod_groups import Group, Groups
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.ports.clock import Clock
@@ -99,7 +99,7 @@ class GroupReports:
         return answer
 
 
-def status_of(group: Group, standing: PodGroup, now: datetime) -> PodGroupStatus:
+def status_of(group: Group, standing: PodGroup, now: datetime) -> PodGroupResourceStatus:
     """What there is to say of a group.
 
     Args:
@@ -141,7 +141,7 @@ def status_of(group: Group, standing: PodGroup, now: datetime) -> PodGroupStatus
         if group.started_at is not None
         else _time_of(standing.status.schedule_start_time)
     )
-    return PodGroupStatus(
+    return PodGroupResourceStatus(
         phase=phase,
         occupied_by=_owner_of(group) or standing.status.occupied_by or None,
         scheduled=census.scheduled,

@@ -14,7 +14,7 @@ from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.selectors import EVERYTHING, LabelSelector, Selector, SelectorError, compile_selector
 
 
-class Requirement(PluginArgs):
+class LabelRequirement(PluginArgs):
     """A condition on one label: In, NotIn, Exists or DoesNotExist."""
 
     key: StrictStr = Field(default="", description="Label key.")
@@ -28,7 +28,7 @@ class LabelSelectorArg(PluginArgs):
     match_labels: dict[StrictStr, StrictStr] = Field(
         default={}, description="Labels that must have exactly these values."
     )
-    match_expressions: tuple[Requirement, ...] = Field(
+    match_expressions: tuple[LabelRequirement, ...] = Field(
         default=(), description="Further conditions on labels."
     )
 

@@ -29,7 +29,7 @@ CANDIDATE, UNKNOWN, NOBODY_LOWER = 0, -1, -2
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class VictimsFound:
     """One candidate.
 
     Attributes:
@@ -61,7 +61,7 @@ class Found:
 
 def victims_by_trial(
     pod: PodInfo, row: int, pods: Sequence[PodInfo], budgets: DisruptionBudgets, what_if: WhatIf
-) -> Found | Status:
+) -> VictimsFound | Status:
     """The victims on one node, pod by pod; or why it is no candidate.
 
     Args:
@@ -95,7 +95,7 @@ def victims_by_trial(
                     violations += int(protected)
     finally:
         trial.close()
-    return Found(row, tuple(sorted(victims, key=importance)), violations)
+    return VictimsFound(row, tuple(sorted(victims, key=importance)), violations)
 
 
 class KeptVictims:
@@ -107,7 +107,7 @@ class KeptVictims:
     Attributes:
         kinds: CANDIDATE, NOBODY_LOWER, UNKNOWN, or the kind of refusal that remains in an empty place.
         victims: Which places have to go.
-        costs: The criteria of ``Found.cost``, in order.
+        costs: The criteria of ``VictimsFound.cost``, in order.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -181,11 +181,11 @@ class KeptVictims:
         _reprieve(lower, taken, requested, victims, still_fits)
         self._note(rows, victims, violations, pods)
 
-    def at(self, row: int, snapshot: Snapshot) -> Found:
+    def at(self, row: int, snapshot: Snapshot) -> VictimsFound:
         """The candidate of one row."""
         pods = snapshot.index(PodsByImportance).pods[row]
         victims = tuple(pods[place] for place in np.flatnonzero(self.victims[:, row]).tolist())
-        return Found(row, victims, int(self.costs[0][row]))
+        return VictimsFound(row, victims, int(self.costs[0][row]))
 
     def count(self, rows: RowArray) -> tuple[int, int]:
         """How many of the rows are candidates, and how many of these without a violation."""

@@ -40,12 +40,12 @@ NAME = "VolumeBinding"
 #: Refusals by bit, in the order in which they are listed.
 VOLUME_MISSING, AFFINITY, NOTHING_TO_BIND, NO_SPACE = 1, 2, 4, 8
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-#: In ``Choice.volumes``: nothing was found, so the claim is provisioned.
+#: In ``VolumeChoice.volumes``: nothing was found, so the claim is provisioned.
 PROVISION = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class VolumeChoice:
     """What a delayed claim would get, on each node.
 
     Attributes:
@@ -114,18 +114,20 @@ def _selected(selector: NodeSelector | None, snapshot: Snapshot) -> BoolArray:
 # -- claims that wait --------------------------------------------------------------------------------
 
 
-def choose(delayed: tuple[PersistentVolumeClaim, ...], snapshot: Snapshot) -> tuple[IntArray, list[Choice]]:
+def choose(
+    delayed: tuple[PersistentVolumeClaim, ...], snapshot: Snapshot
+) -> tuple[IntArray, list[VolumeChoice]]:
     """What each claim gets on each node, and what is wrong where it gets nothing."""
     objects = snapshot.objects
     refused: IntArray = np.zeros(len(snapshot), dtype=np.int64)
     assigned = [claim for claim in delayed if SELECTED_NODE in claim.metadata.annotations]
     for claim in assigned:
         refused[snapshot.rows != _row_of(claim, snapshot)] = NOTHING_TO_BIND
-    choices: list[Choice] = []
+    choices: list[VolumeChoice] = []
     for claim in sorted((claim for claim in delayed if claim not in assigned), key=_requested):
         choices.append(_smallest(claim, choices, snapshot))
     to_provision = [
-        Choice(claim, (), np.full(len(snapshot), PROVISION, dtype=np.int64)) for claim in assigned
+        VolumeChoice(claim, (), np.full(len(snapshot), PROVISION, dtype=np.int64)) for claim in assigned
     ]
     for choice in (*to_provision, *choices):
         wanted = (choice.volumes == PROVISION) & (refused == 0)
@@ -140,7 +142,7 @@ def _row_of(claim: PersistentVolumeClaim, snapshot: Snapshot) -> int:
     return -1 if row is None else row
 
 
-def _smallest(claim: PersistentVolumeClaim, earlier: list[Choice], snapshot: Snapshot) -> Choice:
+def _smallest(claim: PersistentVolumeClaim, earlier: list[VolumeChoice], snapshot: Snapshot) -> VolumeChoice:
     """The volume that the claim takes on each node."""
     candidates = _candidates(claim, snapshot.objects)
     reserved = [at for at, volume in enumerate(candidates) if volume.spec.claim_ref is not None]
@@ -151,7 +153,7 @@ def _smallest(claim: PersistentVolumeClaim, earlier: list[Choice], snapshot: Sna
             if candidates[at] in other.candidates:
                 free = free & (other.volumes != other.candidates.index(candidates[at]))
         volumes[free] = at
-    return Choice(claim, candidates, volumes)
+    return VolumeChoice(claim, candidates, volumes)
 
 
 def _candidates(claim: PersistentVolumeClaim, objects: ClusterObjects) -> tuple[PersistentVolume, ...]:
