@@ -55,7 +55,7 @@ async def until(requester, holds, cluster):
     pytest.fail(f"still {listed}; {cluster.api.list(EVICTIONS)}")
 
 
-async def test_a_server_without_the_api_is_told_as_such(requester):
+async def test_a_server_without_the_api_is_reported_as_such(requester):
     """404 of discovery, and of the list."""
     assert (await requester.offered()).verdict is WriteOutcome.GONE
     assert (await requester.list())[0].verdict is WriteOutcome.GONE
@@ -120,7 +120,7 @@ async def test_a_request_that_bears_our_label_and_is_somebody_elses_is_not_liste
 
 
 async def test_progress_is_read_from_the_eviction_that_it_is_part_of(cluster, requester):
-    """Whose turn it is, what is told, when it is expected to end."""
+    """Whose turn it is, its report, when it is expected to end."""
     cluster.offer_eviction_requests()
     pod = await made(cluster)
     await requester.request(pod, "vm-1")
@@ -175,15 +175,15 @@ async def test_a_pod_that_has_left_ends_it(cluster, requester):
     assert (request.is_evicted, request.failure) == (True, "")
 
 
-async def test_what_the_server_refuses_is_told(cluster, requester):
-    """A request whose uid is none."""
+async def test_what_the_server_refuses_is_reported(cluster, requester):
+    """A request whose uid is not a UUID."""
     cluster.offer_eviction_requests()
     answer = await requester.request(a_pod("vm", uid="none"), "vm-1")
     assert answer.verdict is WriteOutcome.REFUSED
     assert "lowercase UUID" in answer.message
 
 
-async def test_without_its_controller_nobody_takes_it_up(cluster, requester):
+async def test_without_its_controller_it_is_not_taken_up(cluster, requester):
     """As Kubernetes 1.37.0 serves it."""
     cluster.offer_eviction_requests(controllers=False)
     await requester.request(await made(cluster), "vm-1")
@@ -248,7 +248,7 @@ async def test_the_watch_reports_progress_and_the_end(cluster, requester):
 
 
 async def test_the_watch_reports_requests_of_ours_only(cluster, requester):
-    """Whoever sets our label on theirs has them withdrawn otherwise."""
+    """A request of others that bears our label would be withdrawn otherwise."""
     cluster.offer_eviction_requests()
     pod = await made(cluster)
     labels = {"app.kubernetes.io/managed-by": "plimsoll"}

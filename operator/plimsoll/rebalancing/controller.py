@@ -210,7 +210,7 @@ class Rebalancers:
             claimed=book.claimed,
             keeper=keeper,
             context=self._context,
-            rollouts=self._rollouts,
+            deployments_of=self._rollouts.present,
             clock=clock,
             configured=self._configs.of,
             spec_of=self._configs.spec_of,
@@ -269,7 +269,7 @@ class Rebalancers:
             executor=self._executor,
             approvals=self.approvals,
             pending=self._pending,
-            rollouts=self._rollouts,
+            inspect=self._rollouts.inspect,
             clock=clock,
         )
         self.victims = VictimEvictions(

@@ -90,8 +90,8 @@ class TestAMove:
         assert scene.record["status"]["phase"] == "Settled"
         assert scene.record["status"]["replacement"]["name"] == "web-3"
 
-    async def test_progress_is_told_as_it_comes_and_not_again(self):
-        """The record's message follows the responder; an unchanged one is not written anew."""
+    async def test_progress_is_recorded_as_it_comes_and_once(self):
+        """The record's message follows the responder; an unchanged one is not written again."""
         scene = Scene()
         async with scene.running(by_request()):
             await asked(scene)
@@ -139,7 +139,7 @@ class TestAMove:
         assert scene.record["status"]["reason"] == "NoReplacement"
 
     async def test_after_its_time_it_is_withdrawn(self):
-        """Failed, with what was told last; the room is anybody's again."""
+        """Failed, with the last report; the room is anybody's again."""
         scene = Scene()
         async with scene.running(by_request(evictionRequestTimeoutSeconds=600)):
             await asked(scene)
@@ -184,7 +184,7 @@ class TestAMove:
         assert scene.evictor.evicted == []
 
     async def test_a_deleted_request_is_a_withdrawn_one(self):
-        """Whoever deletes it calls the move off."""
+        """A deletion calls the move off."""
         scene = Scene()
         async with scene.running(by_request()):
             await asked(scene)
@@ -284,7 +284,7 @@ class TestCallingOff:
         )
 
     async def test_a_deleted_record(self):
-        """Nobody would know why: the request goes with it."""
+        """Nothing would say why: the request goes with it."""
         scene = Scene()
         async with scene.running(by_request()):
             await asked(scene)
@@ -341,7 +341,7 @@ class TestOffer:
         assert [(each["reason"], each["count"]) for each in refused] == [("EvictionBudget", 1)]
 
     async def test_other_policies_know_nothing_of_it(self):
-        """They evict as ever, and the server is not asked."""
+        """They evict as before, and the server is not probed."""
         scene = Scene()
         scene.requester.offer = NOT_SERVED
         async with scene.running(a_policy()):
@@ -360,7 +360,7 @@ class TestOffer:
         assert scene.phases == [["Predicted"]]
 
     async def test_an_upgraded_server_is_used_without_a_restart(self):
-        """It is asked again; what was told changes."""
+        """It is probed again; the condition changes."""
         scene = Scene()
         scene.requester.offer = NOT_SERVED
         told = []
@@ -378,7 +378,7 @@ class TestOffer:
         assert [list(each) for each in told] == [[NOT_OFFERED], []]
         assert len(scene.requester.requests) == 1
 
-    async def test_no_permission_is_told_as_such(self):
+    async def test_no_permission_is_reported_as_such(self):
         """What to apply is named."""
         scene = Scene()
         scene.requester.offer = WriteResult(WriteOutcome.REFUSED, "forbidden")
@@ -388,7 +388,7 @@ class TestOffer:
 
         assert "deploy/components/eviction-requests" in troubles[NOT_OFFERED]
 
-    async def test_requests_that_nobody_takes_up_are_not_made_for_a_while(self):
+    async def test_requests_that_are_not_taken_up_are_not_made_for_a_while(self):
         """As with Kubernetes 1.37.0: the API is there, its controller is not."""
         scene = Scene()
         async with scene.running(by_request()):

@@ -30,7 +30,7 @@ class RequestHandlers:
     Args:
         requester: Speaks to the API server.
         offer: Whether it serves the API.
-        policies: Those that rebalance, by name, at any moment.
+        policies: Those that rebalance at any moment; the key is the name.
         stop: While it is pressed nothing stays requested.
         cache: The cluster.
         observer: Notified of requests that could not be withdrawn.

@@ -1,12 +1,14 @@
-"""Restart reads the records of earlier processes and tells the move machine of each."""
+"""Restart reads the records of earlier processes and posts each of them to the move machine."""
 
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
 
+from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.moves.bundles import bundle_of
-from plimsoll.rebalancing.moves.events import BundlePlanned, ProcessRestarted
+from plimsoll.rebalancing.moves.events import BundlePlanned, ProcessRestarted, RolloutAnswered
 from plimsoll.rebalancing.moves.executor import MoveExecutor
 from plimsoll.rebalancing.moves.recovery import in_order, restarted
 from plimsoll.rebalancing.moves.sightings import facts_of
@@ -14,7 +16,6 @@ from plimsoll.rebalancing.pending_pods import PendingPods
 from plimsoll.rebalancing.proposals import Approvals, move_of
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import RecordKeeper
-from plimsoll.rebalancing.surges.rollouts import SurgeRollouts
 
 
 class Restart:
@@ -25,7 +26,7 @@ class Restart:
         executor: Takes the events.
         approvals: What people say of proposals.
         pending: The pods, placed or not.
-        rollouts: What Deployments say of surges.
+        inspect: Says what the Deployment of a surge, by record, is like now.
         clock: Time.
     """
 
@@ -36,14 +37,14 @@ class Restart:
         executor: MoveExecutor,
         approvals: Approvals,
         pending: PendingPods,
-        rollouts: SurgeRollouts,
+        inspect: Callable[[str, EvictionSpec], Awaitable[RolloutAnswered]],
         clock: Clock,
     ) -> None:
         self._keeper = keeper
         self._executor = executor
         self._approvals = approvals
         self._pending = pending
-        self._rollouts = rollouts
+        self._inspect = inspect
         self._clock = clock
 
     async def recover(self) -> None:
@@ -59,7 +60,7 @@ class Restart:
         pod = self._pending.find(record.spec.pod.uid)
         rollout = None
         if record.phase is Phase.SURGING:
-            rollout = await self._rollouts.inspect(record.key, record.spec)
+            rollout = await self._inspect(record.key, record.spec)
         return restarted(
             record.key,
             record.spec,

@@ -5,7 +5,7 @@ take the same room. Further reasons against a move are moves of other policies u
 closed since the plan, and a way of leaving that is not the one on record.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, RebalancingSpec
@@ -17,6 +17,7 @@ from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Move, Rebalancing, workload_of
 from plimsoll.planning.planners import ask_again
 from plimsoll.planning.populations import Populations
+from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.moves.endings import NOT_REVALIDATED, OTHERWISE, POLICY_CHANGED, cancelled
 from plimsoll.rebalancing.moves.events import Event, Revalidated, RevalidationRefused
@@ -27,7 +28,6 @@ from plimsoll.rebalancing.records.drafts import surge_reference
 from plimsoll.rebalancing.records.history import memory_of
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import RecordKeeper
-from plimsoll.rebalancing.surges.rollouts import SurgeRollouts
 
 #: Phases of a move that is under way.
 MOVING = frozenset((Phase.EVICTING, Phase.EVICTED, Phase.SURGING))
@@ -41,7 +41,7 @@ class MoveRevalidator:
         claimed: The cluster with all that is reserved in place.
         keeper: The records.
         context: What surrounds the placed pods.
-        rollouts: Reads the Deployments of surges.
+        deployments_of: Reads the Deployment of a surge; nothing for other moves.
         clock: Time.
         configured: What a policy wants now, in plain values; None when it rebalances no longer.
         spec_of: The same as its spec.
@@ -58,7 +58,7 @@ class MoveRevalidator:
         claimed: Callable[[], Cluster],
         keeper: RecordKeeper,
         context: PlanningContext,
-        rollouts: SurgeRollouts,
+        deployments_of: Callable[[Move], Awaitable[Deployments]],
         clock: Clock,
         configured: Callable[[str], Rebalancing | None],
         spec_of: Callable[[str], RebalancingSpec | None],
@@ -69,7 +69,7 @@ class MoveRevalidator:
         self._claimed = claimed
         self._keeper = keeper
         self._context = context
-        self._rollouts = rollouts
+        self._deployments_of = deployments_of
         self._clock = clock
         self._configured = configured
         self._spec_of = spec_of
@@ -102,7 +102,7 @@ class MoveRevalidator:
         policy = record.spec.policy
         if self._configured(policy) is None:
             return POLICY_CHANGED
-        deployments = await self._rollouts.present(move)
+        deployments = await self._deployments_of(move)
         rebalancing = self._configured(policy)
         if rebalancing is None:
             return POLICY_CHANGED
