@@ -4,12 +4,15 @@ A row names the event, a cell the next stage and the instructions. ``.`` is an e
 changes, nothing is ordered. ``x`` cannot happen. ``-`` is a move that is forgotten.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events, eviction
 from plimsoll.rebalancing.moves.endings import cancelled
@@ -20,14 +23,14 @@ from plimsoll.rebalancing.moves.instructions import (
     WriteRecord,
 )
 from plimsoll.rebalancing.moves.machine import InvalidTransition
-from plimsoll.rebalancing.moves.state import TimerName, Way
+from plimsoll.rebalancing.moves.state import PodFacts, TimerName, Way
 from rebalancing.moves.moves_world import DONE, LOST, POLICY, Play, a_move, a_replacement, a_victim, planned
 
 BUSY = WriteResult(WriteOutcome.BUSY, "later")
 WHY = cancelled("NoLongerWanted", "it is fine where it is")
 STAGES = ("Pr", "Wa", "Op", "Ch", "Co", "Ev", "Re", "Le", "Cl")
 
-EVENTS = {
+EVENTS: dict[str, Callable[[str], events.Event]] = {
     "MovePlanned": lambda key: planned(key, a_move()),
     "RecordWritten": lambda key: events.RecordWritten(key, Phase.EVICTING),
     "RecordRefused": lambda key: events.RecordRefused(key, Phase.EVICTING, LOST),
@@ -116,7 +119,7 @@ ORDERS = {
 }
 
 
-def cells():
+def cells() -> Iterator[ParameterSet]:
     """Stage, event and what is expected."""
     for line in CELLS.strip().splitlines():
         name, *row = line.split()
@@ -125,7 +128,7 @@ def cells():
             yield pytest.param(stage, name, f"{cell} {told}".strip(), id=f"{name}-{stage}")
 
 
-def in_stage(stage):
+def in_stage(stage: str) -> tuple[Play, str]:
     """A play with a move in a stage, and its key."""
     play = Play()
     if stage == "Wa":
@@ -160,7 +163,7 @@ def in_stage(stage):
     return play, key
 
 
-def outcome(stage, name):
+def outcome(stage: str, name: str) -> str:
     """What a cell says of what the machine does."""
     play, key = in_stage(stage)
     timer = {"Le": TimerName.LEAVING, "Ev": TimerName.RETRY}.get(stage, TimerName.REPLACEMENT)
@@ -180,12 +183,12 @@ def outcome(stage, name):
 
 
 @pytest.mark.parametrize(("stage", "name", "expected"), list(cells()))
-def test_every_event_in_every_stage(stage, name, expected):
+def test_every_event_in_every_stage(stage: str, name: str, expected: str) -> None:
     """One cell of the table."""
     assert outcome(stage, name) == expected
 
 
-def test_the_table_names_every_event_of_a_move():
+def test_the_table_names_every_event_of_a_move() -> None:
     """An event that is added needs a row here, or in the table of an optional package."""
     named = {line.split()[0] for line in CELLS.strip().splitlines()}
     elsewhere = {
@@ -208,13 +211,13 @@ def test_the_table_names_every_event_of_a_move():
 # -- evictions -------------------------------------------------------------------------------------------
 
 
-def evicting():
+def evicting() -> tuple[Play, str]:
     """A play with a move whose eviction has been sent."""
     play, key = in_stage("Ev")
     return play, key
 
 
-def phases(play, key):
+def phases(play: Play, key: str) -> list[tuple[Phase, str]]:
     """The phases and reasons that a record was given, in order."""
     return [
         (each.phase, each.reason)
@@ -223,7 +226,7 @@ def phases(play, key):
     ]
 
 
-def evictions(play):
+def evictions(play: Play) -> int:
     """How often the Eviction API was asked."""
     return sum(isinstance(each, Evict) for each in play.ordered)
 
@@ -251,7 +254,9 @@ def evictions(play):
         ([WriteResult(WriteOutcome.FENCED)], "stands", (Phase.FAILED, "EvictionFailed")),
     ],
 )
-def test_what_answers_to_an_eviction_mean(answers, pod, expected):
+def test_what_answers_to_an_eviction_mean(
+    answers: list[WriteResult], pod: str, expected: tuple[Phase, str]
+) -> None:
     """A pod that has left counts as evicted by us as soon as one answer was lost."""
     play, key = evicting()
 
@@ -267,7 +272,7 @@ def test_what_answers_to_an_eviction_mean(answers, pod, expected):
     assert evictions(play) == len(answers)
 
 
-def test_pauses_between_tries_grow_and_heed_the_server():
+def test_pauses_between_tries_grow_and_heed_the_server() -> None:
     """0.5, 2 and 5 seconds, or what the server asks for."""
     play, key = evicting()
     pauses = []
@@ -281,7 +286,7 @@ def test_pauses_between_tries_grow_and_heed_the_server():
     assert pauses == [0.5, 9.0, 5.0]
 
 
-def test_an_eviction_that_broke_is_not_tried_again():
+def test_an_eviction_that_broke_is_not_tried_again() -> None:
     """Nothing is known of what the port did; the record is carried to its end."""
     play, key = evicting()
 
@@ -291,7 +296,7 @@ def test_an_eviction_that_broke_is_not_tried_again():
 
 
 @pytest.mark.parametrize("is_accepted", [True, False])
-def test_an_outcome_does_not_overtake_the_record(is_accepted):
+def test_an_outcome_does_not_overtake_the_record(is_accepted: bool) -> None:
     """A replacement that is ready before the answer settles the move after it, or replaces no pod."""
     play, key = evicting()
     pod = a_replacement()
@@ -318,7 +323,7 @@ def test_an_outcome_does_not_overtake_the_record(is_accepted):
         (a_replacement(node="bad", ready=False), (Phase.RETURNED, "SameNode")),
     ],
 )
-def test_how_a_move_is_given_up(pod, expected):
+def test_how_a_move_is_given_up(pod: PodFacts | None, expected: tuple[Phase, str]) -> None:
     """By what its replacement is when the time is up."""
     play, key = in_stage("Re")
     if pod is not None:
@@ -329,7 +334,7 @@ def test_how_a_move_is_given_up(pod, expected):
     assert phases(play, key)[-1] == expected
 
 
-def test_a_replacement_that_runs_gets_the_time_again_once():
+def test_a_replacement_that_runs_gets_the_time_again_once() -> None:
     """From the moment that it runs; a further sign of life changes nothing."""
     play, key = in_stage("Re")
     pod = a_replacement(ready=False)
@@ -348,7 +353,7 @@ def test_a_replacement_that_runs_gets_the_time_again_once():
         (a_move(phase="Succeeded", target=""), (Phase.SETTLED, "NoReplacement")),
     ],
 )
-def test_pods_that_are_not_replaced(move, expected):
+def test_pods_that_are_not_replaced(move: Move, expected: tuple[Phase, str]) -> None:
     """No replacement is awaited of a pod without a controller, or of one that had ended."""
     play = Play()
     (key,) = play.plan(move)
@@ -363,7 +368,7 @@ def test_pods_that_are_not_replaced(move, expected):
     assert not any(isinstance(each, FollowReplacement) for each in play.ordered)
 
 
-def test_a_forecast_holds_no_target():
+def test_a_forecast_holds_no_target() -> None:
     """Nothing vouches for it."""
     play = Play()
     move = a_move(is_forecast=True)
@@ -377,7 +382,7 @@ def test_a_forecast_holds_no_target():
 # -- records ---------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_sent_that_is_not_on_record():
+def test_nothing_is_sent_that_is_not_on_record() -> None:
     """The announcement could not be written: the target is free, the move is called off."""
     play, key = in_stage("Co")
 
@@ -387,7 +392,7 @@ def test_nothing_is_sent_that_is_not_on_record():
     assert evictions(play) == 0
 
 
-def test_a_policy_that_changes_while_its_record_is_created_is_heeded():
+def test_a_policy_that_changes_while_its_record_is_created_is_heeded() -> None:
     """The record says so as soon as it exists."""
     play, key = in_stage("Op")
     play.tell(events.PolicyChanged(POLICY, None))
@@ -400,7 +405,7 @@ def test_a_policy_that_changes_while_its_record_is_created_is_heeded():
 # -- victims of preemption -------------------------------------------------------------------------------
 
 
-def test_a_victim_is_not_evicted_when_its_room_is_needed_no_longer():
+def test_a_victim_is_not_evicted_when_its_room_is_needed_no_longer() -> None:
     """Asked right before the eviction is sent."""
     play = Play()
     (key,) = play.plan(a_victim())
@@ -413,7 +418,7 @@ def test_a_victim_is_not_evicted_when_its_room_is_needed_no_longer():
     assert evictions(play) == 0
 
 
-def test_a_victim_that_is_gone_before_the_answer_has_left():
+def test_a_victim_that_is_gone_before_the_answer_has_left() -> None:
     """The answer goes on record first."""
     play = Play()
     (key,) = play.plan(a_victim())
@@ -427,7 +432,7 @@ def test_a_victim_that_is_gone_before_the_answer_has_left():
     assert phases(play, key)[-2:] == [(Phase.EVICTED, "Accepted"), (Phase.SETTLED, "Left")]
 
 
-def test_two_tables_do_not_decide_the_same():
+def test_two_tables_do_not_decide_the_same() -> None:
     """Refused when the machine is built."""
     with pytest.raises(ValueError, match="two tables"):
         Play(tables=(eviction.TABLE,))
