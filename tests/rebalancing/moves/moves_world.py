@@ -1,6 +1,7 @@
 """Moves and a world around them, for tests of the move machine."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
@@ -22,7 +23,7 @@ LOST = WriteResult(WriteOutcome.UNKNOWN, "no answer")
 _CACHE = Cache()
 
 
-def a_move(number=1, *, owner="ReplicaSet/web", phase="Running", **changes):
+def a_move(number: Any = 1, *, owner: Any = "ReplicaSet/web", phase: Any = "Running", **changes: Any) -> Any:
     """The move of a pod of the ReplicaSet web from node bad to node good."""
     pod = _CACHE.info(a_pod(f"web-{number}", owner=owner, cpu="100m", node="bad", status={"phase": phase}))
     workload = Workload(pod.uid, pod.key) if changes.get("strategy") == PREEMPTION else workload_of(pod)
@@ -40,7 +41,7 @@ def a_move(number=1, *, owner="ReplicaSet/web", phase="Running", **changes):
     return replace(plain, **changes)
 
 
-def together(*moves, **changes):
+def together(*moves: Any, **changes: Any) -> Any:
     """The same as one bundle."""
     name = moves[0].pod.uid
     return tuple(
@@ -49,18 +50,18 @@ def together(*moves, **changes):
     )
 
 
-def a_victim(number=1):
+def a_victim(number: Any = 1) -> Any:
     """A pod that preemption evicts."""
     return a_move(number, strategy=PREEMPTION, target="")
 
 
-def facts_of(move, **changes):
+def facts_of(move: Any, **changes: Any) -> Any:
     """The moved pod as the machine sees it."""
     pod = move.pod
     return replace(PodFacts(pod.uid, pod.name, pod.namespace, move.source, "Running", ready=True), **changes)
 
 
-def a_replacement(number=9, node="good", **changes):
+def a_replacement(number: Any = 9, node: Any = "good", **changes: Any) -> Any:
     """A pod that takes a moved one's place."""
     return replace(
         PodFacts(f"uid-{number}", f"web-{number}", "default", node, "Running", ready=True), **changes
@@ -71,41 +72,41 @@ def a_replacement(number=9, node="good", **changes):
 class World:
     """What the machine reads, as fields that a test sets."""
 
-    pods: dict = field(default_factory=dict)
-    moves: dict = field(default_factory=dict)  #: by record
-    waiting: set = field(default_factory=set)
+    pods: dict[str, Any] = field(default_factory=dict)
+    moves: dict[str, Any] = field(default_factory=dict)  #: by record
+    waiting: set[str] = field(default_factory=set)
     hold_up: str = ""
     problem: tuple[str, str] | None = None
     is_for_nobody: bool = False
-    unwanted: set = field(default_factory=set)
+    unwanted: set[str] = field(default_factory=set)
     emptied: bool = False
 
-    def pod(self, uid):
+    def pod(self, uid: Any) -> Any:
         """A pod."""
         return self.pods.get(uid)
 
-    def held_up(self, policy):
+    def held_up(self, policy: Any) -> Any:
         """Why approved moves wait."""
         return self.hold_up
 
-    def waits(self, uid):
+    def waits(self, uid: Any) -> Any:
         """Whether a pod waits for a node."""
         return uid in self.waiting
 
-    def needless(self, key):
+    def needless(self, key: Any) -> Any:
         """Why a victim need not go."""
         return "its room is needed no longer" if key in self.unwanted else ""
 
-    def proposed(self, specs):
+    def proposed(self, specs: Any) -> Any:
         """The moves of records."""
         by_uid = {move.pod.uid: move for move in self.moves.values()}
         return None if self.is_for_nobody else tuple(by_uid[spec.pod.uid] for spec in specs)
 
-    def empties(self, move):
+    def empties(self, move: Any) -> Any:
         """Whether a move empties its node."""
         return self.emptied
 
-    def cannot_request(self):
+    def cannot_request(self) -> Any:
         """Why no EvictionRequest can be made."""
         return self.problem
 
@@ -113,19 +114,21 @@ class World:
 class Play:
     """A machine, its world, and every instruction that it has given."""
 
-    def __init__(self, tables=()):
+    def __init__(self, tables: Any = ()) -> None:
         self.world = World()
         self.machine = MoveMachine(self.world, tables, validates=True)
         self.now = 1_000.0
-        self.ordered = []
+        self.ordered: list[Any] = []
 
-    def tell(self, *events):
+    def tell(self, *events: Any) -> Any:
         """Events; the instructions that follow."""
         orders = [each for event in events for each in self.machine.handle(event, self.now)]
         self.ordered += orders
         return orders
 
-    def plan(self, *moves, mode=Mode.ENFORCE, policy=POLICY, empties="", size=None):
+    def plan(
+        self, *moves: Any, mode: Any = Mode.ENFORCE, policy: Any = POLICY, empties: Any = "", size: Any = None
+    ) -> Any:
         """Plan moves that go together, or one; their keys."""
         keys = [key_of(move, policy, mode, RUN) for move in moves]
         for key, move in zip(keys, moves, strict=True):
@@ -147,17 +150,17 @@ class Play:
             self.tell(planned(key, move, mode, policy))
         return keys
 
-    def state(self, key):
+    def state(self, key: Any) -> Any:
         """Of a move."""
         return self.machine.moves.get(key)
 
-    def stage(self, key):
+    def stage(self, key: Any) -> Any:
         """What a move waits for, None when it is unknown."""
         state = self.state(key)
         return None if state is None else state.stage
 
 
-def planned(key, move, mode=Mode.ENFORCE, policy=POLICY):
+def planned(key: Any, move: Any, mode: Any = Mode.ENFORCE, policy: Any = POLICY) -> Any:
     """The event that a move was planned."""
     return MovePlanned(
         key, spec_of(move, policy, mode), move, RUN, first_reason(mode, move), first_message(move, mode)

@@ -5,6 +5,7 @@ changes, nothing is ordered. ``x`` cannot happen. ``-`` is a move that is forgot
 """
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -116,7 +117,7 @@ ORDERS = {
 }
 
 
-def cells():
+def cells() -> Any:
     """Stage, event and what is expected."""
     for line in CELLS.strip().splitlines():
         name, *row = line.split()
@@ -125,7 +126,7 @@ def cells():
             yield pytest.param(stage, name, f"{cell} {told}".strip(), id=f"{name}-{stage}")
 
 
-def in_stage(stage):
+def in_stage(stage: Any) -> Any:
     """A play with a move in a stage, and its key."""
     play = Play()
     if stage == "Wa":
@@ -160,13 +161,13 @@ def in_stage(stage):
     return play, key
 
 
-def outcome(stage, name):
+def outcome(stage: Any, name: Any) -> Any:
     """What a cell says of what the machine does."""
     play, key = in_stage(stage)
     timer = {"Le": TimerName.LEAVING, "Ev": TimerName.RETRY}.get(stage, TimerName.REPLACEMENT)
     if (stage, name) == ("Ev", "TimedOut"):
         play.tell(events.EvictionAnswered(key, LOST))
-    event = events.TimedOut(key, timer) if name == "TimedOut" else EVENTS[name](key)
+    event = events.TimedOut(key, timer) if name == "TimedOut" else EVENTS[name](key)  # type: ignore[no-untyped-call] # a lambda of the table
     before = play.state(key)
     try:
         orders = play.tell(event)
@@ -180,12 +181,12 @@ def outcome(stage, name):
 
 
 @pytest.mark.parametrize(("stage", "name", "expected"), list(cells()))
-def test_every_event_in_every_stage(stage, name, expected):
+def test_every_event_in_every_stage(stage: Any, name: Any, expected: Any) -> None:
     """One cell of the table."""
     assert outcome(stage, name) == expected
 
 
-def test_the_table_names_every_event_of_a_move():
+def test_the_table_names_every_event_of_a_move() -> None:
     """An event that is added needs a row here, or in the table of an optional package."""
     named = {line.split()[0] for line in CELLS.strip().splitlines()}
     elsewhere = {
@@ -208,13 +209,13 @@ def test_the_table_names_every_event_of_a_move():
 # -- evictions -------------------------------------------------------------------------------------------
 
 
-def evicting():
+def evicting() -> Any:
     """A play with a move whose eviction has been sent."""
     play, key = in_stage("Ev")
     return play, key
 
 
-def phases(play, key):
+def phases(play: Any, key: Any) -> Any:
     """The phases and reasons that a record was given, in order."""
     return [
         (each.phase, each.reason)
@@ -223,7 +224,7 @@ def phases(play, key):
     ]
 
 
-def evictions(play):
+def evictions(play: Any) -> Any:
     """How often the Eviction API was asked."""
     return sum(isinstance(each, Evict) for each in play.ordered)
 
@@ -251,7 +252,7 @@ def evictions(play):
         ([WriteResult(WriteOutcome.FENCED)], "stands", (Phase.FAILED, "EvictionFailed")),
     ],
 )
-def test_what_answers_to_an_eviction_mean(answers, pod, expected):
+def test_what_answers_to_an_eviction_mean(answers: Any, pod: Any, expected: Any) -> None:
     """A pod that has left counts as evicted by us as soon as one answer was lost."""
     play, key = evicting()
 
@@ -267,7 +268,7 @@ def test_what_answers_to_an_eviction_mean(answers, pod, expected):
     assert evictions(play) == len(answers)
 
 
-def test_pauses_between_tries_grow_and_heed_the_server():
+def test_pauses_between_tries_grow_and_heed_the_server() -> None:
     """0.5, 2 and 5 seconds, or what the server asks for."""
     play, key = evicting()
     pauses = []
@@ -281,7 +282,7 @@ def test_pauses_between_tries_grow_and_heed_the_server():
     assert pauses == [0.5, 9.0, 5.0]
 
 
-def test_an_eviction_that_broke_is_not_tried_again():
+def test_an_eviction_that_broke_is_not_tried_again() -> None:
     """Nothing is known of what the port did; the record is carried to its end."""
     play, key = evicting()
 
@@ -291,7 +292,7 @@ def test_an_eviction_that_broke_is_not_tried_again():
 
 
 @pytest.mark.parametrize("is_accepted", [True, False])
-def test_an_outcome_does_not_overtake_the_record(is_accepted):
+def test_an_outcome_does_not_overtake_the_record(is_accepted: Any) -> None:
     """A replacement that is ready before the answer settles the move after it, or replaces no pod."""
     play, key = evicting()
     pod = a_replacement()
@@ -318,7 +319,7 @@ def test_an_outcome_does_not_overtake_the_record(is_accepted):
         (a_replacement(node="bad", ready=False), (Phase.RETURNED, "SameNode")),
     ],
 )
-def test_how_a_move_is_given_up(pod, expected):
+def test_how_a_move_is_given_up(pod: Any, expected: Any) -> None:
     """By what its replacement is when the time is up."""
     play, key = in_stage("Re")
     if pod is not None:
@@ -329,7 +330,7 @@ def test_how_a_move_is_given_up(pod, expected):
     assert phases(play, key)[-1] == expected
 
 
-def test_a_replacement_that_runs_gets_the_time_again_once():
+def test_a_replacement_that_runs_gets_the_time_again_once() -> None:
     """From the moment that it runs; a further sign of life changes nothing."""
     play, key = in_stage("Re")
     pod = a_replacement(ready=False)
@@ -348,7 +349,7 @@ def test_a_replacement_that_runs_gets_the_time_again_once():
         (a_move(phase="Succeeded", target=""), (Phase.SETTLED, "NoReplacement")),
     ],
 )
-def test_pods_that_are_not_replaced(move, expected):
+def test_pods_that_are_not_replaced(move: Any, expected: Any) -> None:
     """No replacement is awaited of a pod without a controller, or of one that had ended."""
     play = Play()
     (key,) = play.plan(move)
@@ -363,7 +364,7 @@ def test_pods_that_are_not_replaced(move, expected):
     assert not any(isinstance(each, FollowReplacement) for each in play.ordered)
 
 
-def test_a_forecast_holds_no_target():
+def test_a_forecast_holds_no_target() -> None:
     """Nothing vouches for it."""
     play = Play()
     move = a_move(is_forecast=True)
@@ -377,7 +378,7 @@ def test_a_forecast_holds_no_target():
 # -- records ---------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_sent_that_is_not_on_record():
+def test_nothing_is_sent_that_is_not_on_record() -> None:
     """The announcement could not be written: the target is free, the move is called off."""
     play, key = in_stage("Co")
 
@@ -387,7 +388,7 @@ def test_nothing_is_sent_that_is_not_on_record():
     assert evictions(play) == 0
 
 
-def test_a_policy_that_changes_while_its_record_is_created_is_heeded():
+def test_a_policy_that_changes_while_its_record_is_created_is_heeded() -> None:
     """The record says so as soon as it exists."""
     play, key = in_stage("Op")
     play.tell(events.PolicyChanged(POLICY, None))
@@ -400,7 +401,7 @@ def test_a_policy_that_changes_while_its_record_is_created_is_heeded():
 # -- victims of preemption -------------------------------------------------------------------------------
 
 
-def test_a_victim_is_not_evicted_when_its_room_is_needed_no_longer():
+def test_a_victim_is_not_evicted_when_its_room_is_needed_no_longer() -> None:
     """Asked right before the eviction is sent."""
     play = Play()
     (key,) = play.plan(a_victim())
@@ -413,7 +414,7 @@ def test_a_victim_is_not_evicted_when_its_room_is_needed_no_longer():
     assert evictions(play) == 0
 
 
-def test_a_victim_that_is_gone_before_the_answer_has_left():
+def test_a_victim_that_is_gone_before_the_answer_has_left() -> None:
     """The answer goes on record first."""
     play = Play()
     (key,) = play.plan(a_victim())
@@ -427,7 +428,7 @@ def test_a_victim_that_is_gone_before_the_answer_has_left():
     assert phases(play, key)[-2:] == [(Phase.EVICTED, "Accepted"), (Phase.SETTLED, "Left")]
 
 
-def test_two_tables_do_not_decide_the_same():
+def test_two_tables_do_not_decide_the_same() -> None:
     """Refused when the machine is built."""
     with pytest.raises(ValueError, match="two tables"):
         Play(tables=(eviction.TABLE,))
