@@ -253,6 +253,7 @@ class Rebalancers:
                 **requests.awaited,
             },
         )
+        access.on_change.append(self._rights_changed)
         self._watcher = MoveWatcher(self._executor, sightings)
         self._requests = RequestWatch(
             executor=self._executor,
@@ -367,6 +368,10 @@ class Rebalancers:
     def _schedule(self, name: str, policy: SchedulingPolicy) -> None:
         spec = policy.spec.rebalancing or RebalancingSpec()
         self._timetable.set(name, spec.schedule, lambda: self._contained(name))
+
+    async def _rights_changed(self) -> None:
+        """Approved moves may wait for what is allowed now."""
+        self._executor.post(HoldUpsChanged())
 
     # -- what the watch tells ------------------------------------------------------------------------
 
