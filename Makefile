@@ -64,7 +64,7 @@ crds: $(STAMP) ## write crds/*.yaml from the models
 	$(BIN)/python -m plimsoll.api.schema.crds crds
 
 demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KEEP=1] [NODES=40]
-	$(BIN)/plimsoll demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
+	PYTHONPATH=examples $(BIN)/python -m demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
 
 # Many tests wait for processes: two more workers than there are processors keep these busy.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
@@ -157,8 +157,8 @@ image: ## build the container image: [IMAGE=plimsoll] (needs docker)
 LOCKING = uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --quiet
 
 lock: ## renew the lock files (needs uv): one for everything, and out of it the image's two; two for .tools
-	$(LOCKING) --upgrade --group dev pyproject.toml devcluster/pyproject.toml -o requirements.lock
-	$(LOCKING) --constraint requirements.lock pyproject.toml -o requirements-runtime.lock
+	$(LOCKING) --upgrade --extra optimal --group dev pyproject.toml devcluster/pyproject.toml -o requirements.lock
+	$(LOCKING) --extra optimal --constraint requirements.lock pyproject.toml -o requirements-runtime.lock
 	$(LOCKING) --constraint requirements.lock --group build -o requirements-build.lock
 	$(LOCKING) --no-deps tools/requirements.in -o tools/requirements.lock
 	$(LOCKING) --upgrade tools/supply-chain.in -o tools/supply-chain.lock

@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from forking import Forked
 from roadstead.clients import RunningCluster
@@ -19,11 +21,35 @@ from roadstead.processes import Launch
 
 #: Folders whose tests wait for processes most of their time.
 WAITING = {"e2e", "deploy"}
+#: Files whose tests take long each, and share nothing but the session's servers.
+LONG = {
+    "test_credentials.py",
+    "test_deploying.py",
+    "test_eviction_requests.py",
+    "test_high_availability.py",
+    "test_least_privilege.py",
+    "test_status.py",
+    "test_talking.py",
+    "test_trouble.py",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that wait: the others keep the processors busy beside them."""
-    items.sort(key=lambda item: item.path.parent.name not in WAITING)
+    """Begin with the tests that wait: the others keep the processors busy meanwhile."""
+    items.sort(key=lambda item: (item.path.name not in LONG, item.path.parent.name not in WAITING))
+
+
+class SharedScheduling(LoadFileScheduling):
+    """Hands a file to one worker, so that its fixtures are made once, but each test of a long file to any."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return nodeid if path.rpartition("/")[2] in LONG else path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedScheduling | None:
+    """Replace the scheduler of ``--dist loadfile``."""
+    return SharedScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_configure(config: pytest.Config) -> None:

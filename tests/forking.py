@@ -121,7 +121,7 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
 
-def serve() -> dict[str, Any] | None:
+def serve() -> Any:
     """Answer requests until there are no more; return what to run in a child, None in the nursery."""
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     for line in sys.stdin.buffer:

@@ -18,6 +18,7 @@ import sys
 import time
 import uuid
 from pathlib import Path
+from typing import Any
 
 #: The variable that marks processes, and where their environment is read.
 MARK, PROCESSES = "PLIMSOLL_TEST_RUN", Path("/proc")
@@ -26,7 +27,7 @@ MARK, PROCESSES = "PLIMSOLL_TEST_RUN", Path("/proc")
 PATIENCE_S = 5.0
 
 
-def pytest_configure(config) -> None:
+def pytest_configure(config: Any) -> None:
     """Mark this process and start its reaper; before xdist starts its workers, which do the same."""
     if not PROCESSES.is_dir():
         return

@@ -19,7 +19,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pytest_timeout import timeout_sigalrm
+from pytest_timeout import Settings, timeout_sigalrm
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -49,7 +49,7 @@ class TookTooLongError(BaseException):
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_timeout_set_timer(item, settings) -> bool | None:
+def pytest_timeout_set_timer(item: Any, settings: Settings) -> bool | None:
     """Replace the timer of pytest-timeout, where that would use a signal."""
     if settings.method != "signal" or threading.current_thread() is not threading.main_thread():
         return None

@@ -148,39 +148,6 @@ _answering("approve", "true")
 _answering("reject", "false")
 
 
-@app.command()
-def demo(
-    *,
-    nodes: Annotated[int, typer.Option(min=4, max=1000, help="Nodes of a made-up cluster.")] = 40,
-    seed: Annotated[int, typer.Option(help="Of the made-up cluster.")] = 1,
-    trace: Annotated[
-        Path | None, typer.Option(help="A folder with the OpenB trace, to be built instead.", file_okay=False)
-    ] = None,
-    examples: Annotated[
-        Path, typer.Option(help="The folder of the example policies.", file_okay=False)
-    ] = Path("examples"),
-    keep: Annotated[bool, typer.Option(help="Leave everything running at the end.")] = False,
-) -> None:
-    """Watch a cluster being placed, drifting out of balance and being mended; nothing else is needed."""
-    import asyncio  # noqa: PLC0415 - each command loads what it needs
-
-    from rich.console import Console  # noqa: PLC0415 - likewise
-
-    from plimsoll.demo import inventory, playing, processes  # noqa: PLC0415 - likewise
-
-    if not examples.is_dir():
-        raise typer.BadParameter(f"{examples} is no folder; run from the root of a checkout")
-    try:
-        built = inventory.from_trace(trace) if trace else inventory.from_statistics(nodes, seed)
-        status = asyncio.run(playing.play(built, examples, keep=keep, console=Console()))
-    except (inventory.TraceError, processes.ProcessError) as exc:
-        typer.echo(f"plimsoll demo: {exc}", err=True)
-        raise typer.Exit(1) from exc
-    except asyncio.CancelledError:
-        status = 130  # interrupted before its end
-    raise typer.Exit(status)
-
-
 def main() -> None:
     """The console script."""
     app()

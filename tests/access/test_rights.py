@@ -1,7 +1,9 @@
 """Reviews of what the API server allows, and what becomes of policies that need more."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,7 @@ from plimsoll.access.rights import (
     TAINT,
     Access,
     Part,
+    Right,
     needs_of,
 )
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -28,17 +31,17 @@ from rebalancing.scene import POLICY, Scene, a_policy
 class Desk:
     """Somebody who reviews."""
 
-    def __init__(self, *denied):
+    def __init__(self, *denied: Any) -> None:
         self.clock, self.reviewer = FakeClock(), FakeAccessReviewer(*denied)
         self.access = Access(self.reviewer, self.clock, RememberingObserver())
         self.changes = 0
         self.access.on_change.append(self._changed)
 
-    async def _changed(self):
+    async def _changed(self) -> None:
         self.changes += 1
 
     @asynccontextmanager
-    async def reviewing(self):
+    async def reviewing(self) -> AsyncIterator[None]:
         """Review until the end of the test."""
         task = asyncio.create_task(self.access.run())
         await settled()
@@ -49,7 +52,7 @@ class Desk:
             await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_missing_right_is_named_with_the_manifest_that_grants_it():
+async def test_a_missing_right_is_named_with_the_manifest_that_grants_it() -> None:
     """In words that a person can act on."""
     desk = Desk(EVICT)
     await desk.access.review()
@@ -62,7 +65,7 @@ async def test_a_missing_right_is_named_with_the_manifest_that_grants_it():
     assert desk.access.trouble(a_policy("DryRun")) == ""
 
 
-async def test_rights_are_reviewed_again_while_some_are_missing():
+async def test_rights_are_reviewed_again_while_some_are_missing() -> None:
     """Whoever grants them waits for half a minute, and restarts nothing."""
     desk = Desk(EVICT)
     async with desk.reviewing():
@@ -76,7 +79,7 @@ async def test_rights_are_reviewed_again_while_some_are_missing():
     assert desk.changes == 2
 
 
-async def test_everything_is_reviewed_hourly():
+async def test_everything_is_reviewed_hourly() -> None:
     """A right that was taken away is noticed, though nothing used it."""
     desk = Desk()
     async with desk.reviewing():
@@ -88,7 +91,7 @@ async def test_everything_is_reviewed_hourly():
     assert not desk.access.allows(BIND)
 
 
-async def test_a_refusal_is_a_reason_to_look():
+async def test_a_refusal_is_a_reason_to_look() -> None:
     """Once in half a minute, however many there are."""
     desk = Desk()
     async with desk.reviewing():
@@ -102,7 +105,7 @@ async def test_a_refusal_is_a_reason_to_look():
     assert desk.reviewer.asked.count((EVICT, "")) == 1
 
 
-async def test_a_changed_policy_is_a_reason_to_look():
+async def test_a_changed_policy_is_a_reason_to_look() -> None:
     """It may need what was never reviewed since the rights have changed."""
     desk = Desk()
     async with desk.reviewing():
@@ -113,7 +116,7 @@ async def test_a_changed_policy_is_a_reason_to_look():
     assert not desk.access.allows(EVICT)
 
 
-async def test_no_answer_changes_nothing():
+async def test_no_answer_changes_nothing() -> None:
     """Neither at the start nor later."""
     desk = Desk(EVICT)
     desk.reviewer.is_silent = True
@@ -130,7 +133,7 @@ async def test_no_answer_changes_nothing():
     assert not desk.access.allows(EVICT)
 
 
-async def test_a_right_may_be_granted_in_one_namespace():
+async def test_a_right_may_be_granted_in_one_namespace() -> None:
     """A RoleBinding in the only namespace of the scope is enough; where it is missing, that is said."""
     desk = Desk(EVICT)
     desk.reviewer.granted = {(EVICT, "team-a")}
@@ -147,7 +150,7 @@ async def test_a_right_may_be_granted_in_one_namespace():
     assert not desk.access.allows(EVICT, "team-b")
 
 
-def narrow(policy, *namespaces):
+def narrow(policy: SchedulingPolicy, *namespaces: str) -> SchedulingPolicy:
     """The same for some namespaces."""
     document = policy.model_dump(mode="json", by_alias=True, exclude_none=True)
     document["spec"]["scope"] = {"namespaces": {"include": list(namespaces)}}
@@ -167,7 +170,7 @@ def narrow(policy, *namespaces):
         ),
     ],
 )
-def test_what_a_mode_needs(rebalancing, essential, further):
+def test_what_a_mode_needs(rebalancing: dict[str, Any], essential: set[Right], further: set[Right]) -> None:
     """Without the essential rights nothing works, without the others something is missing."""
     needs = list(needs_of(a_policy(**{"mode": "Enforce", **rebalancing})))
 
@@ -178,7 +181,7 @@ def test_what_a_mode_needs(rebalancing, essential, further):
 # -- rebalancing -------------------------------------------------------------------------------------
 
 
-async def test_no_eviction_is_tried_that_is_not_allowed():
+async def test_no_eviction_is_tried_that_is_not_allowed() -> None:
     """No record is written either; the plan says how many moves wait for the right."""
     scene = Scene()
     scene.reviewer.denied = {EVICT}
@@ -200,7 +203,7 @@ async def test_no_eviction_is_tried_that_is_not_allowed():
     assert scene.evictor.evicted == ["web-1"]
 
 
-async def test_nothing_is_evicted_that_could_not_be_placed_again():
+async def test_nothing_is_evicted_that_could_not_be_placed_again() -> None:
     """Where policies serve scheduler names, evicting without binding would only take pods away."""
     scene = Scene()
     scene.reviewer.denied = {BIND}
@@ -213,7 +216,7 @@ async def test_nothing_is_evicted_that_could_not_be_placed_again():
     assert scene.evictor.evicted == []
 
 
-async def test_answers_to_proposals_wait_for_the_right():
+async def test_answers_to_proposals_wait_for_the_right() -> None:
     """They are carried out when it is granted, not lost."""
     scene = Scene()
     async with scene.running(a_policy("Approve")):
@@ -234,7 +237,7 @@ async def test_answers_to_proposals_wait_for_the_right():
     assert scene.evictor.evicted == ["web-1"]
 
 
-async def test_refused_evictions_are_failed_moves():
+async def test_refused_evictions_are_failed_moves() -> None:
     """Of one owner the next try comes later; rights that are granted make up for it."""
     scene = Scene()
     scene.evictor.answers = [WriteResult(WriteOutcome.REFUSED, "pods is forbidden")]

@@ -23,7 +23,7 @@ asyncio.run(main())
 """
 
 
-async def test_a_result_and_a_failure_come_back():
+async def test_a_result_and_a_failure_come_back() -> None:
     """From another thread, which sees the context of the caller."""
     WHO.set("me")
     computer = ThreadComputer()
@@ -35,6 +35,6 @@ async def test_a_result_and_a_failure_come_back():
         await computer.compute(lambda: 1 // 0)
 
 
-def test_a_computation_that_hangs_does_not_keep_the_process():
+def test_a_computation_that_hangs_does_not_keep_the_process() -> None:
     """SIGTERM ends the operator, whatever a plugin does."""
     assert subprocess.run([sys.executable, "-c", HANGS], timeout=30, check=False).returncode == 0

@@ -2,7 +2,9 @@
 
 import asyncio
 import socket
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import aiohttp
 import pytest
@@ -12,11 +14,11 @@ from plimsoll.app.endpoints import AddressTaken, Endpoints, serving
 from plimsoll.app.loop_thread import LoopThread
 
 
-def endpoints(problems=None, metrics=None):
+def endpoints(problems: dict[str, Any] | None = None, metrics: Callable[..., Any] | None = None) -> Endpoints:
     """What a process says of itself."""
     problems = {"unready": "", "broken": ""} if problems is None else problems
 
-    async def nothing():
+    async def nothing() -> bytes:
         return b"metric 1\n"
 
     return Endpoints(
@@ -28,21 +30,21 @@ def endpoints(problems=None, metrics=None):
 
 
 @asynccontextmanager
-async def asking(said):
+async def asking(said: Endpoints) -> AsyncIterator[Any]:
     """Status and text of a path."""
     async with (
         serving("127.0.0.1", [0], said) as (port,),
         aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http,
     ):
 
-        async def ask(path, method="GET"):
+        async def ask(path: str, method: str = "GET") -> tuple[int, str]:
             async with http.request(method, path) as answer:
                 return answer.status, await answer.text()
 
         yield ask
 
 
-async def test_probes_say_what_is_wrong_and_who_leads():
+async def test_probes_say_what_is_wrong_and_who_leads() -> None:
     """Status for the kubelet, sentences for people."""
     problems = {"unready": "", "broken": ""}
     async with asking(endpoints(problems)) as ask:
@@ -63,10 +65,10 @@ async def test_probes_say_what_is_wrong_and_who_leads():
         assert (await ask("/healthz", "POST"))[0] == 405
 
 
-async def test_probes_answer_while_the_main_loop_is_blocked():
+async def test_probes_answer_while_the_main_loop_is_blocked() -> None:
     """They are served from another thread."""
 
-    def probe(port):
+    def probe(port: int) -> bytes:
         with socket.create_connection(("127.0.0.1", port), 5) as one:
             one.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
             return one.makefile("rb").read()
@@ -80,11 +82,13 @@ async def test_probes_answer_while_the_main_loop_is_blocked():
     assert said.startswith(b"HTTP/1.1 200 OK")
 
 
-async def test_metrics_that_the_main_loop_does_not_give_are_not_waited_for_for_ever(monkeypatch):
+async def test_metrics_that_the_main_loop_does_not_give_are_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Prometheus is told."""
     monkeypatch.setattr(module, "METRICS_S", 0.05)
 
-    async def never():
+    async def never() -> None:
         await asyncio.Event().wait()
 
     async with asking(endpoints(metrics=never)) as ask:
@@ -94,7 +98,9 @@ async def test_metrics_that_the_main_loop_does_not_give_are_not_waited_for_for_e
 @pytest.mark.parametrize(
     "sent", [b"", b"GET /metrics HTTP/1.1\r\nHost: a\r\nX-", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n"]
 )
-async def test_a_connection_that_is_left_half_open_is_closed(monkeypatch, sent):
+async def test_a_connection_that_is_left_half_open_is_closed(
+    monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
     """Whatever its client leaves undone."""
     monkeypatch.setattr(module, "CONNECTION_S", 0.3)
     async with serving("127.0.0.1", [0], endpoints()) as (port,):
@@ -106,7 +112,7 @@ async def test_a_connection_that_is_left_half_open_is_closed(monkeypatch, sent):
         writer.close()
 
 
-async def test_more_connections_than_there_may_be_are_refused(monkeypatch):
+async def test_more_connections_than_there_may_be_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that are open are served."""
     monkeypatch.setattr(module, "CONNECTIONS", 3)
     async with serving("127.0.0.1", [0], endpoints()) as (port,):
@@ -121,7 +127,7 @@ async def test_more_connections_than_there_may_be_are_refused(monkeypatch):
             each.close()
 
 
-async def test_a_port_that_is_taken_is_one_sentence():
+async def test_a_port_that_is_taken_is_one_sentence() -> None:
     """What is wrong, and which option helps."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

@@ -1,7 +1,9 @@
 """Plugins of others: found by entry point, entered by name, left out by name when they are no good."""
 
 import sys
+from collections.abc import Callable
 from importlib.metadata import EntryPoint
+from typing import Any
 
 import pytest
 
@@ -14,22 +16,22 @@ from plimsoll.ports.observer import Observer
 
 
 class Seen(Observer):
-    def __init__(self):
-        self.failed = []
+    def __init__(self) -> None:
+        self.failed = []  # type: ignore[assignment, method-assign] # replaced for this test
 
-    def plugin_failed(self, plugin, point, problem):
-        self.failed.append((plugin, point))
+    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
+        self.failed.append((plugin, point))  # type: ignore[attr-defined] # known to exist in this test
 
 
 class Nameless:
-    def filter(self, state, pod, snapshot):
+    def filter(self, state: Any, pod: Any, snapshot: Any) -> None:
         raise AssertionError
 
 
 class HalfAFilter:
     name = "HalfAFilter"
 
-    def filter(self, state, pod, snapshot):
+    def filter(self, state: Any, pod: Any, snapshot: Any) -> None:
         raise AssertionError
 
 
@@ -39,7 +41,7 @@ class NothingToSay:
 
 class OddArgs(toys.Room):
     name = "OddArgs"
-    args_model = dict
+    args_model = dict  # type: ignore[assignment] # a fake differs on purpose
 
 
 class Impostor(toys.Room):
@@ -50,27 +52,27 @@ NO_CLASS = 42
 
 
 @pytest.fixture
-def observer():
+def observer() -> Seen:
     return Seen()
 
 
 @pytest.fixture
-def registry():
+def registry() -> Registry:
     return Registry(IN_TREE)
 
 
 @pytest.fixture(autouse=True)
-def here(monkeypatch):
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """This file, under a name that entry points can say."""
     monkeypatch.setitem(sys.modules, "sample_extensions", sys.modules[__name__])
 
 
-def points(group, **values):
+def points(group: str, **values: Any) -> Callable[..., Any]:
     """A function that finds these entry points."""
     return lambda _: [EntryPoint(name, value, group) for name, value in values.items()]
 
 
-def test_a_good_plugin_can_be_named_by_policies(registry, observer):
+def test_a_good_plugin_can_be_named_by_policies(registry: Registry, observer: Seen) -> None:
     """It stands in the registry beside the in-tree plugins."""
     found = points(extensions.PLUGINS, Room="engine.toys:Room", Pool="engine.toys:Pool")
 
@@ -101,7 +103,7 @@ def test_a_good_plugin_can_be_named_by_policies(registry, observer):
         ),
     ],
 )
-def test_a_bad_plugin_is_left_out_and_named(registry, observer, value, why):
+def test_a_bad_plugin_is_left_out_and_named(registry: Registry, observer: Seen, value: str, why: str) -> None:
     """The sentence says which and why; it is counted; the good ones around it are there."""
     found = points(extensions.PLUGINS, Bad=value, Room="engine.toys:Room")
     in_tree = registry["NodeName"]
@@ -113,12 +115,12 @@ def test_a_bad_plugin_is_left_out_and_named(registry, observer, value, why):
         "Bad of an unknown package (entry point group plimsoll.plugins) is left out: "
     )
     assert why in problems[0]
-    assert observer.failed == [("Bad", "load")]
+    assert observer.failed == [("Bad", "load")]  # type: ignore[comparison-overlap] # mypy does not see the change
     assert "Room" in registry
     assert registry["NodeName"] is in_tree
 
 
-def test_strategies_come_the_same_way(observer):
+def test_strategies_come_the_same_way(observer: Seen) -> None:
     """A class that is no strategy is told what it lacks."""
     registry = StrategyRegistry()
     found = points(
@@ -131,6 +133,6 @@ def test_strategies_come_the_same_way(observer):
     assert "lacks kind, candidates" in problems[0]
 
 
-def test_this_environment_has_none_of_its_own():
+def test_this_environment_has_none_of_its_own() -> None:
     """Nothing is picked up that nobody installed."""
     assert list(extensions.installed(extensions.PLUGINS)) == []

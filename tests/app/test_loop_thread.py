@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from plimsoll.app.loop_thread import LoopThread
 
 
-async def test_work_runs_there_and_its_outcome_comes_back():
+async def test_work_runs_there_and_its_outcome_comes_back() -> None:
     """Results and errors alike."""
 
-    async def where():
+    async def where() -> str:
         await asyncio.sleep(0)
         return threading.current_thread().name
 
-    async def broken():
+    async def broken() -> None:
         raise ValueError("no")
 
     async with LoopThread("election") as thread:
@@ -27,12 +29,12 @@ async def test_work_runs_there_and_its_outcome_comes_back():
             await thread.run(broken())
 
 
-async def test_work_that_is_cancelled_has_ended_when_the_caller_goes_on():
+async def test_work_that_is_cancelled_has_ended_when_the_caller_goes_on() -> None:
     """So that nothing of it happens later: the lease is given away after the election has ended."""
     steps = []
     begun = threading.Event()
 
-    async def slow():
+    async def slow() -> None:
         try:
             begun.set()
             await asyncio.Event().wait()
@@ -51,12 +53,12 @@ async def test_work_that_is_cancelled_has_ended_when_the_caller_goes_on():
     assert steps == ["ended", "gone on"]
 
 
-async def test_a_context_is_entered_and_left_there():
+async def test_a_context_is_entered_and_left_there() -> None:
     """As a connection must be, which belongs to its loop."""
     threads = []
 
     @asynccontextmanager
-    async def context():
+    async def context() -> AsyncIterator[Any]:
         threads.append(threading.current_thread().name)
         yield "value"
         threads.append(threading.current_thread().name)

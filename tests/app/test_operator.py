@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -20,7 +23,7 @@ from plimsoll.testing.builders import a_pod
 
 
 @asynccontextmanager
-async def built(folder):
+async def built(folder: Path) -> AsyncIterator[Any]:
     """An operator that has not begun, of a cluster that is nowhere."""
     path = folder / "kubeconfig"
     path.write_text(
@@ -43,7 +46,7 @@ async def built(folder):
         await operator.extenders.close()
 
 
-async def test_readiness_waits_for_the_first_lists(tmp_path):
+async def test_readiness_waits_for_the_first_lists(tmp_path: Path) -> None:
     """And for nothing else: a standby is ready."""
     async with built(tmp_path) as operator:
         assert operator.unready().startswith("waiting for the first list of ")
@@ -52,7 +55,7 @@ async def test_readiness_waits_for_the_first_lists(tmp_path):
         assert operator.broken() == ""
 
 
-async def test_what_the_first_lists_bring_is_no_garbage_collectors_business(tmp_path):
+async def test_what_the_first_lists_bring_is_no_garbage_collectors_business(tmp_path: Path) -> None:
     """A full collection of a large cluster's objects would hold up the election's thread, too."""
     async with built(tmp_path) as operator:
         pods = [PodAdded(a_pod(f"p{number}")) for number in range(FREEZE_EVERY)]
@@ -70,7 +73,7 @@ async def test_what_the_first_lists_bring_is_no_garbage_collectors_business(tmp_
             gc.unfreeze()
 
 
-async def test_an_election_that_stands_still_is_broken(tmp_path):
+async def test_an_election_that_stands_still_is_broken(tmp_path: Path) -> None:
     """Two retry periods after its next step was due."""
     async with built(tmp_path) as operator:
         elected = operator.leadership._elected
@@ -80,14 +83,14 @@ async def test_an_election_that_stands_still_is_broken(tmp_path):
         assert operator.broken() in {f"the election's next step is {late} s overdue" for late in (4, 5)}
 
 
-async def test_a_scheduling_loop_that_hangs_is_broken(tmp_path):
+async def test_a_scheduling_loop_that_hangs_is_broken(tmp_path: Path) -> None:
     """After fifteen minutes."""
     async with built(tmp_path) as operator:
         operator.loop._waits_since = operator.clock.monotonic() - HANGS_S - 1
         assert operator.broken() == "the scheduling loop hangs for 901 s"
 
 
-async def test_a_task_that_has_ended_is_broken_and_not_ready(tmp_path):
+async def test_a_task_that_has_ended_is_broken_and_not_ready(tmp_path: Path) -> None:
     """The supervision's business; here, that it is asked."""
     async with built(tmp_path) as operator:
         operator.supervision.fail("kopf's watcher has failed")
@@ -97,11 +100,11 @@ async def test_a_task_that_has_ended_is_broken_and_not_ready(tmp_path):
         assert operator.broken() == "the event loop has not run for 61 s"
 
 
-async def test_what_ended_the_process_is_one_sentence(tmp_path):
+async def test_what_ended_the_process_is_one_sentence(tmp_path: Path) -> None:
     """The first task that ended is named, with its error as the cause."""
     async with built(tmp_path) as operator:
 
-        async def work():
+        async def work() -> None:
             raise ValueError("no luck")
 
         operator.supervision.begin("decisions", work())

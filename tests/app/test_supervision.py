@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -11,21 +13,22 @@ from plimsoll.app.supervision import BEAT_S, STALLED_S, STUCK_S, Supervision
 from plimsoll.testing.fakes import FakeClock, RememberingObserver
 
 
-async def for_ever():
+async def for_ever() -> None:
     """A task that runs on."""
     await asyncio.Event().wait()
 
 
 @pytest.fixture
-async def scene():
+async def scene() -> AsyncIterator[Any]:
     """A supervised process and its clock; tasks end with the test."""
-    clock, ended = FakeClock(), []
+    clock = FakeClock()
+    ended: list[Any] = []
     one = Supervision(clock, RememberingObserver(), ended.append)
     yield one, clock, ended
     await one.cancel()
 
 
-async def test_a_process_whose_tasks_run_is_well(scene):
+async def test_a_process_whose_tasks_run_is_well(scene: tuple[Supervision, FakeClock, list[Any]]) -> None:
     """Nothing to say."""
     one, _, _ = scene
     one.begin("decisions", for_ever())
@@ -33,11 +36,13 @@ async def test_a_process_whose_tasks_run_is_well(scene):
 
 
 @pytest.mark.parametrize("how", ["raises", "returns", "is cancelled"])
-async def test_a_task_that_has_ended_makes_the_process_unready_and_broken(scene, how):
+async def test_a_task_that_has_ended_makes_the_process_unready_and_broken(
+    scene: tuple[Supervision, FakeClock, list[Any]], how: str
+) -> None:
     """However it ended: nobody does its work."""
     one, _, _ = scene
 
-    async def work():
+    async def work() -> None:
         if how == "raises":
             raise ValueError("the list is broken")
         if how == "is cancelled":
@@ -55,7 +60,9 @@ async def test_a_task_that_has_ended_makes_the_process_unready_and_broken(scene,
     assert [name for name, _ in one.ended] == ["watch of pods"]
 
 
-async def test_a_failure_that_is_no_task_of_ours_ends_the_process(scene):
+async def test_a_failure_that_is_no_task_of_ours_ends_the_process(
+    scene: tuple[Supervision, FakeClock, list[Any]],
+) -> None:
     """As when kopf says that a watcher of its own has failed, which it does not miss."""
     one, _, _ = scene
     one.begin("decisions", for_ever())
@@ -66,7 +73,9 @@ async def test_a_failure_that_is_no_task_of_ours_ends_the_process(scene):
     assert one.problem() == "Watcher for schedulingpolicies has failed: no such luck"
 
 
-async def test_a_main_loop_that_hangs_is_not_ready_and_then_broken_and_leads_no_more(scene):
+async def test_a_main_loop_that_hangs_is_not_ready_and_then_broken_and_leads_no_more(
+    scene: tuple[Supervision, FakeClock, list[Any]],
+) -> None:
     """The probes and the election run in another thread: somebody must tell them."""
     one, clock, _ = scene
     clock.time += STALLED_S + 1
@@ -81,11 +90,11 @@ async def test_a_main_loop_that_hangs_is_not_ready_and_then_broken_and_leads_no_
     task.cancel()
 
 
-async def test_how_late_the_loops_are_is_told(scene):
+async def test_how_late_the_loops_are_is_told(scene: tuple[Supervision, FakeClock, list[Any]]) -> None:
     """To the metrics, and in words for a renewal that was late."""
     one, clock, _ = scene
     told = []
-    one._observer.loop_lagged = lambda loop, seconds: told.append((loop, seconds))
+    one._observer.loop_lagged = lambda loop, seconds: told.append((loop, seconds))  # type: ignore[method-assign] # replaced for this test
     tasks = [asyncio.create_task(one.beat()), asyncio.create_task(one.measure())]
     await clock.advance(BEAT_S)
     clock.time += 3
@@ -98,7 +107,9 @@ async def test_how_late_the_loops_are_is_told(scene):
     assert "its main loop was up to 2.5 s late" in one.pressure()
 
 
-async def test_a_process_that_does_not_end_in_time_is_ended(scene, monkeypatch):
+async def test_a_process_that_does_not_end_in_time_is_ended(
+    scene: tuple[Supervision, FakeClock, list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a failure, whatever it waits for: no zombie stays behind."""
     one, _, ended = scene
     monkeypatch.setattr(module, "END_S", 0.05)

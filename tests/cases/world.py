@@ -18,6 +18,7 @@ from plimsoll.access.rights import Access
 from plimsoll.app.clock import SeededRandomness
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import NoArgs, PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
@@ -43,7 +44,6 @@ from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.controller import Rebalancers
-from plimsoll.rebalancing.moves.victims import VictimEvictions
 from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.ingesting import Ingestion
@@ -69,9 +69,9 @@ from plimsoll.testing.fakes import (
     FakeRollouts,
     InlineComputer,
     RememberingObserver,
-    a_book,
     settled,
 )
+from plimsoll.timing.timer import Timer
 
 KINDS = {each.kind.__name__: each.kind for each in WATCHED}
 NOT_NAMESPACED = {"Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode",
@@ -103,7 +103,8 @@ class World:
         self._born = 0
         self._evicted: set[str] = set()
         cache, groups = Cache(), Groups()
-        book = a_book(cache)
+        self._timer = Timer(self._clock, self._observer)
+        book = ReservationBook(cache, self._timer)
         registry, recorder = Registry(IN_TREE), FakeRecorder()
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
         order = QueueOrder(PrioritySort(NoArgs()), self._observer)
@@ -115,30 +116,10 @@ class World:
         port.answers = dict(extenders or {})
         extending = Extending(port, FakePods(), fence=fence, clock=self._clock, observer=self._observer)
         self._cache, self._queue = cache, SchedulingQueue(order.key, self._observer)
-        self._evictions = VictimEvictions(
-            cache=cache, keeper=keeper, evictor=self, clock=self._clock, observer=self._observer
-        )
-        self._loop = SchedulingLoop(
-            cache,
-            self._queue,
-            book=book,
-            binder=self,
-            volumes=self,
-            preemptor=self,
-            statuses=self,
-            recorder=recorder,
-            extending=extending,
-            clock=self._clock,
-            meter=PluginTimer(self._clock, SeededRandomness(0), self._observer),
-            observer=self._observer,
-            groups=groups,
-            evictions=self._evictions,
-            access=access,
-        )
-        self._ingestion = Ingestion(cache, self._queue, self._loop.serves, self._observer, book)
         self._rebalancers = Rebalancers(
             cache=cache,
             book=book,
+            timer=self._timer,
             strategies=StrategyRegistry(STRATEGIES),
             evictors=EvictorRegistry(EVICTORS),
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
@@ -156,9 +137,27 @@ class World:
             groups=groups,
             access=access,
         )
+        self._loop = SchedulingLoop(
+            cache,
+            self._queue,
+            book=book,
+            binder=self,
+            volumes=self,
+            preemptor=self,
+            statuses=self,
+            recorder=recorder,
+            extending=extending,
+            clock=self._clock,
+            meter=PluginTimer(self._clock, SeededRandomness(0), self._observer),
+            observer=self._observer,
+            groups=groups,
+            evictions=self._rebalancers.victims,
+            access=access,
+        )
+        self._ingestion = Ingestion(cache, self._queue, self._loop.serves, self._observer, book)
         self._ingestion.before_event(groups.observe)
         self._ingestion.on_work(self._loop.wake)
-        for listener in (self._loop.observe, self._rebalancers.observe, self._evictions.observe):
+        for listener in (self._loop.observe, self._rebalancers.observe):
             self._ingestion.on_event(listener)
 
         def serve(schedulers: Mapping[str, Any]) -> None:
@@ -191,9 +190,7 @@ class World:
     async def running(self) -> AsyncIterator[None]:
         """The operator leads and works."""
         await self._access.begin()
-        work = [
-            asyncio.ensure_future(each.run()) for each in (self._loop, self._rebalancers, self._evictions)
-        ]
+        work = [asyncio.ensure_future(each.run()) for each in (self._loop, self._rebalancers, self._timer)]
         await settled()
         try:
             yield
@@ -226,8 +223,8 @@ class World:
     def delete(self, kind: str, key: str) -> None:
         """Delete an object by ``namespace/name``, or name."""
         document = self._documents.pop((kind, key))
-        old = convert(KINDS[kind], document)
-        self._show([EVENTS.get(KINDS[kind], OTHER_EVENTS)[2](old)])
+        old: Any = convert(KINDS[kind], document)
+        self._show([EVENTS.get(KINDS[kind], OTHER_EVENTS)[2](old)])  # type: ignore[call-overload] # the library is untyped
 
     def evaluate(self, pod: Document, scores: Collection[str] = ()) -> None:
         """Note which nodes the pod's profile refuses, with plugin and reason, and points of these plugins."""
@@ -413,10 +410,10 @@ class World:
             has_node = document["spec"].get("nodeName")
             document.setdefault("status", _RUNNING if has_node else {"phase": "Pending"})
         key = f"{meta['namespace']}/{meta['name']}" if "namespace" in meta else meta["name"]
-        added, updated, _ = EVENTS.get(KINDS[kind], OTHER_EVENTS)
+        added, updated, _ = EVENTS.get(KINDS[kind], OTHER_EVENTS)  # type: ignore[call-overload] # the library is untyped
         old = self._documents.get((kind, key))
         self._documents[kind, key] = document
-        new = convert(KINDS[kind], document)
+        new: Any = convert(KINDS[kind], document)
         return added(new) if old is None else updated(convert(KINDS[kind], old), new)
 
     def _show(self, events: list[Any]) -> None:

@@ -1,5 +1,7 @@
 """Who belongs together, and how far a group has come."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,14 +31,14 @@ LEAVING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
         pytest.param(Census(present=3, succeeded=3, failed=1), {}, "Finished", id="enough-ended"),
     ],
 )
-def test_phases(census, told, phase):
+def test_phases(census: Census, told: dict[str, bool], phase: str) -> None:
     """Of a group of three, as scheduler-plugins' controller and API have them."""
     facts = {"is_refused": False, "is_overdue": False, **told}
 
     assert census.phase(3, **facts) == phase
 
 
-def test_a_member_counts_while_it_waits_runs_or_has_ended_well():
+def test_a_member_counts_while_it_waits_runs_or_has_ended_well() -> None:
     """Not when it failed, or leaves; who has ended well counts although it is being deleted."""
     assert counts(a_member("waits"))
     assert counts(a_member("runs", node="n"))
@@ -45,7 +47,7 @@ def test_a_member_counts_while_it_waits_runs_or_has_ended_well():
     assert not counts(a_member("leaves", node="n", metadata=LEAVING))
 
 
-def test_nothing_is_kept_of_what_is_gone():
+def test_nothing_is_kept_of_what_is_gone() -> None:
     """Neither of pods nor of groups, in whatever order they go."""
     groups = Groups()
     groups.observe(ObjectAdded(a_group()))
@@ -58,7 +60,7 @@ def test_nothing_is_kept_of_what_is_gone():
     assert list(groups) == []
 
 
-def test_a_pod_that_changes_its_label_changes_its_group():
+def test_a_pod_that_changes_its_label_changes_its_group() -> None:
     """It is in one group at a time, or in none."""
     groups = Groups()
     groups.observe(PodAdded(a_member("m")))
@@ -75,9 +77,10 @@ STATES = [{}, {"node": "n"}, {"status": {"phase": "Failed"}}, {"metadata": LEAVI
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from([*STATES, None])), max_size=40))
-def test_who_is_present_is_counted_right(story):
+def test_who_is_present_is_counted_right(story: list[tuple[int, dict[str, Any] | None]]) -> None:
     """Whatever happens to members: the kept number is the one that counting gives."""
-    groups, known = Groups(), {}
+    groups = Groups()
+    known: dict[Any, Any] = {}
     for number, state in story:
         name = f"m{number}"
         if state is None:

@@ -1,12 +1,14 @@
 """The reservation book: one entry for each holder, and the nominator says what the book says."""
 
+from typing import Any
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.reservations import FIRM, Reservation, ReservationBook, ReservationReason
-from plimsoll.model.kinds.pod_info import Holder, HolderKind
+from plimsoll.model.kinds.pod_info import Holder, HolderKind, PodInfo
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClock, RememberingObserver
 from plimsoll.timing.timer import Timer
@@ -19,32 +21,32 @@ REPLACEMENT, BENEFICIARY = HolderKind.REPLACEMENT, HolderKind.BENEFICIARY
 class Scene:
     """A book over a cluster with some nodes."""
 
-    def __init__(self, *nodes):
+    def __init__(self, *nodes: str) -> None:
         self.clock, self.cache = FakeClock(0.0), Cache()
         for name in nodes or ("n1", "n2"):
             self.cache.set_node(a_node(name, cpu="8"))
         self.timer = Timer(self.clock, RememberingObserver())
         self.book = ReservationBook(self.cache, self.timer)
 
-    def pod(self, name, **more):
+    def pod(self, name: str, **more: Any) -> PodInfo:
         return self.cache.info(a_pod(name, **more))
 
-    def passes(self, seconds):
+    def passes(self, seconds: float) -> None:
         self.clock.time += seconds
         self.timer.call_due()
 
     @property
-    def seen(self):
+    def seen(self) -> dict[str, Any]:
         """What filters read: uids by node."""
         return {node: list(pods) for node, pods in self.book.nominator.by_node.items()}
 
 
 @pytest.fixture
-def scene():
+def scene() -> Scene:
     return Scene()
 
 
-def test_a_holder_has_one_reservation(scene):
+def test_a_holder_has_one_reservation(scene: Scene) -> None:
     """A new one of the same holder ends the earlier one, wherever it was."""
     pod = scene.pod("p")
     scene.book.nominate(pod, "n1")
@@ -55,7 +57,7 @@ def test_a_holder_has_one_reservation(scene):
     scene.book.validate()
 
 
-def test_two_holders_may_stand_for_one_pod(scene):
+def test_two_holders_may_stand_for_one_pod(scene: Scene) -> None:
     """The target of a move that is under way, and that of another policy's move that waits."""
     pod = scene.pod("web-1", node="n1", cpu="3")
     for holder in (Holder(REPLACEMENT, "default/web-1-abc"), Holder(HolderKind.WAITING_MOVE, pod.uid)):
@@ -69,7 +71,7 @@ def test_two_holders_may_stand_for_one_pod(scene):
     scene.book.validate()
 
 
-def test_a_stand_in_has_the_shape_of_the_pod_and_nothing_else_of_it(scene):
+def test_a_stand_in_has_the_shape_of_the_pod_and_nothing_else_of_it(scene: Scene) -> None:
     """The same requests and labels; not its uid, node or status."""
     holder = Holder(BENEFICIARY, "uid-default-big")
     pod = scene.pod("big", cpu="7", priority=5, labels={"app": "x"}, node="n1", status={"phase": "Running"})
@@ -82,7 +84,7 @@ def test_a_stand_in_has_the_shape_of_the_pod_and_nothing_else_of_it(scene):
     assert pod.stands_in_for is None
 
 
-def test_transferred_room_is_the_pods_own(scene):
+def test_transferred_room_is_the_pods_own(scene: Scene) -> None:
     """On the same node, at the pod's own priority, and no longer the holder's."""
     holder, replacement = Holder(REPLACEMENT, "default/web-1-abc"), scene.pod("web-2", priority=3)
     scene.book.reserve_in_stead(holder, scene.pod("web-1"), "n2", TARGET, "policy", priority=FIRM, until=9.0)
@@ -98,7 +100,7 @@ def test_transferred_room_is_the_pods_own(scene):
     scene.book.validate()
 
 
-def test_release_returns_what_was_held(scene):
+def test_release_returns_what_was_held(scene: Scene) -> None:
     """The caller emits the freed room; a holder without a reservation frees none."""
     pod = scene.pod("p")
     scene.book.nominate(pod, "n1", "profile")
@@ -110,7 +112,7 @@ def test_release_returns_what_was_held(scene):
     assert scene.seen == {}
 
 
-def test_an_owners_reservations_of_one_reason_are_released_together(scene):
+def test_an_owners_reservations_of_one_reason_are_released_together(scene: Scene) -> None:
     """Those of others stay, and the owner's of another reason."""
     for name, owner in (("a", "train"), ("b", "other"), ("c", "train")):
         pod = scene.pod(name)
@@ -125,7 +127,7 @@ def test_an_owners_reservations_of_one_reason_are_released_together(scene):
     assert [each.pod.name for each in scene.book.of_reason(ReservationReason.GANG)] == ["b"]
 
 
-def test_a_reservation_ends_at_its_time(scene):
+def test_a_reservation_ends_at_its_time(scene: Scene) -> None:
     """Not before; and not when a later one of the same holder has no end."""
     room, pod = Holder(BENEFICIARY, "uid-x"), scene.pod("x")
     scene.book.reserve_in_stead(room, pod, "n1", ROOM, "policy", until=300.0)
@@ -142,7 +144,7 @@ def test_a_reservation_ends_at_its_time(scene):
     scene.book.validate()
 
 
-def test_planners_see_every_reservation_taken_up(scene):
+def test_planners_see_every_reservation_taken_up(scene: Scene) -> None:
     """On a fork: the cluster itself is as it was. A pod that is there already stays where it is."""
     there = scene.pod("there", node="n1")
     scene.cache.set_placed(there, "n1")
@@ -151,7 +153,7 @@ def test_planners_see_every_reservation_taken_up(scene):
 
     fork = scene.book.claimed()
 
-    assert sorted((pod.name, fork.nodes[fork.row_of_pod(uid)].name) for uid, pod in fork.pods.items()) == [
+    assert sorted((pod.name, fork.nodes[fork.row_of_pod(uid)].name) for uid, pod in fork.pods.items()) == [  # type: ignore[index] # known to exist in this test
         ("there", "n1"),
         ("there", "n2"),
         ("waits", "n2"),
@@ -160,7 +162,7 @@ def test_planners_see_every_reservation_taken_up(scene):
 
 
 @pytest.mark.parametrize("is_stand_in", [True, False])
-def test_no_reservation_in_anothers_name(scene, is_stand_in):
+def test_no_reservation_in_anothers_name(scene: Scene, is_stand_in: bool) -> None:
     """The pod is the holder itself, or made to stand in for it."""
     pod = scene.pod("p")
     if is_stand_in:
@@ -179,14 +181,14 @@ KINDS = st.sampled_from([kind for kind in HolderKind if kind is not HolderKind.P
 class BookMachine(RuleBasedStateMachine):
     """Any order of promises, placements and time keeps the book whole and equal to a plain table."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.scene = Scene("n1", "n2")
         self.book = self.scene.book
-        self.expected = {}  #: uid to node, owner and end
+        self.expected: dict[Any, Any] = {}  #: uid to node, owner and end
 
     @rule(name=NAMES, node=NODES, owner=st.sampled_from(["x", "y"]))
-    def nominated(self, name, node, owner):
+    def nominated(self, name: str, node: str, owner: str) -> None:
         """A pod without a node is promised one."""
         pod = self.scene.pod(name)
         if not self.scene.cache.node_of(pod.uid):
@@ -194,7 +196,7 @@ class BookMachine(RuleBasedStateMachine):
             self.expected[pod.uid] = (node, owner, None)
 
     @rule(name=NAMES, kind=KINDS, node=NODES, lasts_s=st.none() | st.integers(0, 5))
-    def reserved(self, name, kind, node, lasts_s):
+    def reserved(self, name: str, kind: Any, node: str, lasts_s: Any) -> None:
         """Room for a pod that does not exist."""
         holder = Holder(kind, name)
         until = None if lasts_s is None else self.scene.clock.time + lasts_s
@@ -202,7 +204,7 @@ class BookMachine(RuleBasedStateMachine):
         self.expected[holder.uid] = (node, "z", until)
 
     @rule(name=NAMES, kind=KINDS, to=NAMES)
-    def transferred(self, name, kind, to):
+    def transferred(self, name: str, kind: Any, to: str) -> None:
         """The pod exists now."""
         holder, pod = Holder(kind, name), self.scene.pod(to)
         if not self.scene.cache.node_of(pod.uid):
@@ -211,7 +213,7 @@ class BookMachine(RuleBasedStateMachine):
                 self.expected[pod.uid] = (held[0], held[1], None)
 
     @rule(name=NAMES, kind=st.sampled_from(list(HolderKind)))
-    def released(self, name, kind):
+    def released(self, name: str, kind: Any) -> None:
         """A promise ends."""
         key = self.scene.pod(name).uid if kind is HolderKind.POD else name
         holder = Holder(kind, key)
@@ -219,13 +221,13 @@ class BookMachine(RuleBasedStateMachine):
         assert (None if held is None else held.node) == (None if expected is None else expected[0])
 
     @rule(owner=st.sampled_from(["x", "y", "z"]), reason=st.sampled_from(list(ReservationReason)))
-    def all_released(self, owner, reason):
+    def all_released(self, owner: str, reason: Any) -> None:
         """All promises of an owner for a reason end."""
         for each in self.book.release_owner(owner, reason):
             assert self.expected.pop(each.holder.uid)[1] == owner
 
     @rule(name=NAMES, node=st.sampled_from(["n1", "n2"]))
-    def assumed(self, name, node):
+    def assumed(self, name: str, node: str) -> None:
         """A pod has a node: what it held ends first."""
         pod = self.scene.pod(name)
         if not self.scene.cache.node_of(pod.uid):
@@ -234,23 +236,23 @@ class BookMachine(RuleBasedStateMachine):
             self.expected.pop(pod.uid, None)
 
     @rule(name=NAMES)
-    def forgotten(self, name):
+    def forgotten(self, name: str) -> None:
         """Its binding failed."""
         self.scene.cache.forget(self.scene.pod(name).uid)
 
     @precondition(lambda self: self.expected)
     @rule(seconds=st.integers(0, 6))
-    def passes(self, seconds):
+    def passes(self, seconds: int) -> None:
         """Time goes on."""
         self.scene.passes(seconds)
         now = self.scene.clock.time
         self.expected = {uid: each for uid, each in self.expected.items() if each[2] is None or each[2] > now}
 
     @invariant()
-    def holds(self):
+    def holds(self) -> None:
         """The book, its index and the fork of the planners say the same as the table."""
         self.book.validate()
-        by_node = {}
+        by_node: dict[Any, Any] = {}
         for uid, (node, _, _) in self.expected.items():
             by_node.setdefault(node, set()).add(uid)
         assert {node: set(uids) for node, uids in self.scene.seen.items()} == by_node

@@ -137,7 +137,11 @@ def test_it_holds_what_the_operator_loads_and_no_more(image: Path) -> None:
         "pip",
         "cel_expr_python",
         "cryptography",
+        "hypothesis",
     }
+    packages = next(image.rglob("site-packages"))
+    assert not (packages / "plimsoll/testing").exists()
+    assert (packages / "highspy").is_dir()
     assert [path.name for path in image.rglob("python3*") if os.access(path, os.X_OK) and path.is_file()] == [
         f"python3.{sys.version_info.minor}"
     ]

@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[2]
 RECORDS = sorted((ROOT / "docs/adr").glob("*.md"))
 
 
-def test_each_has_a_number_of_its_own():
+def test_each_has_a_number_of_its_own() -> None:
     """From 1 on, without a gap; the title begins with it."""
     numbers = [int(path.name[:4]) for path in RECORDS]
     titles = [path.read_text(encoding="utf-8").partition(". ")[0] for path in RECORDS]
@@ -16,7 +16,7 @@ def test_each_has_a_number_of_its_own():
     assert titles == [f"# {number}" for number in numbers]
 
 
-def test_what_names_one_means_one_that_exists():
+def test_what_names_one_means_one_that_exists() -> None:
     """In code as a path with its number, in pages as a link."""
     names = {path.stem for path in RECORDS} | {path.name[:4] for path in RECORDS}
     named = set()

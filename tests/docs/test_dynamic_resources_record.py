@@ -12,7 +12,7 @@ from plimsoll.testing.builders import a_cluster, a_node, a_pod
 RECORD = Path(__file__).parents[2] / "docs" / "adr" / "0007-dynamic-resources.md"
 
 
-def test_the_record_quotes_the_sentence():
+def test_the_record_quotes_the_sentence() -> None:
     """Word for word, for three nodes."""
     cluster = a_cluster(a_node(f"n{number}") for number in range(3))
     profile = build_profile(
@@ -25,7 +25,7 @@ def test_the_record_quotes_the_sentence():
     assert f"  {decision.message}\n" in RECORD.read_text(encoding="utf-8")
 
 
-def test_an_extended_resource_that_only_a_device_class_provides_is_insufficient():
+def test_an_extended_resource_that_only_a_device_class_provides_is_insufficient() -> None:
     """As the record says, in the words of NodeResourcesFit."""
     cluster = a_cluster([a_node("n")])
     profile = build_profile(

@@ -10,12 +10,12 @@ from plimsoll.plugins.default_preemption import PROTECTED
 PAGE = (Path(__file__).parents[2] / "docs" / "preemption.md").read_text(encoding="utf-8")
 
 
-def blocks(language):
+def blocks(language: str) -> list[str]:
     """The fenced blocks of one language."""
     return [part.partition("```")[0] for part in PAGE.split(f"```{language}\n")[1:]]
 
 
-def test_its_policy_is_one():
+def test_its_policy_is_one() -> None:
     """As applied; nothing else in it is needed."""
     documents = [yaml.safe_load(block) for block in blocks("yaml")]
     (policy,) = [each for each in documents if each["kind"] == "SchedulingPolicy"]
@@ -23,7 +23,7 @@ def test_its_policy_is_one():
     assert SchedulingPolicy.model_validate(policy).spec.scheduling.preemption.via_eviction
 
 
-def test_its_message_is_the_plugins():
+def test_its_message_is_the_plugins() -> None:
     """Word for word."""
     (message,) = blocks("text")
 

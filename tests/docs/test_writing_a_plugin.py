@@ -9,17 +9,17 @@ SAMPLE = ROOT / "examples" / "sample-plugin"
 PLUGIN = SAMPLE / "src" / "plimsoll_power_saving" / "__init__.py"
 
 
-def blocks(language):
+def blocks(language: str) -> list[str]:
     """The code blocks of a language, without their fences."""
     return re.findall(rf"^```{language}\n(.*?)\n```$", PAGE, flags=re.MULTILINE | re.DOTALL)
 
 
-def lines(text):
+def lines(text: str) -> list[str]:
     """What is written, blank lines apart."""
     return [line for line in text.splitlines() if line.strip()]
 
 
-def test_every_block_is_a_part_of_a_file():
+def test_every_block_is_a_part_of_a_file() -> None:
     """What a reader copies is what the tests run."""
     files = [
         path.read_text(encoding="utf-8")
@@ -33,7 +33,7 @@ def test_every_block_is_a_part_of_a_file():
         assert not [block for block in found if not any(block in content for content in files)]
 
 
-def test_the_whole_plugin_is_shown():
+def test_the_whole_plugin_is_shown() -> None:
     """No line that is needed is left to guess."""
     shown = [line for block in blocks("py") for line in lines(block)]
 

@@ -44,7 +44,8 @@ async def define(speaker: Speaker) -> None:
     for kind in KINDS:
         path = f"/apis/plimsoll.dev/v1alpha1/{kind.definition.plural}"
         await eventually(
-            lambda path=path: speaker.request("GET", path, limit="1"), lambda answer: answer.status == 200
+            lambda path=path: speaker.request("GET", path, limit="1"),  # type: ignore[misc] # a lambda that keeps a variable of the loop
+            lambda answer: answer.status == 200,
         )
 
 

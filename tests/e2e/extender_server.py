@@ -125,7 +125,7 @@ class Extenders:
         """Answer with so many megabytes."""
         response = web.StreamResponse()
         await response.prepare(request)
-        for _ in range(value):
+        for _ in range(value):  # type: ignore[assignment] # a fake differs on purpose
             await response.write(b" " * 2**20)
         return response
 
@@ -133,7 +133,7 @@ class Extenders:
         """Answer with a byte now and then, for so many seconds."""
         response = web.StreamResponse()
         await response.prepare(request)
-        for _ in range(int(value * 10)):
+        for _ in range(int(value * 10)):  # type: ignore[assignment] # a fake differs on purpose
             await response.write(b" ")
             await asyncio.sleep(0.1)
         return response

@@ -59,6 +59,7 @@ class Door:
 
     server: str
     permits: Callable[[Asked], bool]
+    session: aiohttp.ClientSession
     url: str = ""
     used: set[Call] = field(default_factory=set)
     refused: set[Call] = field(default_factory=set)
@@ -139,13 +140,14 @@ class Door:
                 continue
             headers = {name: request.headers[name] for name in ("Authorization", "Content-Type")}
             url = self.server + request.path
-            async with aiohttp.ClientSession(headers=headers) as session:
-                async with session.get(url) as answer:
-                    old = await answer.json()
-                async with session.patch(url, params={"dryRun": "All"}, data=await request.read()) as answer:
-                    if answer.status != 200:
-                        return ""  # the server itself refuses it
-                    new = await answer.json()
+            async with self.session.get(url, headers=headers) as answer:
+                old = await answer.json()
+            async with self.session.patch(
+                url, params={"dryRun": "All"}, data=await request.read(), headers=headers
+            ) as answer:
+                if answer.status != 200:
+                    return ""  # the server itself refuses it
+                new = await answer.json()
             if refusal := Admission(policy).refusal(new, old, user=self.user):
                 name = policy["metadata"]["name"]
                 return f"ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: {refusal}"
@@ -174,12 +176,9 @@ class Door:
             for name in ("Accept", "Authorization", "Content-Type")
             if name in request.headers
         }
-        async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
-            session.request(
-                request.method, self.server + request.path_qs, data=await request.read(), headers=headers
-            ) as answer,
-        ):
+        async with self.session.request(
+            request.method, self.server + request.path_qs, data=await request.read(), headers=headers
+        ) as answer:
             if is_deaf and request.transport is not None:
                 await answer.read()
                 request.transport.abort()
@@ -207,10 +206,13 @@ async def door(server: str, grants: set[Call] | Callable[[Asked], bool]) -> Asyn
         server: Behind the door.
         grants: What is let through: in all namespaces, or as a cluster's roles say.
     """
+    session = aiohttp.ClientSession(
+        timeout=aiohttp.ClientTimeout(total=None), connector=aiohttp.TCPConnector(limit=0)
+    )
     if isinstance(grants, set):
-        one = Door(server, lambda asked: (asked.verb, asked.group, asked.resource) in grants)
+        one = Door(server, lambda asked: (asked.verb, asked.group, asked.resource) in grants, session)
     else:
-        one = Door(server, grants)
+        one = Door(server, grants, session)
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", one.pass_on)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
@@ -223,6 +225,7 @@ async def door(server: str, grants: set[Call] | Callable[[Asked], bool]) -> Asyn
         yield one
     finally:
         await runner.cleanup()
+        await session.close()
 
 
 def kubeconfig_for(path: Path, server: str, token: str) -> Path:

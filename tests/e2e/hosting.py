@@ -83,8 +83,8 @@ class Host:
                 namespace, replicas, *options = wanted
                 options.append(f"--leader-elect-resource-namespace={namespace}")  # a pod knows its own
                 config = kubeconfig_for(self.folder / "door", entrance.url, self.cluster.token)
-                self._operators = [self.start(config, *options) for _ in range(replicas)]
-                self.ran.append(options)
+                self._operators = [self.start(config, *options) for _ in range(replicas)]  # type: ignore[call-overload] # the library is untyped
+                self.ran.append(options)  # type: ignore[arg-type] # a fake has only what is used
 
     async def _bind(self, pod: Obj) -> None:
         (node, *_) = (await self.speaker.request("GET", "/api/v1/nodes")).accepted()["items"]

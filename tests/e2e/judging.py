@@ -198,7 +198,7 @@ def _is_met(term: Obj, node: Obj) -> bool:
     return all(_value(node, each["key"]) in each["values"] for each in wanted)
 
 
-def _selects(selector: Obj, pod: Obj) -> bool:
+def _selects(selector: Obj, pod: Obj) -> Any:
     """Whether a label selector matches; scenes use matchLabels only."""
     assert set(selector) == {"matchLabels"}
     return selector["matchLabels"].items() <= _labels(pod).items()

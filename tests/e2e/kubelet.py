@@ -93,7 +93,7 @@ class Kubelets:
             for pod in listed["items"]:
                 self._look("MODIFIED", pod)
             version = listed["metadata"]["resourceVersion"]
-            async with aclosing(self.speaker.watch(path, version)) as events:
+            async with aclosing(self.speaker.watch(path, version)) as events:  # type: ignore[type-var] # known in this test
                 async for event in events:
                     if event["type"] == "ERROR":
                         break

@@ -191,7 +191,7 @@ class Scene:
         self,
         name: str,
         replicas: int,
-        labels: Mapping[str, str] | None = None,
+        labels: Any = None,
         rollout: Obj | None = None,
         **spec: Any,
     ) -> Obj:
@@ -250,7 +250,7 @@ class Scene:
         """The node of a pod, "" when it has none."""
         return str((await self.a_pod(name))["spec"].get("nodeName", ""))
 
-    async def until_bound(self, name: str) -> str:
+    async def until_bound(self, name: Any) -> str:
         """Wait until a pod has a node; its name."""
         return await eventually(lambda: self.node_of(name))
 

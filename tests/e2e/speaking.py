@@ -51,7 +51,7 @@ class Speaker:
         self,
         method: str,
         path: str,
-        body: dict[str, Any] | None = None,
+        body: Any = None,
         *,
         sends: str = "application/json",
         takes: str = "application/json",
@@ -93,7 +93,7 @@ class Speaker:
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something beside the test, at most until it speaks no more; what fails then fails the test."""
         self._tasks.add(task := asyncio.create_task(work))
-        task.add_done_callback(lambda done: done.cancelled() or done.exception() or self._tasks.discard(done))
+        task.add_done_callback(lambda done: done.cancelled() or done.exception() or self._tasks.discard(done))  # type: ignore[func-returns-value] # mypy does not see the change
 
     async def end(self) -> None:
         """End what was begun, and let requests that are under way be answered."""

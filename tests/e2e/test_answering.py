@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,7 +21,7 @@ PLUGIN = Path(sys.executable).with_name("kubectl-plimsoll")
 
 
 @pytest.fixture
-def say(scene: Scene, kubeconfig: Path, tmp_path: Path):
+def say(scene: Scene, kubeconfig: Path, tmp_path: Path) -> Any:
     """Run a command in the scene's namespace: its exit status and what it said."""
 
     async def run(*words: str) -> tuple[int, str]:
@@ -63,7 +63,9 @@ async def answers(scene: Scene) -> dict[str, str]:
     }
 
 
-async def test_one_proposal_is_approved_and_the_rest_rejected(scene: Scene, say, kubeconfig: Path) -> None:
+async def test_one_proposal_is_approved_and_the_rest_rejected(
+    scene: Scene, say: Any, kubeconfig: Path
+) -> None:
     policy, records = await proposals(scene)
 
     plugin = await asyncio.create_subprocess_exec(
@@ -86,7 +88,7 @@ async def test_one_proposal_is_approved_and_the_rest_rejected(scene: Scene, say,
     await eventually(ends, lambda phases: {name: phases[name] for name in expected} == expected)
 
 
-async def test_a_wrong_name_changes_nothing(scene: Scene, say) -> None:
+async def test_a_wrong_name_changes_nothing(scene: Scene, say: Any) -> None:
     """Also not the records that are named beside it."""
     _, records = await proposals(scene)
 
@@ -102,7 +104,7 @@ async def test_a_wrong_name_changes_nothing(scene: Scene, say) -> None:
     assert await answers(scene) == {}
 
 
-async def test_what_is_over_is_not_answered_again(scene: Scene, say) -> None:
+async def test_what_is_over_is_not_answered_again(scene: Scene, say: Any) -> None:
     _, records = await proposals(scene)
     assert (await say("reject", *records.values()))[0] == 0
     await eventually(scene.phases, lambda phases: phases == ["Cancelled", "Cancelled"])
@@ -143,7 +145,7 @@ async def bundle(scene: Scene, *pods: str, moves: int) -> str:
     return name
 
 
-async def test_one_name_answers_for_its_bundle(scene: Scene, say) -> None:
+async def test_one_name_answers_for_its_bundle(scene: Scene, say: Any) -> None:
     await bundle(scene, "a", "b", moves=2)
 
     status, said = await say("approve", "b-1a2b3c4d")
@@ -154,7 +156,7 @@ async def test_one_name_answers_for_its_bundle(scene: Scene, say) -> None:
     ]
 
 
-async def test_a_bundle_with_moves_elsewhere_says_so(scene: Scene, say) -> None:
+async def test_a_bundle_with_moves_elsewhere_says_so(scene: Scene, say: Any) -> None:
     name = await bundle(scene, "a", moves=3)
 
     _, said = await say("approve", "a-1a2b3c4d")
@@ -174,7 +176,7 @@ async def test_a_bundle_with_moves_elsewhere_says_so(scene: Scene, say) -> None:
         (("approve", "some", "-A"), "--all-namespaces goes with --all"),
     ],
 )
-async def test_what_is_not_clear_is_asked_for(say, words: tuple[str, ...], sentence: str) -> None:
+async def test_what_is_not_clear_is_asked_for(say: Any, words: tuple[str, ...], sentence: str) -> None:
     status, said = await say(*words)
     assert status == 2
     assert sentence in said

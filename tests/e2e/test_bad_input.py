@@ -133,8 +133,8 @@ async def test_each_bad_pod_is_told_and_no_other_waits(scene: Scene) -> None:
         await until_an_ordinary_one_is_bound(scene, f"ordinary-{number}")
 
     for name, (_, expected) in TOLD.items():
-        condition = await eventually(lambda name=name: scene.condition(name))
-        events = await eventually(lambda name=name: scene.events(name, "FailedScheduling"))
+        condition = await eventually(lambda name=name: scene.condition(name))  # type: ignore[misc] # a lambda that keeps a variable of the loop
+        events = await eventually(lambda name=name: scene.events(name, "FailedScheduling"))  # type: ignore[misc] # a lambda that keeps a variable of the loop
         assert expected in condition["message"], name
         assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
         assert any(expected in event["note"] for event in events), name
@@ -170,7 +170,7 @@ async def test_a_priority_without_a_class_counts_as_it_is(scene: Scene) -> None:
     await scene.pod("high", cpu="700m", priorityClassName=f"{scene.name}-gone", **gated)
     path = f"/apis/scheduling.k8s.io/v1/priorityclasses/{scene.name}-gone"
     (await scene.speaker.request("DELETE", path)).accepted()
-    change = {"spec": {"schedulingGates": []}}
+    change: Any = {"spec": {"schedulingGates": []}}
     (await scene.speaker.request("PATCH", scene.path("pods/high"), change, sends=MERGE)).accepted()
 
     await scene.until_bound("high")
@@ -194,4 +194,4 @@ async def test_quantities_of_a_hundred_digits_harm_nobody(scene: Scene) -> None:
 
     await until_an_ordinary_one_is_bound(scene)
     for name in taken:
-        await eventually(lambda name=name: scene.condition(name), lambda one: "status" in one)
+        await eventually(lambda name=name: scene.condition(name), lambda one: "status" in one)  # type: ignore[misc] # a lambda that keeps a variable of the loop

@@ -35,14 +35,19 @@ TOLD_S, FILLED_S = 150.0, 60.0
 
 @asynccontextmanager
 async def demo(folder: Path) -> AsyncIterator[Path]:
-    """``plimsoll demo --keep``: the folder of its processes, once its operator serves metrics."""
+    """``make demo KEEP=1``: the folder of its processes, once its operator serves metrics."""
     out = folder / "demo.log"
     with out.open("wb") as sink:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "plimsoll", "demo", "--nodes", "10", "--keep"),
+            *("-m", "demo", "--nodes", "10", "--keep"),
             cwd=ROOT,
-            env={**os.environ, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"},
+            env={
+                **os.environ,
+                "TMPDIR": str(folder),
+                "PYTHONUNBUFFERED": "1",
+                "PYTHONPATH": str(ROOT / "examples"),
+            },
             stdout=sink,
             stderr=sink,
         )

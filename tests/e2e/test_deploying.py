@@ -68,7 +68,7 @@ def installed(values: str, kubeconfig: Path) -> None:
     run("helm", "install", NAME, str(CHART), *where, *chosen)
 
 
-async def play(cluster: RunningCluster, start: Callable[..., Operator], folder: Path, granted: set) -> None:
+async def play(cluster: RunningCluster, start: Callable[..., Operator], folder: Path, granted: set) -> None:  # type: ignore[type-arg] # known in this test
     """Start what the cluster's Deployment says, under its service account's rights; play the story."""
     acts = ("create", "", "pods/binding") in granted
     surges = ("patch", "apps", "deployments") in granted

@@ -62,7 +62,7 @@ async def asked(scene: Scene, responders: list[Obj] | None = None, **more: Any) 
     """A node that its pods should leave by request; the names of node and policy."""
     old = await scene.node("old")
     await scene.scheduling()
-    await scene.deployment("web", 2, **({"evictionResponders": responders} if responders else {}))
+    await scene.deployment("web", 2, **({"evictionResponders": responders} if responders else {}))  # type: ignore[arg-type] # fields as in the API
     await scene.node("new")
     await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
     spec = scene.rebalancing("RemovePodsViolatingNodeTaints", evictBy="EvictionRequest", **more)

@@ -162,7 +162,7 @@ async def test_an_extender_spares_victims(scene: Scene, extender: Extender) -> N
     await scene.scheduling()
     on_dear = {"nodeSelector": {"kubernetes.io/hostname": dear}, "priorityClassName": f"{scene.name}-low"}
     on_cheap = {"nodeSelector": {"kubernetes.io/hostname": cheap}}
-    await scene.pod("precious", cpu="700m", **on_dear)
+    await scene.pod("precious", cpu="700m", **on_dear)  # type: ignore[arg-type] # fields as in the API
     await scene.pod("plain", cpu="700m", **on_cheap)
     await scene.until_running(2)
 

@@ -124,7 +124,7 @@ async def test_two_gangs_that_cannot_both_fit_do_not_share_the_room(scene: Scene
     winner = (await eventually(scene.running, lambda found: len(found) == 3)) and (
         "one" if await bound(scene, "one") else "two"
     )
-    loser = {"one": "two", "two": "one"}[winner]
+    loser = {"one": "two", "two": "one"}[winner]  # type: ignore[index] # known to exist in this test
     await message_of(scene, f"{loser}-0", "1 of 3 members fit, 3 must")
     await throughout(lambda: bound(scene, loser), lambda found: not found, 0.5)
     for number in range(3):
@@ -218,10 +218,10 @@ async def test_a_gang_takes_room_from_pods_of_lower_priority_only_if_it_then_fit
         await scene.pod(f"low-{number}", cpu="900m", labels={"app": "low"})
     await scene.until_running(2, app="low")
 
-    await a_gang(scene, "five", 5, cpu="900m", priorityClassName=high["metadata"]["name"])
+    await a_gang(scene, "five", 5, cpu="900m", priorityClassName=high["metadata"]["name"])  # type: ignore[index] # known to exist in this test
     await message_of(scene, "five-0", "0 of 5 members fit")
     await throughout(lambda: scene.running(app="low"), lambda found: len(found) == 2, 0.5)
-    await a_gang(scene, "two", 2, cpu="900m", priorityClassName=high["metadata"]["name"])
+    await a_gang(scene, "two", 2, cpu="900m", priorityClassName=high["metadata"]["name"])  # type: ignore[index] # known to exist in this test
 
     await until_phase(scene, "two", "Running")
     assert await scene.running(app="low") == []

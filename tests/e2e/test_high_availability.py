@@ -68,7 +68,7 @@ class History:
         found = 0
         while found < count:
             last = found
-            found = await eventually(bound, lambda now, last=last: now > last, PATIENCE_S)
+            found = await eventually(bound, lambda now, last=last: now > last, PATIENCE_S)  # type: ignore[misc] # a lambda that keeps a variable of the loop
 
 
 @asynccontextmanager
@@ -83,7 +83,7 @@ async def witnessed(scene: Scene) -> AsyncIterator[History]:
     async def look() -> None:
         version = listed["metadata"]["resourceVersion"]
         while True:  # an API server ends a watch whose reader is slow
-            async with aclosing(scene.speaker.watch(path, version)) as events:
+            async with aclosing(scene.speaker.watch(path, version)) as events:  # type: ignore[type-var] # known in this test
                 async for event in events:
                     assert event["type"] != "ERROR", event
                     history.see(event["object"])
@@ -244,7 +244,7 @@ async def test_a_half_bound_pod_is_bound_where_it_was_going(
 @pytest.fixture
 async def scene_of_replicas(replicas: list[Operator], speaker: object) -> AsyncIterator[Scene]:
     """A part of the cluster, for the replicas."""
-    one = await Scene(speaker).begin()
+    one = await Scene(speaker).begin()  # type: ignore[arg-type] # a fake has only what is used
     yield one
     await one.end()
 
@@ -292,7 +292,7 @@ async def pair(cluster: RunningCluster, folder: Path) -> AsyncIterator[tuple[Sce
                 await leading(made[0].operator)
             await scene.node("a", cpu="100", allocatable={"pods": "1000"}, runs_pods=False)
             await scene.scheduling()
-            yield scene, *made
+            yield scene, *made  # type: ignore[misc] # known in this test
         finally:
             for each in made:
                 each.operator.kill()

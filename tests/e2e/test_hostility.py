@@ -124,8 +124,8 @@ async def test_a_pod_does_not_hide_behind_an_amount_that_nobody_means(scene: Sce
 
     await scene.until_bound("after")
     for name in ("plain", "hiding"):
-        condition = await eventually(lambda name=name: scene.condition(name))
-        events = await eventually(lambda name=name: scene.events(name, "FailedScheduling"))
+        condition = await eventually(lambda name=name: scene.condition(name))  # type: ignore[misc] # a lambda that keeps a variable of the loop
+        events = await eventually(lambda name=name: scene.events(name, "FailedScheduling"))  # type: ignore[misc] # a lambda that keeps a variable of the loop
         assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
         assert "1 Insufficient cpu" in condition["message"]
         assert "1 Insufficient cpu" in events[0]["note"]

@@ -79,7 +79,7 @@ async def test_acting_policies_under_the_rights_of_a_dry_run(  # noqa: PLR0915 -
                 assert wants in ready["message"]
                 assert wants in degraded["message"]
                 assert MISSING in ready["message"]
-                await eventually(lambda name=name: scene.warnings(name, "NotAllowed"))
+                await eventually(lambda name=name: scene.warnings(name, "NotAllowed"))  # type: ignore[misc] # a lambda that keeps a variable of the loop
             status = await scene.runs(moving, 3)
             assert status["lastRun"]["message"] == "1 pod considered, 0 are moved, 1 stay"
             assert [each["reason"] for each in status["counts"]["refused"]] == ["EvictionBudget"]

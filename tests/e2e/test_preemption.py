@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -31,7 +31,7 @@ async def with_classes(scene: Scene, **values: int) -> None:
 
 async def high_pod(scene: Scene, name: str = "high", suffix: str = "high", **spec: object) -> None:
     """A pod that needs most of a small node."""
-    await scene.pod(name, cpu="700m", priorityClassName=f"{scene.name}-{suffix}", **spec)
+    await scene.pod(name, cpu="700m", priorityClassName=f"{scene.name}-{suffix}", **spec)  # type: ignore[arg-type] # fields as in the API
 
 
 async def low_pod(scene: Scene, name: str, node: str, app: str = "") -> None:
@@ -226,7 +226,7 @@ async def test_a_gated_pod_preempts_nobody_before_its_time(scene: Scene) -> None
 
     await throughout(lambda: names(scene), lambda found: "low" in found, 0.5)
     assert await scene.events("high", "FailedScheduling") == []
-    change = {"spec": {"schedulingGates": []}}
+    change: Any = {"spec": {"schedulingGates": []}}
     (await scene.speaker.request("PATCH", scene.path("pods/high"), change, sends=MERGE)).accepted()
 
     assert await scene.until_bound("high") == node

@@ -57,7 +57,7 @@ async def test_runs_are_counted_timed_and_say_what_they_find(scene: Scene, opera
     async def mended() -> tuple[float, float]:
         return value("violations", strategy=TAINTS), value("moves_in_flight")
 
-    assert await eventually(mended, lambda found: found == (0, 0)) == (0)
+    assert await eventually(mended, lambda found: found == (0, 0)) == (0, 0)
     await scene.change_policy(policy, {"suspend": True})
 
     async def stopped() -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -115,7 +115,7 @@ async def test_a_gated_pod_waits_for_its_gates(scene: Scene) -> None:
 
     assert await scene.node_of("gated") == ""
     assert (await scene.condition("gated"))["reason"] == "SchedulingGated"
-    change = {"spec": {"schedulingGates": []}}
+    change: Any = {"spec": {"schedulingGates": []}}
     (await scene.speaker.request("PATCH", scene.path("pods/gated"), change, sends=MERGE)).accepted()
     assert await scene.until_bound("gated") == node
     assert await scene.events("gated", "FailedScheduling") == []

@@ -43,7 +43,7 @@ async def witnessed(scene: Scene) -> AsyncIterator[list[frozenset[str]]]:
         seen.append(frozenset(pod["metadata"]["name"] for pod in present.values() if is_serving(pod)))
 
     async def follow() -> None:
-        async with aclosing(scene.speaker.watch(path, listed["metadata"]["resourceVersion"])) as events:
+        async with aclosing(scene.speaker.watch(path, listed["metadata"]["resourceVersion"])) as events:  # type: ignore[type-var] # known in this test
             async for event in events:
                 assert event["type"] in {"ADDED", "MODIFIED", "DELETED"}, event
                 uid = event["object"]["metadata"]["uid"]

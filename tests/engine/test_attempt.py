@@ -1,5 +1,7 @@
 """Scheduling attempts: kept lanes decide as a fresh scheduler would; a bad plugin harms itself only."""
 
+from typing import Any
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
@@ -14,16 +16,16 @@ from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 
-def a_scheduler(cluster, *names):
+def a_scheduler(cluster: Any, *names: Any) -> Any:
     defaults = [Enabled(name) for name in ("Fifo", "Room", "Binds", *names)]
     return ProfileScheduler(build_profile(ProfileConfig("s"), Registry(ALL), defaults), cluster)
 
 
-def info(cluster, *args, **kwargs):
+def info(cluster: Any, *args: Any, **kwargs: Any) -> Any:
     return cluster.templates.info(a_pod(*args, **kwargs))
 
 
-def test_the_best_node_wins():
+def test_the_best_node_wins() -> None:
     """The node with the highest total is chosen; the decision says how many were considered."""
     cluster = a_cluster(
         [a_node("full", cpu="4"), a_node("half", cpu="4"), a_node("small", cpu="1")],
@@ -36,7 +38,7 @@ def test_the_best_node_wins():
     assert decision.feasible == 2
 
 
-def test_a_pod_that_fits_nowhere_gets_the_reasons():
+def test_a_pod_that_fits_nowhere_gets_the_reasons() -> None:
     """Counts per reason, over all nodes, from the first plugin that refused each."""
     cluster = a_cluster([a_node("a", labels={"pool": "red"}), a_node("b", cpu="1"), a_node("c", cpu="1")])
 
@@ -47,7 +49,7 @@ def test_a_pod_that_fits_nowhere_gets_the_reasons():
     assert decision.diagnosis.plugins == {"Room", "Pool"}
 
 
-def test_without_nodes_a_pod_is_unschedulable_and_no_plugin_rejected_it():
+def test_without_nodes_a_pod_is_unschedulable_and_no_plugin_rejected_it() -> None:
     """No plugin can wake it then: the queue retries it after error back-off; a nomination is cleared."""
     cluster = a_cluster()
 
@@ -59,7 +61,7 @@ def test_without_nodes_a_pod_is_unschedulable_and_no_plugin_rejected_it():
     assert decision.nomination.node == ""
 
 
-def test_a_plugin_that_raises_is_named_and_harms_its_own_cycle():
+def test_a_plugin_that_raises_is_named_and_harms_its_own_cycle() -> None:
     """The next pod is scheduled as if nothing had happened."""
     cluster = a_cluster([a_node("a"), a_node("b")])
     scheduler = a_scheduler(cluster, "Breaks")
@@ -72,7 +74,7 @@ def test_a_plugin_that_raises_is_named_and_harms_its_own_cycle():
     assert fine.outcome is AttemptOutcome.SCHEDULED
 
 
-def test_only_what_changed_is_evaluated_again():
+def test_only_what_changed_is_evaluated_again() -> None:
     """The second pod of a template costs one node, not a thousand."""
     cluster = a_cluster([a_node(f"n{number}") for number in range(1000)])
     scheduler = a_scheduler(cluster)
@@ -86,7 +88,7 @@ def test_only_what_changed_is_evaluated_again():
     assert room.asked == 1
 
 
-def test_points_that_leave_their_range_later_are_seen():
+def test_points_that_leave_their_range_later_are_seen() -> None:
     """What was added up before is not trusted with a node that changed; other nodes' points are no matter."""
     cluster = a_cluster([a_node(name, cpu="4") for name in "ab"])
     scheduler = a_scheduler(cluster, "Crowd")
@@ -103,7 +105,7 @@ def test_points_that_leave_their_range_later_are_seen():
     assert outcomes[2].message == 'running Score plugin "Crowd": returned 120; scores lie in 0..100'
 
 
-def test_ties_are_broken_by_the_handed_in_choice():
+def test_ties_are_broken_by_the_handed_in_choice() -> None:
     """Same seed, same decision; the random numbers are not the engine's."""
     cluster = a_cluster([a_node(name) for name in "abc"])
     scheduler = a_scheduler(cluster)
@@ -118,7 +120,7 @@ def test_ties_are_broken_by_the_handed_in_choice():
     ("priority", "node"),
     [pytest.param(0, "b", id="lower-gives-way"), pytest.param(9, "a", id="higher-takes-it")],
 )
-def test_nominated_pods_hold_their_room(priority, node):
+def test_nominated_pods_hold_their_room(priority: Any, node: Any) -> None:
     """A pending pod's nomination counts against pods of no higher priority."""
     cluster = a_cluster([a_node("a", cpu="4"), a_node("b", cpu="4")], [a_pod("x", cpu="3", node="b")])
     scheduler = a_scheduler(cluster)
@@ -129,7 +131,7 @@ def test_nominated_pods_hold_their_room(priority, node):
     assert decision.node == node
 
 
-def test_a_nominated_node_is_taken_without_scoring():
+def test_a_nominated_node_is_taken_without_scoring() -> None:
     """The room that was made for a pod is used, even if another node scores higher."""
     cluster = a_cluster([a_node("a", cpu="1"), a_node("b", cpu="64")])
 
@@ -138,7 +140,7 @@ def test_a_nominated_node_is_taken_without_scoring():
     assert (decision.node, decision.total) == ("a", None)
 
 
-def test_a_nominated_node_that_is_left_out_says_its_own_reason_all_the_same():
+def test_a_nominated_node_that_is_left_out_says_its_own_reason_all_the_same() -> None:
     """It is asked before the search is narrowed, and what it said stays in the message."""
     cluster = a_cluster([a_node("a"), a_node("b"), a_node("c", cpu="1")])
 
@@ -153,7 +155,7 @@ def test_a_nominated_node_that_is_left_out_says_its_own_reason_all_the_same():
     assert decision.diagnosis.plugins == {"Pinned", "Room"}
 
 
-def test_without_a_way_out_a_nomination_is_taken_back():
+def test_without_a_way_out_a_nomination_is_taken_back() -> None:
     """A profile without PostFilter plugins keeps no nomination."""
     cluster = a_cluster([a_node("a", cpu="1")])
 
@@ -174,8 +176,8 @@ def test_without_a_way_out_a_nomination_is_taken_back():
     ],
 )
 def test_a_nominated_node_that_others_are_promised_is_left_to_them_and_so_are_theirs(
-    promised, priority, node
-):
+    promised: Any, priority: Any, node: Any
+) -> None:
     """The nominated node is asked first, with those of no lower priority on it; then all, with all."""
     cluster = a_cluster(
         [a_node("a", cpu="4"), a_node("b", cpu="4"), a_node("c", cpu="4")], [a_pod("x", cpu="4", node="b")]
@@ -199,7 +201,7 @@ def test_a_nominated_node_that_others_are_promised_is_left_to_them_and_so_are_th
         max_size=40,
     )
 )
-def test_kept_lanes_decide_as_a_fresh_scheduler(steps):
+def test_kept_lanes_decide_as_a_fresh_scheduler(steps: Any) -> None:
     """Whatever happened in between, the caches never change a decision."""
     cluster = a_cluster([a_node(f"n{number}", cpu="4") for number in range(3)])
     kept = a_scheduler(cluster, "Pool")
@@ -228,7 +230,7 @@ def test_kept_lanes_decide_as_a_fresh_scheduler(steps):
             )
 
 
-def test_scores_that_are_kept_by_node_survive_nodes_that_come_while_nothing_is_scored():
+def test_scores_that_are_kept_by_node_survive_nodes_that_come_while_nothing_is_scored() -> None:
     """The third node is the only feasible one, so nothing is scored; no kept sum has its row then."""
     image = {"images": [{"names": ["app:latest"], "sizeBytes": 300_000_000}]}
     cluster = a_cluster([a_node("a", cpu="4", status=image), a_node("b", cpu="4")])

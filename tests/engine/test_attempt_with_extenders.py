@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,23 +23,23 @@ SCORE = Extender("http://s", prioritize_verb="prioritize", weight=5, node_cache_
 PREEMPT = Extender("http://p", preempt_verb="preempt", node_cache_capable=True)
 
 
-def a_scheduler(cluster):
+def a_scheduler(cluster: Any) -> Any:
     defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
     return ProfileScheduler(build_profile(ProfileConfig("s"), Registry(IN_TREE), defaults), cluster)
 
 
-def three(*pods, **more):
+def three(*pods: Any, **more: Any) -> Any:
     return a_cluster([a_node("a", **more), a_node("b", **more), a_node("c", **more)], pods)
 
 
 class Answers:
     """Carries asks out: a function of the question by point; a text is a failure."""
 
-    def __init__(self, **by_point):
+    def __init__(self, **by_point: Any) -> None:
         self.by_point = by_point
-        self.asked = []
+        self.asked: list[Any] = []
 
-    def to(self, ask):
+    def to(self, ask: Any) -> Any:
         body = json.loads(ask.body(b'{"metadata":{}}'))
         self.asked.append((ask.point, ask.extender.name, body))
         answer = self.by_point[ask.point]
@@ -51,11 +52,11 @@ class Answers:
             return Failure(str(exc))
 
     @property
-    def points(self):
+    def points(self) -> Any:
         return [point for point, _, _ in self.asked]
 
 
-def decide(cluster, pod, answers, *extenders, scheduler=None):
+def decide(cluster: Any, pod: Any, answers: Any, *extenders: Any, scheduler: Any = None) -> Any:
     """The decision, all asks carried out."""
     info = cluster.templates.info(pod)
     steps = schedule_steps(
@@ -69,14 +70,14 @@ def decide(cluster, pod, answers, *extenders, scheduler=None):
         return end.value
 
 
-def only(*names):
+def only(*names: Any) -> Any:
     return lambda body: {"NodeNames": [name for name in body["NodeNames"] if name in names]}
 
 
 # -- filter ------------------------------------------------------------------------------------------
 
 
-def test_a_pod_goes_where_the_extender_lets_it():
+def test_a_pod_goes_where_the_extender_lets_it() -> None:
     """It is given the feasible nodes only."""
     answers = Answers(filter=only("b"))
     pods = [a_pod("full", cpu="4", node="a")]
@@ -87,7 +88,7 @@ def test_a_pod_goes_where_the_extender_lets_it():
     assert answers.asked[0][2]["NodeNames"] == ["b", "c"]
 
 
-def test_each_extender_is_given_what_those_before_it_left():
+def test_each_extender_is_given_what_those_before_it_left() -> None:
     """And the ignorable ones come last, in whatever order they are written."""
     answers = Answers(filter=lambda body: {"NodeNames": body["NodeNames"][1:]})
     extenders = [
@@ -104,7 +105,7 @@ def test_each_extender_is_given_what_those_before_it_left():
     assert decision.node == "c"
 
 
-def test_an_extender_without_a_node_cache_is_sent_the_nodes():
+def test_an_extender_without_a_node_cache_is_sent_the_nodes() -> None:
     """As documents of the API; and answers with such."""
     whole = Extender("http://w", filter_verb="filter")
     answers = Answers(filter=lambda body: {"Nodes": {"items": body["Nodes"]["items"][2:]}})
@@ -115,7 +116,7 @@ def test_an_extender_without_a_node_cache_is_sent_the_nodes():
     assert answers.asked[0][2]["Nodes"]["items"][0]["metadata"]["labels"]["zone"] == "z"
 
 
-def test_refusals_carry_the_words_of_the_extender():
+def test_refusals_carry_the_words_of_the_extender() -> None:
     """The unresolvable reason wins; a node without a reason is refused all the same; any event helps."""
     refusing = {
         "NodeNames": [],
@@ -130,7 +131,7 @@ def test_refusals_carry_the_words_of_the_extender():
     assert decision.diagnosis.plugins == {EXTENDER}
 
 
-def test_no_pod_is_preempted_for_a_refusal_of_an_extender():
+def test_no_pod_is_preempted_for_a_refusal_of_an_extender() -> None:
     """The filters have no objection, so no victim would change anything, as far as we know."""
     low = a_pod("low", cpu="1", node="a", priority=1)
     refusing = {"NodeNames": [], "FailedNodes": {"a": "no", "b": "no", "c": "no"}}
@@ -141,7 +142,7 @@ def test_no_pod_is_preempted_for_a_refusal_of_an_extender():
     assert "3 Preemption is not helpful for scheduling" in decision.message
 
 
-def test_a_failure_ends_the_attempt_in_the_words_of_upstream():
+def test_a_failure_ends_the_attempt_in_the_words_of_upstream() -> None:
     """It is an error, not a refusal: the pod backs off."""
     decision = decide(three(), a_pod("p"), Answers(filter="failed filter, code 500"), FILTER)
 
@@ -149,7 +150,7 @@ def test_a_failure_ends_the_attempt_in_the_words_of_upstream():
     assert decision.diagnosis is None
 
 
-def test_an_ignorable_extender_that_fails_is_done_without():
+def test_an_ignorable_extender_that_fails_is_done_without() -> None:
     """The nodes that it was given go on."""
     ignorable = Extender("http://i", filter_verb="filter", node_cache_capable=True, ignorable=True)
 
@@ -158,7 +159,7 @@ def test_an_ignorable_extender_that_fails_is_done_without():
     assert decision.outcome is AttemptOutcome.SCHEDULED
 
 
-def test_no_extender_is_asked_where_nothing_is_feasible():
+def test_no_extender_is_asked_where_nothing_is_feasible() -> None:
     """As upstream; and the message is the filters'."""
     answers = Answers()
 
@@ -169,7 +170,7 @@ def test_no_extender_is_asked_where_nothing_is_feasible():
     assert decision.diagnosis.plugins == {"NodeResourcesFit"}
 
 
-def test_without_nodes_no_extender_is_asked():
+def test_without_nodes_no_extender_is_asked() -> None:
     """The sentence is kube-scheduler's."""
     decision = decide(a_cluster(), a_pod("p"), Answers(), FILTER)
 
@@ -188,7 +189,7 @@ def test_without_nodes_no_extender_is_asked():
         ),
     ],
 )
-def test_managed_resources_say_whom_an_extender_concerns(spec, concerned):
+def test_managed_resources_say_whom_an_extender_concerns(spec: Any, concerned: Any) -> None:
     """A container that names one of them, in requests or limits."""
     extender = Extender("http://g", filter_verb="filter", managed=frozenset({"example.com/gpu"}))
     info = a_cluster().templates.info(a_pod("p", **spec))
@@ -199,7 +200,7 @@ def test_managed_resources_say_whom_an_extender_concerns(spec, concerned):
 # -- prioritize --------------------------------------------------------------------------------------
 
 
-def test_scores_count_ten_times_their_weight():
+def test_scores_count_ten_times_their_weight() -> None:
     """On top of the plugins' totals."""
     cluster = three()
     scores = [{"Host": "a", "Score": 0}, {"Host": "b", "Score": 7}, {"Host": "stranger", "Score": 10}]
@@ -208,14 +209,14 @@ def test_scores_count_ten_times_their_weight():
     plain = schedule(a_scheduler(cluster), cluster.templates.info(a_pod("p")))
 
     # 7 * weight 5 * 100 / 10 = 350
-    assert (decision.node, decision.total) == ("b", plain.total + 350)
+    assert (decision.node, decision.total) == ("b", plain.total + 350)  # type: ignore[operator] # known to exist in this test
 
 
-def test_all_prioritizers_are_asked_and_those_that_fail_give_nothing():
+def test_all_prioritizers_are_asked_and_those_that_fail_give_nothing() -> None:
     """Whether or not they may be ignored."""
     second = Extender("http://t", prioritize_verb="prioritize", weight=1, node_cache_capable=True)
 
-    def scores(body):
+    def scores(body: Any) -> Any:
         return [{"Host": "c", "Score": 1}]
 
     calls = iter(["no answer", scores])
@@ -228,7 +229,7 @@ def test_all_prioritizers_are_asked_and_those_that_fail_give_nothing():
     assert answers.points == ["prioritize", "prioritize"]
 
 
-def test_a_single_node_needs_no_scores():
+def test_a_single_node_needs_no_scores() -> None:
     """As upstream."""
     answers = Answers(filter=only("b"))
 
@@ -237,7 +238,7 @@ def test_a_single_node_needs_no_scores():
     assert (decision.node, answers.points) == ("b", ["filter"])
 
 
-def test_scores_beyond_all_bounds_overflow_nothing():
+def test_scores_beyond_all_bounds_overflow_nothing() -> None:
     """The largest score and weight that are taken at all."""
     heavy = Extender("http://h", prioritize_verb="prioritize", weight=2**31 - 1, node_cache_capable=True)
 
@@ -249,11 +250,11 @@ def test_scores_beyond_all_bounds_overflow_nothing():
 # -- the cluster moves on ----------------------------------------------------------------------------
 
 
-def test_a_node_that_was_taken_meanwhile_is_not_taken_twice():
+def test_a_node_that_was_taken_meanwhile_is_not_taken_twice() -> None:
     """The filters are asked again when the answer comes."""
     cluster = three()
 
-    def slow(body):
+    def slow(body: Any) -> Any:
         for node in ("a", "b"):
             cluster.place(cluster.templates.info(a_pod(f"other-{node}", cpu="4")), node)
         return {"NodeNames": body["NodeNames"]}
@@ -263,11 +264,11 @@ def test_a_node_that_was_taken_meanwhile_is_not_taken_twice():
     assert decision.node == "c"
 
 
-def test_a_node_that_was_taken_while_scores_were_asked_is_not_chosen():
+def test_a_node_that_was_taken_while_scores_were_asked_is_not_chosen() -> None:
     """However good the extender thinks it is."""
     cluster = three()
 
-    def slow(body):
+    def slow(body: Any) -> Any:
         cluster.place(cluster.templates.info(a_pod("other", cpu="4")), "b")
         return [{"Host": "b", "Score": 10}]
 
@@ -276,11 +277,11 @@ def test_a_node_that_was_taken_while_scores_were_asked_is_not_chosen():
     assert decision.node in ("a", "c")
 
 
-def test_a_node_that_is_gone_is_not_chosen():
+def test_a_node_that_is_gone_is_not_chosen() -> None:
     """Nor does it break anything."""
     cluster = three()
 
-    def slow(body):
+    def slow(body: Any) -> Any:
         cluster.remove_node("b")
         return {"NodeNames": ["b"]}
 
@@ -291,12 +292,12 @@ def test_a_node_that_is_gone_is_not_chosen():
     assert decision.diagnosis.plugins == {EXTENDER}
 
 
-def test_room_that_came_up_meanwhile_is_asked_about():
+def test_room_that_came_up_meanwhile_is_asked_about() -> None:
     """The attempt begins again, instead of telling that nothing fits."""
     cluster = three(a_pod("full", cpu="4", node="c"))
     asked = []
 
-    def slow(body):
+    def slow(body: Any) -> Any:
         asked.append(body["NodeNames"])
         if len(asked) == 1:
             cluster.displace("uid-default-full")
@@ -309,12 +310,12 @@ def test_room_that_came_up_meanwhile_is_asked_about():
     assert decision.node == "c"
 
 
-def test_a_cluster_that_does_not_stand_still_is_given_up():
+def test_a_cluster_that_does_not_stand_still_is_given_up() -> None:
     """After some rounds, with an error: the pod backs off."""
     cluster = three()
     count = iter(range(100))
 
-    def slow(body):
+    def slow(body: Any) -> Any:
         cluster.set_node(a_node(f"new-{next(count)}"))
         return {"NodeNames": []}
 
@@ -329,7 +330,7 @@ def test_a_cluster_that_does_not_stand_still_is_given_up():
 # -- the nominated node ------------------------------------------------------------------------------
 
 
-def test_the_nominated_node_is_asked_about_alone():
+def test_the_nominated_node_is_asked_about_alone() -> None:
     """And taken without a score."""
     answers = Answers(filter=only("a", "b", "c"))
 
@@ -339,7 +340,7 @@ def test_the_nominated_node_is_asked_about_alone():
     assert [body["NodeNames"] for _, _, body in answers.asked] == [["b"]]
 
 
-def test_a_nominated_node_that_is_refused_leaves_the_others():
+def test_a_nominated_node_that_is_refused_leaves_the_others() -> None:
     """They are asked about as usual; so they are when the extender fails at the first."""
     answers = Answers(filter=only("a"))
 
@@ -352,7 +353,7 @@ def test_a_nominated_node_that_is_refused_leaves_the_others():
 # -- preemption --------------------------------------------------------------------------------------
 
 
-def full():
+def full() -> Any:
     """Three full nodes with one victim each, of rising priority."""
     return three(
         *(
@@ -365,7 +366,7 @@ def full():
 URGENT = a_pod("urgent", cpu="4", priority=9)
 
 
-def victims_on(*nodes, **pods):
+def victims_on(*nodes: Any, **pods: Any) -> Any:
     return lambda body: {
         "NodeNameToMetaVictims": {
             node: {"Pods": pods.get(node, body["NodeNameToMetaVictims"][node]["Pods"])} for node in nodes
@@ -373,7 +374,7 @@ def victims_on(*nodes, **pods):
     }
 
 
-def test_an_extender_narrows_the_candidates():
+def test_an_extender_narrows_the_candidates() -> None:
     """The best of those that it leaves is nominated."""
     answers = Answers(preempt=victims_on("b", "c"))
 
@@ -384,11 +385,11 @@ def test_an_extender_narrows_the_candidates():
     assert answers.asked[0][2]["NodeNameToMetaVictims"].keys() == {"a", "b", "c"}
 
 
-def test_an_extender_without_a_node_cache_sees_the_victims():
+def test_an_extender_without_a_node_cache_sees_the_victims() -> None:
     """As pods."""
     whole = Extender("http://w", preempt_verb="preempt")
 
-    def answer(body):
+    def answer(body: Any) -> Any:
         (victim,) = body["NodeNameToVictims"]["c"]["Pods"]
         return {"NodeNameToMetaVictims": {"c": {"Pods": [{"UID": victim["metadata"]["uid"]}]}}}
 
@@ -410,7 +411,7 @@ def test_an_extender_without_a_node_cache_sees_the_victims():
         ),
     ],
 )
-def test_an_invalid_answer_preempts_no_pod(answer, sentence):
+def test_an_invalid_answer_preempts_no_pod(answer: Any, sentence: Any) -> None:
     """The pod stays unschedulable and has the reason."""
     decision = decide(full(), URGENT, Answers(preempt=answer), PREEMPT)
 
@@ -423,7 +424,7 @@ def test_an_invalid_answer_preempts_no_pod(answer, sentence):
     assert sentence in decision.message
 
 
-def test_a_pod_of_higher_priority_is_nobodys_victim():
+def test_a_pod_of_higher_priority_is_nobodys_victim() -> None:
     """An extender may not name it."""
     cluster = full()
     cluster.set_node(a_node("a", cpu="5"))
@@ -436,7 +437,7 @@ def test_a_pod_of_higher_priority_is_nobodys_victim():
     assert "no pod of lower priority" in decision.message
 
 
-def test_an_ignorable_extender_that_fails_spares_no_victim():
+def test_an_ignorable_extender_that_fails_spares_no_victim() -> None:
     """Preemption goes on without it; nodes that it leaves without victims are dropped."""
     ignorable = Extender("http://i", preempt_verb="preempt", node_cache_capable=True, ignorable=True)
 
@@ -447,7 +448,7 @@ def test_an_ignorable_extender_that_fails_spares_no_victim():
     assert partly.nomination.node == "b"
 
 
-def test_an_extender_may_spare_everybody():
+def test_an_extender_may_spare_everybody() -> None:
     """In upstream's words."""
     decision = decide(full(), URGENT, Answers(preempt={"NodeNameToMetaVictims": {}}), PREEMPT)
 
@@ -455,11 +456,11 @@ def test_an_extender_may_spare_everybody():
     assert decision.message.endswith("preemption: no candidate node for preemption")
 
 
-def test_no_pod_goes_when_a_node_became_feasible():
+def test_no_pod_goes_when_a_node_became_feasible() -> None:
     """The attempt begins again, and finds it."""
     cluster = full()
 
-    def slow(body):
+    def slow(body: Any) -> Any:
         cluster.displace("uid-default-low-c")
         return victims_on("a", "b")(body)
 
@@ -468,13 +469,13 @@ def test_no_pod_goes_when_a_node_became_feasible():
     assert (decision.outcome, decision.node) == (AttemptOutcome.SCHEDULED, "c")
 
 
-def test_a_victim_that_left_meanwhile_is_no_victim():
+def test_a_victim_that_left_meanwhile_is_no_victim() -> None:
     """Its node is dropped; what remains of the others is chosen from."""
     cluster = full()
     cluster.set_node(a_node("a", cpu="8"))
     cluster.place(cluster.templates.info(a_pod("firm", cpu="4", priority=10)), "a")
 
-    def slow(body):
+    def slow(body: Any) -> Any:
         # The victim's place on a is taken by a pod that cannot be preempted.
         cluster.displace("uid-default-low-a")
         cluster.place(cluster.templates.info(a_pod("firm-too", cpu="4", priority=10)), "a")
@@ -499,7 +500,7 @@ def test_a_victim_that_left_meanwhile_is_no_victim():
         ),
     ],
 )
-def test_a_pod_that_an_extender_places_is_not_moved(extender, moves):
+def test_a_pod_that_an_extender_places_is_not_moved(extender: Any, moves: Any) -> None:
     """Its next node cannot be proved, and no pod is evicted on a guess."""
     pods = [a_pod("p", cpu="1", node="a"), a_pod("q", cpu="2", node="a")]
     cluster = a_cluster([a_node("a"), a_node("b")], pods)

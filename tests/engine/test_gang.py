@@ -1,18 +1,21 @@
 """Joint placement: all that are needed or none, on a fork, with the ordinary cycle."""
 
 import random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.engine.decision import AttemptOutcome
-from plimsoll.engine.gang import lacking_resources, place_together
+from plimsoll.engine.gang import GangDecision, lacking_resources, place_together
 from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import NoArgs, Nomination, Registry
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
@@ -21,24 +24,24 @@ PROFILE = build_profile(
 )
 
 
-def a_cluster_of(*nodes, pods=()):
+def a_cluster_of(*nodes: Node, pods: list[Pod] | tuple[Any, ...] = ()) -> Cluster:
     """A cluster with these nodes."""
     return a_cluster(nodes, pods)
 
 
-def gang(cluster, pods, needed, **options):
+def gang(cluster: Cluster, pods: list[Pod], needed: int, **options: Any) -> GangDecision:
     """Place pods together by the default plugins."""
     scheduler = ProfileScheduler(PROFILE, cluster)
     infos = [cluster.templates.info(pod) for pod in pods]
     return place_together([(info, scheduler) for info in infos], cluster, needed, **options)
 
 
-def a_gang(size, cpu="1", **more):
+def a_gang(size: int, cpu: str = "1", **more: Any) -> list[Pod]:
     """Equal pods."""
     return [a_pod(f"m{number}", cpu=cpu, **more) for number in range(size)]
 
 
-def test_members_see_one_another():
+def test_members_see_one_another() -> None:
     """Four pods of one cpu fit two nodes of two; the fifth has no room left."""
     cluster = a_cluster_of(a_node("a", cpu="2"), a_node("b", cpu="2"))
 
@@ -49,7 +52,7 @@ def test_members_see_one_another():
     assert [each.message for each in decision.refused] == ["0/2 nodes are available: 2 Insufficient cpu."]
 
 
-def test_too_few_places_are_told_in_counts():
+def test_too_few_places_are_told_in_counts() -> None:
     """How many fit, how many must, and what the others lack."""
     cluster = a_cluster_of(a_node("a", cpu="2"), a_node("b", cpu="1"))
 
@@ -62,7 +65,7 @@ def test_too_few_places_are_told_in_counts():
     )
 
 
-def test_members_that_are_placed_count():
+def test_members_that_are_placed_count() -> None:
     """Of a gang of four, two run: two more are needed."""
     cluster = a_cluster_of(a_node("a", cpu="1"))
 
@@ -73,7 +76,7 @@ def test_members_that_are_placed_count():
     )
 
 
-def test_different_reasons_are_told_apart():
+def test_different_reasons_are_told_apart() -> None:
     """The most frequent first."""
     cluster = a_cluster_of(a_node("a", cpu="1"))
     pods = [*a_gang(3), a_pod("odd", node_selector={"disk": "ssd"})]
@@ -86,7 +89,7 @@ def test_different_reasons_are_told_apart():
     )
 
 
-def test_the_largest_member_goes_first():
+def test_the_largest_member_goes_first() -> None:
     """Small ones would be spread over both nodes and leave no room for it."""
     cluster = a_cluster_of(a_node("a", cpu="4"), a_node("b", cpu="4"))
     pods = [a_pod("s1", cpu="1"), a_pod("s2", cpu="1"), a_pod("large", cpu="4")]
@@ -94,7 +97,7 @@ def test_the_largest_member_goes_first():
     assert gang(cluster, pods, 3).is_feasible
 
 
-def test_the_cluster_is_left_alone():
+def test_the_cluster_is_left_alone() -> None:
     """Nothing is placed by asking, and nobody is nominated."""
     cluster = a_cluster_of(a_node("a", cpu="4"))
     tick = cluster.tick
@@ -105,7 +108,7 @@ def test_the_cluster_is_left_alone():
     cluster.validate()
 
 
-def test_a_gang_preempts_when_the_whole_fits_afterwards():
+def test_a_gang_preempts_when_the_whole_fits_afterwards() -> None:
     """Each victim is named once, and nobody more than needed."""
     low = [a_pod(f"low{number}", cpu="1", node=node) for number, node in enumerate("aabb")]
     cluster = a_cluster_of(a_node("a", cpu="2"), a_node("b", cpu="2"), pods=low)
@@ -118,14 +121,14 @@ def test_a_gang_preempts_when_the_whole_fits_afterwards():
     assert all(each.decision.outcome is AttemptOutcome.UNSCHEDULABLE for each in decision.placements)
 
 
-def test_a_gang_that_would_not_fit_even_then_has_no_victims():
+def test_a_gang_that_would_not_fit_even_then_has_no_victims() -> None:
     """The caller looks at nothing of a decision that is not feasible."""
     cluster = a_cluster_of(a_node("a", cpu="2"), pods=[a_pod("low", cpu="2", node="a")])
 
     assert not gang(cluster, a_gang(3, priority=10), 3, is_preempting=True).is_feasible
 
 
-def test_members_are_no_victims_of_each_other():
+def test_members_are_no_victims_of_each_other() -> None:
     """A member of higher priority does not push out its sibling that was placed a moment ago."""
     cluster = a_cluster_of(a_node("a", cpu="1"))
     pods = [a_pod("boss", cpu="1", priority=5), a_pod("hand", cpu="1")]
@@ -142,21 +145,23 @@ class Reclaims:
     name: ClassVar = "Reclaims"
     args_model: ClassVar = NoArgs
 
-    def __init__(self, args):
+    def __init__(self, args: Any) -> None:
         self.args = args
 
-    def post_filter(self, state, pod, snapshot, rejections):
+    def post_filter(self, state: Any, pod: Any, snapshot: Any, rejections: Any) -> Nomination:
         return Nomination(node=snapshot.node(0).name, victims=tuple(snapshot.pods(0)))
 
 
 @pytest.mark.parametrize("is_placed", [False, True])
-def test_no_plugin_makes_members_victims_of_each_other(is_placed):
+def test_no_plugin_makes_members_victims_of_each_other(is_placed: bool) -> None:
     """Neither one that was placed a moment ago, nor one that runs already."""
     defaults = [
         Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultPreemption"
     ]
     profile = build_profile(
-        ProfileConfig("s"), Registry([*IN_TREE, Reclaims]), [*defaults, Enabled("Reclaims")]
+        ProfileConfig("s"),
+        Registry([*IN_TREE, Reclaims]),  # type: ignore[list-item] # a fake has only what is used
+        [*defaults, Enabled("Reclaims")],
     )
     members = a_gang(2)
     cluster = a_cluster_of(a_node("a", cpu="1"))
@@ -173,7 +178,7 @@ def test_no_plugin_makes_members_victims_of_each_other(is_placed):
     assert not any(each.victims for each in decision.placements)
 
 
-def test_room_that_is_promised_to_others_is_not_taken():
+def test_room_that_is_promised_to_others_is_not_taken() -> None:
     """Nominated pods of no lower priority hold theirs."""
     cluster = a_cluster_of(a_node("a", cpu="2"))
     nominator = Nominator()
@@ -184,7 +189,7 @@ def test_room_that_is_promised_to_others_is_not_taken():
     assert len(place_together(members, cluster, 2).placements) == 1
 
 
-def test_what_the_cluster_lacks_as_a_whole():
+def test_what_the_cluster_lacks_as_a_whole() -> None:
     """Free room of all nodes, and what the gang holds already."""
     mine = a_pod("mine", cpu="1", node="a")
     cluster = a_cluster_of(a_node("a", cpu="2"), a_node("b", cpu="2"), pods=[mine])
@@ -196,7 +201,7 @@ def test_what_the_cluster_lacks_as_a_whole():
 
 
 @given(seed=st.integers(0, 10_000), size=st.integers(1, 12), needed=st.integers(1, 12))
-def test_places_of_a_feasible_gang_never_overcommit(seed, size, needed):
+def test_places_of_a_feasible_gang_never_overcommit(seed: int, size: int, needed: int) -> None:
     """On any cluster, the placements hold together: taking all of them leaves no node short."""
     dice = random.Random(seed)
     nodes = [a_node(f"n{number}", cpu=dice.randint(1, 4)) for number in range(dice.randint(1, 4))]

@@ -1,24 +1,26 @@
 """Profiles: merging with the defaults as upstream, and refusals that name the field."""
 
+from typing import Any
+
 import pytest
 
 from engine.toys import ALL
-from plimsoll.engine.profile import Enabled, PluginSet, ProfileConfig, build_profile
+from plimsoll.engine.profile import Enabled, PluginSet, Profile, ProfileConfig, build_profile
 from plimsoll.framework import ConfigurationError, Registry
 
 DEFAULTS = [Enabled("Fifo"), Enabled("Room"), Enabled("Binds")]
 
 
-def built(**plugins):
+def built(**plugins: Any) -> Profile:
     config = ProfileConfig("s", dict(plugins.items()))
     return build_profile(config, Registry(ALL), DEFAULTS)
 
 
-def names(plugins):
+def names(plugins: tuple[Any, ...]) -> list[str]:
     return [plugin.name for plugin in plugins]
 
 
-def test_the_defaults_serve_an_empty_profile():
+def test_the_defaults_serve_an_empty_profile() -> None:
     """A policy that names only a scheduler gets every default plugin, weight 1 unless said."""
     profile = built()
 
@@ -71,7 +73,7 @@ def test_the_defaults_serve_an_empty_profile():
         ),
     ],
 )
-def test_sets_merge_as_upstream(plugins, filters, weights):
+def test_sets_merge_as_upstream(plugins: dict[str, Any], filters: list[str], weights: dict[str, int]) -> None:
     """Order decides which refusal a user reads, so it is kube-scheduler's."""
     profile = built(**plugins)
 
@@ -150,7 +152,7 @@ def test_sets_merge_as_upstream(plugins, filters, weights):
         ),
     ],
 )
-def test_refusals_name_the_field(plugins, args, path, told):
+def test_refusals_name_the_field(plugins: dict[str, Any], args: dict[str, Any], path: str, told: str) -> None:
     """What is wrong, where, and what is allowed; nothing half built."""
     with pytest.raises(ConfigurationError) as caught:
         build_profile(ProfileConfig("s", plugins, args), Registry(ALL), DEFAULTS)
@@ -159,7 +161,7 @@ def test_refusals_name_the_field(plugins, args, path, told):
     assert told in caught.value.problem
 
 
-def test_a_name_is_taken_once():
+def test_a_name_is_taken_once() -> None:
     """Two classes of one name would hide one another."""
     registry = Registry(ALL)
 
@@ -167,14 +169,14 @@ def test_a_name_is_taken_once():
         registry.add(ALL[0])
 
 
-def test_a_class_without_extension_point_is_refused():
+def test_a_class_without_extension_point_is_refused() -> None:
     """A typo in a method name is found when the plugin is entered, not when it is called."""
 
     class Useless:
         name = "Useless"
 
-        def filtre(self):
+        def filtre(self) -> None:
             """A typo."""
 
     with pytest.raises(ConfigurationError, match="implements no extension point"):
-        Registry([Useless])
+        Registry([Useless])  # type: ignore[list-item] # a fake has only what is used

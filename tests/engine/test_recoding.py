@@ -5,6 +5,7 @@ from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.model.columns.coded_column import STALE_VALUES
+from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
@@ -16,7 +17,7 @@ PROFILE = build_profile(
 )
 
 
-def test_taints_that_are_renewed_for_ever_do_not_add_up():
+def test_taints_that_are_renewed_for_ever_do_not_add_up() -> None:
     """As by whoever writes when it happened; and decisions follow the taint, before and after."""
     cluster = a_cluster([a_node("a"), a_node("b")])
     scheduler = ProfileScheduler(PROFILE, cluster)
@@ -31,7 +32,7 @@ def test_taints_that_are_renewed_for_ever_do_not_add_up():
     cluster.validate()
 
 
-def test_spreading_follows_when_ids_change():
+def test_spreading_follows_when_ids_change() -> None:
     """Sums by domain are those of the new ids."""
     cluster = a_cluster([a_node(name, labels={ZONE: name}) for name in "ab"])
     scheduler = ProfileScheduler(PROFILE, cluster)
@@ -42,7 +43,7 @@ def test_spreading_follows_when_ids_change():
         "labelSelector": {"matchLabels": {"app": "web"}},
     }
 
-    def web(name):
+    def web(name: str) -> PodInfo:
         return cluster.templates.info(a_pod(name, labels={"app": "web"}, topologySpreadConstraints=[spread]))
 
     for number in range(300):

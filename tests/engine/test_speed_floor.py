@@ -7,7 +7,9 @@ the better of two runs counts.
 import gc
 import importlib.util
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,10 +38,10 @@ NODES, PODS = 500, 150
 
 
 @pytest.fixture(scope="module")
-def benchmark():
+def benchmark() -> Iterator[Any]:
     """benchmarks/engine.py, which is a script and no package."""
     spec = importlib.util.spec_from_file_location("benchmarks_engine", BENCHMARKS / "engine.py")
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # type: ignore[arg-type] # a fake has only what is used
     spec.loader.exec_module(module)
     yield module
     gc.unfreeze()
@@ -47,13 +49,13 @@ def benchmark():
 
 
 @pytest.mark.parametrize(("family", "templates"), FLOORS)
-def test_the_engine_stays_above_its_floor(benchmark, family, templates):
+def test_the_engine_stays_above_its_floor(benchmark: Any, family: Any, templates: Any) -> None:
     """At 500 nodes, with all default plugins; a figure below is a regression, not a slow machine."""
     best = min(benchmark.measure(family, NODES, templates, PODS).cpu_us for _ in range(2))
 
     assert 1e6 / best >= FLOORS[family, templates], f"{1e6 / best:.0f} pods per second of CPU"
 
 
-def test_every_workload_has_a_floor(benchmark):
+def test_every_workload_has_a_floor(benchmark: Any) -> None:
     """A workload that is added is held to something."""
     assert {family for family, _ in FLOORS} == set(benchmark.yaml.safe_load(benchmark.WORKLOADS.read_text()))

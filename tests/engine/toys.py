@@ -1,6 +1,6 @@
 """Small plugins for the tests of the engine."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from plimsoll.framework import (
     Reads,
     unschedulable,
 )
+from plimsoll.framework.status import Status
 from plimsoll.model.columns.snapshot import PODS
 
 
@@ -21,10 +22,10 @@ class Fifo:
     name: ClassVar = "Fifo"
     args_model: ClassVar = NoArgs
 
-    def __init__(self, args):
+    def __init__(self, args: Any) -> None:
         self.args = args
 
-    def sort_key(self, pod, timestamp):
+    def sort_key(self, pod: Any, timestamp: Any) -> Any:
         return timestamp
 
 
@@ -32,10 +33,10 @@ class Binds:
     name: ClassVar = "Binds"
     args_model: ClassVar = NoArgs
 
-    def __init__(self, args):
+    def __init__(self, args: Any) -> None:
         self.args = args
 
-    def bind(self, state, pod, node):
+    def bind(self, state: Any, pod: Any, node: Any) -> None:
         raise AssertionError("decisions never bind")
 
 
@@ -46,19 +47,19 @@ class Room:
     args_model: ClassVar = NoArgs
     reads: ClassVar = Reads.ROW
 
-    def __init__(self, args):
+    def __init__(self, args: Any) -> None:
         self.asked = 0
 
-    def filter(self, state, pod, snapshot):
+    def filter(self, state: Any, pod: Any, snapshot: Any) -> Any:
         self.asked += len(snapshot)
         want = snapshot.requests_row(pod.template.requests)
         free = snapshot.allocatable - snapshot.requested
         return ((want > free) & (want > 0)).any(axis=1).astype(np.int64)
 
-    def refusal(self, code, state, pod):
+    def refusal(self, code: int, state: Any, pod: Any) -> Status:
         return unschedulable("Insufficient room")
 
-    def score(self, state, pod, snapshot):
+    def score(self, state: Any, pod: Any, snapshot: Any) -> Any:
         free = snapshot.allocatable[:, 0] - snapshot.requested[:, 0]
         return np.clip(free * 100 // np.maximum(snapshot.allocatable[:, 0], 1), 0, 100)
 
@@ -73,10 +74,10 @@ class Pool(NodeFilter):
     name: ClassVar = "Pool"
     args_model: ClassVar = PoolArgs
 
-    def filter_node(self, state, pod, node):
+    def filter_node(self, state: Any, pod: Any, node: Any) -> Status:
         return (
             SUCCESS
-            if node.labels.get("pool", self.args.pool) == self.args.pool
+            if node.labels.get("pool", self.args.pool) == self.args.pool  # type: ignore[attr-defined] # known to exist in this test
             else unschedulable("wrong pool")
         )
 
@@ -88,10 +89,10 @@ class Pinned:
     args_model: ClassVar = NoArgs
     reads: ClassVar = Reads.NODE
 
-    def __init__(self, args):
+    def __init__(self, args: Any) -> None:
         self.args = args
 
-    def pre_filter(self, state, pod, snapshot):
+    def pre_filter(self, state: Any, pod: Any, snapshot: Any) -> Any:
         return Narrowing(frozenset({pod.labels["pin"]})) if "pin" in pod.labels else SUCCESS
 
 
@@ -100,7 +101,7 @@ class Breaks(NodeScore):
 
     name: ClassVar = "Breaks"
 
-    def score_node(self, state, pod, node):
+    def score_node(self, state: Any, pod: Any, node: Any) -> int:
         if pod.labels.get("break"):
             raise ZeroDivisionError("as asked")
         return 0
@@ -113,11 +114,11 @@ class Crowd:
     args_model: ClassVar = NoArgs
     reads: ClassVar = Reads.ROW
 
-    def __init__(self, args):
+    def __init__(self, args: Any) -> None:
         self.args = args
 
-    def score(self, state, pod, snapshot):
+    def score(self, state: Any, pod: Any, snapshot: Any) -> Any:
         return (60 * snapshot.requested[:, PODS]).astype(np.int32)
 
 
-ALL = (Fifo, Binds, Room, Pool, Pinned, Breaks, Crowd)
+ALL: tuple[Any, ...] = (Fifo, Binds, Room, Pool, Pinned, Breaks, Crowd)

@@ -1,5 +1,7 @@
 """Arguments as written in a policy: closed, in camelCase, and refused with where they stand."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.framework.args import PluginArgs, parse_args
@@ -18,7 +20,7 @@ class Args(PluginArgs):
     some_parts: tuple[Part, ...] = ()
 
 
-def test_only_the_documented_spelling_is_read():
+def test_only_the_documented_spelling_is_read() -> None:
     """The name that a field has in the code is no name of the policy's."""
     given = {"someParts": [{"howMany": 2}], "apiVersion": "v1", "kind": "Args"}
 
@@ -34,7 +36,7 @@ def test_only_the_documented_spelling_is_read():
         ({"someparts": []}, "args.someparts"),
     ],
 )
-def test_another_spelling_is_refused(given, where):
+def test_another_spelling_is_refused(given: dict[str, Any], where: str) -> None:
     """It would else be one that upstream refuses, or a typo that changes nothing."""
     with pytest.raises(ConfigurationError, match="there is no such field; did you mean") as caught:
         parse_args(Args, given, "args")

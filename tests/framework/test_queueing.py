@@ -1,5 +1,7 @@
 """Registrations: which events they cover, and what events are called."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.framework import ActionType, Change, EventResource, EventWithHint
@@ -24,7 +26,9 @@ LABEL, TAINT = ActionType.UPDATE_NODE_LABEL, ActionType.UPDATE_NODE_TAINT
         ("Namespace", ActionType.ADD | ActionType.UPDATE, ("Namespace", ActionType.UPDATE)),
     ],
 )
-def test_a_registration_covers(resource, actions, happens):
+def test_a_registration_covers(
+    resource: str | EventResource, actions: ActionType, happens: tuple[Any, ActionType]
+) -> None:
     """The same resource, and an action among the registered ones."""
     assert EventWithHint(resource, actions).covers(*happens)
 
@@ -39,12 +43,14 @@ def test_a_registration_covers(resource, actions, happens):
         ("Namespace", ActionType.ADD, ("Service", ActionType.ADD)),
     ],
 )
-def test_a_registration_does_not_cover(resource, actions, happens):
+def test_a_registration_does_not_cover(
+    resource: str | EventResource, actions: ActionType, happens: tuple[Any, ActionType]
+) -> None:
     """Another resource, or an action beyond the registered ones."""
     assert not EventWithHint(resource, actions).covers(*happens)
 
 
-def test_events_are_called_as_upstream_calls_them():
+def test_events_are_called_as_upstream_calls_them() -> None:
     """The label of kube-scheduler's metrics."""
     assert Change(ASSIGNED, ActionType.DELETE).label == "AssignedPodDelete"
     assert Change(NODE, LABEL).label == "NodeUpdateNodeLabel"
@@ -53,11 +59,11 @@ def test_events_are_called_as_upstream_calls_them():
     assert (ActionType.ADD | ActionType.UPDATE).label == "Add/Update"
 
 
-def test_what_follows_from_a_change_is_computed_once():
+def test_what_follows_from_a_change_is_computed_once() -> None:
     """However many pods are asked about it."""
     change, built = Change(NODE, ActionType.ADD), []
 
     for _ in range(3):
-        change.memo("amounts", lambda: built.append(1) or len(built))
+        change.memo("amounts", lambda: built.append(1) or len(built))  # type: ignore[func-returns-value, redundant-expr] # mypy does not see the change
 
     assert built == [1]

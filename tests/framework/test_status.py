@@ -31,12 +31,12 @@ from plimsoll.framework.status import count_reasons, unresolvable, unschedulable
         pytest.param(Diagnosis(0), "0/0 nodes are available:", id="nothing-to-say"),
     ],
 )
-def test_messages_are_upstreams(diagnosis, message):
+def test_messages_are_upstreams(diagnosis: Diagnosis, message: str) -> None:
     """Examples of kube-scheduler 1.36."""
     assert str(diagnosis) == message
 
 
-def test_a_node_may_give_several_reasons():
+def test_a_node_may_give_several_reasons() -> None:
     """Counts add up over nodes and reasons, so they can exceed the number of nodes."""
     counted = count_reasons(
         [(unschedulable("Insufficient cpu", "Insufficient memory"), 2), (unresolvable("x"), 1)]
@@ -46,11 +46,11 @@ def test_a_node_may_give_several_reasons():
 
 
 @pytest.mark.parametrize("code", list(Code))
-def test_only_three_codes_reject(code):
+def test_only_three_codes_reject(code: Code) -> None:
     """Rejected pods are unschedulable for now; everything else is success, flow or failure."""
     assert Status(code).is_rejected == (code in {Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING})
 
 
-def test_a_status_is_signed_once():
+def test_a_status_is_signed_once() -> None:
     """The plugin that decided stays named."""
     assert unschedulable("no").by("A").by("B").plugin == "A"

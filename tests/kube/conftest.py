@@ -1,12 +1,16 @@
 """A server whose answers a test tells."""
 
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from kube.serving import told_server
 
 
 @pytest.fixture
-async def told(tmp_path):
+async def told(tmp_path: Path) -> AsyncIterator[Any]:
     """The server and a session to it."""
     async with told_server(tmp_path) as both:
         yield both

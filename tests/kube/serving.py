@@ -1,11 +1,15 @@
 """A loopback HTTP server whose answers a test tells, and a session that speaks to it."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
 import orjson
 import yaml
 from aiohttp import web
+from aiohttp.web_response import StreamResponse
 
 from plimsoll.kube.session.session import connected
 
@@ -13,19 +17,19 @@ from plimsoll.kube.session.session import connected
 class ToldServer:
     """Answers each request with the next thing told; a callable answer writes the response itself."""
 
-    def __init__(self):
-        self.requests = []
-        self.answers = []
+    def __init__(self) -> None:
+        self.requests: list[Any] = []
+        self.answers: list[Any] = []
 
-    def then(self, body=None, status=200, headers=None):
+    def then(self, body: Any = None, status: int = 200, headers: Any = None) -> None:
         """Answer the next request so."""
         self.answers.append((status, body if body is not None else {}, headers or {}))
 
-    def then_stream(self, *lines, hold=None):
+    def then_stream(self, *lines: Any, hold: Any = None) -> None:
         """Answer the next request with lines, documents or bytes; then wait for ``hold``."""
         self.answers.append((lines, hold))
 
-    async def answer(self, request):
+    async def answer(self, request: Any) -> StreamResponse:
         """The next answer; nothing told is a failure of the test."""
         body = await request.read()
         self.requests.append((request.method, request.path_qs, orjson.loads(body) if body else None, request))
@@ -49,7 +53,7 @@ class ToldServer:
 
 
 @asynccontextmanager
-async def told_server(folder):
+async def told_server(folder: Path) -> AsyncIterator[Any]:
     """The server, and a session to it that shows a token."""
     told = ToldServer()
     application = web.Application()

@@ -1,10 +1,14 @@
 """Which right a request uses, what the server says of it, and that nothing is sent that it would refuse."""
 
+from typing import Any
+
 import pytest
 
+from kube.serving import ToldServer
 from plimsoll.access.rights import BIND, EVICT, LOOK_AT_DEPLOYMENTS, RECORD, REQUEST, STATUS, Access, Right
 from plimsoll.kube.access_reviews import AccessReviews, permissions, right_of
 from plimsoll.kube.session.errors import Unauthorized
+from plimsoll.kube.session.session import Session
 from plimsoll.testing.fakes import FakeAccessReviewer, FakeClock, RememberingObserver
 
 
@@ -25,12 +29,12 @@ from plimsoll.testing.fakes import FakeAccessReviewer, FakeClock, RememberingObs
         ("GET", "/api", Right("list", "", ""), ""),
     ],
 )
-def test_the_right_of_a_request(method, path, right, namespace):
+def test_the_right_of_a_request(method: str, path: str, right: Right, namespace: str) -> None:
     """Verb, group, resource with its subresource, and the namespace."""
     assert right_of(method, path) == (right, namespace)
 
 
-async def test_a_review_asks_about_the_token_in_use(told):
+async def test_a_review_asks_about_the_token_in_use(told: tuple[ToldServer, Session]) -> None:
     """In all namespaces, or in one."""
     server, session = told
     server.then({"status": {"allowed": True}}, 201)
@@ -53,7 +57,9 @@ async def test_a_review_asks_about_the_token_in_use(told):
 
 
 @pytest.mark.parametrize(("answer", "status"), [({}, 201), ({"message": "later"}, 500), ({}, 403)])
-async def test_an_answer_that_says_nothing(told, answer, status):
+async def test_an_answer_that_says_nothing(
+    told: tuple[ToldServer, Session], answer: dict[str, Any], status: int
+) -> None:
     """Neither allowed nor denied."""
     server, session = told
     server.then(answer, status)
@@ -61,7 +67,7 @@ async def test_an_answer_that_says_nothing(told, answer, status):
     assert await AccessReviews(session).review(BIND, "") is None
 
 
-async def test_what_is_denied_is_not_sent(told):
+async def test_what_is_denied_is_not_sent(told: tuple[ToldServer, Session]) -> None:
     """The error says who grants it; other requests pass."""
     server, session = told
     access = Access(FakeAccessReviewer(EVICT), FakeClock(), RememberingObserver())

@@ -1,14 +1,18 @@
 """Deployments, read when somebody asks, and marked at the version that was read."""
 
+from typing import Any
+
 import pytest
 
+from kube.serving import ToldServer
 from planning.surging import a_deployment
 from plimsoll.kube.deployments import DeploymentRollouts
+from plimsoll.kube.session.session import Session
 from plimsoll.model.kinds.deployment import SURGED
 from plimsoll.ports.writes import WriteOutcome
 
 
-def document(name, replicas=1, **spec):
+def document(name: str, replicas: int = 1, **spec: Any) -> dict[str, Any]:
     template = {"metadata": {"labels": {"app": name}, "creationTimestamp": None}, "spec": {"x": [1]}}
     return {
         "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": "7"},
@@ -16,7 +20,7 @@ def document(name, replicas=1, **spec):
     }
 
 
-async def test_they_are_listed_page_by_page(told):
+async def test_they_are_listed_page_by_page(told: tuple[ToldServer, Session]) -> None:
     """The token of one page asks for the next; templates are kept where one pod is wanted."""
     server, session = told
     server.then({"metadata": {"continue": "more"}, "items": [document("one"), document("two", 2)]})
@@ -38,7 +42,9 @@ async def test_they_are_listed_page_by_page(told):
     ("status", "verdict"),
     [(403, WriteOutcome.REFUSED), (410, WriteOutcome.GONE), (500, WriteOutcome.UNKNOWN)],
 )
-async def test_half_a_list_is_none(told, status, verdict):
+async def test_half_a_list_is_none(
+    told: tuple[ToldServer, Session], status: int, verdict: WriteOutcome
+) -> None:
     """What fails on a later page fails the whole."""
     server, session = told
     server.then({"metadata": {"continue": "more"}, "items": [document("one")]})
@@ -49,7 +55,7 @@ async def test_half_a_list_is_none(told, status, verdict):
     assert (answer.verdict, found) == (verdict, ())
 
 
-async def test_one_is_read_with_what_a_surge_asks(told):
+async def test_one_is_read_with_what_a_surge_asks(told: tuple[ToldServer, Session]) -> None:
     """Strategy in both forms, the deadline, the template; a missing one is gone."""
     server, session = told
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}}
@@ -68,7 +74,9 @@ async def test_one_is_read_with_what_a_surge_asks(told):
 
 
 @pytest.mark.parametrize("mark", ["record from node", None])
-async def test_a_mark_is_written_at_the_version_that_was_read(told, mark):
+async def test_a_mark_is_written_at_the_version_that_was_read(
+    told: tuple[ToldServer, Session], mark: str | None
+) -> None:
     """One annotation of the template; null takes it away."""
     server, session = told
     server.then({})

@@ -1,19 +1,25 @@
 """Who owns the word ``evictions`` on this server."""
 
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 from aiohttp import web
+from aiohttp.web_request import Request
+from aiohttp.web_response import Response
 
 from plimsoll.kube.eviction_records import shadowing_evictions
 from plimsoll.kube.session.session import connected
 
 
 @pytest.fixture
-async def serve(tmp_path):
+async def serve(tmp_path: Path) -> AsyncIterator[Any]:
     """Start an API server that knows some paths; returns a kubeconfig."""
     runners = []
 
-    async def start(answers):
-        async def answer(request):
+    async def start(answers: dict[str, Any]) -> Path:
+        async def answer(request: Request) -> Response:
             found = answers.get(request.path)
             return web.json_response(found or {"kind": "Status", "code": 404}, status=200 if found else 404)
 
@@ -58,7 +64,9 @@ async def serve(tmp_path):
         ),
     ],
 )
-async def test_a_built_in_resource_of_our_plural_is_noticed(serve, answers, shadow):
+async def test_a_built_in_resource_of_our_plural_is_noticed(
+    serve: Callable[..., Any], answers: dict[str, Any], shadow: str
+) -> None:
     """Kubectl would take it without a word, so we say it."""
     kubeconfig = await serve(answers)
 

@@ -1,16 +1,20 @@
 """Events: one object for equal ones, a count for the rest, nobody waits."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
+from kube.serving import ToldServer
 from plimsoll.kube.events import FORGET_S, NOTE_BYTES, SERIES_BURST, SERIES_S, EventPoster
+from plimsoll.kube.session.session import Session
 from plimsoll.ports.events import EventNote
 from plimsoll.ports.pods import pod_reference
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock
 
 
-def a_note(text="0/3 nodes are available: 3 Insufficient cpu.", pod="web-1"):
+def a_note(text: str = "0/3 nodes are available: 3 Insufficient cpu.", pod: str = "web-1") -> EventNote:
     """Why a pod waits."""
     return EventNote(
         pod_reference(a_pod(pod)),
@@ -23,7 +27,7 @@ def a_note(text="0/3 nodes are available: 3 Insufficient cpu.", pod="web-1"):
 
 
 @asynccontextmanager
-async def recording(session):
+async def recording(session: Session) -> AsyncIterator[Any]:
     """A recorder at work, and its clock."""
     clock = FakeClock()
     recorder = EventPoster(session, clock, "instance-1")
@@ -35,7 +39,7 @@ async def recording(session):
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_an_event_is_written_as_kubectl_describe_shows_it(told):
+async def test_an_event_is_written_as_kubectl_describe_shows_it(told: tuple[ToldServer, Session]) -> None:
     """events.k8s.io/v1, in the pod's namespace, about this very pod."""
     server, session = told
     server.then({}, 201)
@@ -52,7 +56,7 @@ async def test_an_event_is_written_as_kubectl_describe_shows_it(told):
     assert body["note"] == "0/3 nodes are available: 3 Insufficient cpu."
 
 
-async def test_equal_events_become_a_series_that_is_seldom_written(told):
+async def test_equal_events_become_a_series_that_is_seldom_written(told: tuple[ToldServer, Session]) -> None:
     """A hundred failures of one pod are one event and, a minute later, one count."""
     server, session = told
     server.then({}, 201)
@@ -70,7 +74,7 @@ async def test_equal_events_become_a_series_that_is_seldom_written(told):
     assert server.requests[1][2]["series"]["count"] == 101
 
 
-async def test_another_sentence_is_another_event(told):
+async def test_another_sentence_is_another_event(told: tuple[ToldServer, Session]) -> None:
     """What changed is news."""
     server, session = told
     server.then({}, 201)
@@ -84,7 +88,7 @@ async def test_another_sentence_is_another_event(told):
     assert sorted(body["note"] for _, _, body, _ in server.requests) == ["one", "two"]
 
 
-async def test_the_same_much_later_is_a_new_event(told):
+async def test_the_same_much_later_is_a_new_event(told: tuple[ToldServer, Session]) -> None:
     """A series ends when nothing was heard of it for a while."""
     server, session = told
     server.then({}, 201)
@@ -100,7 +104,7 @@ async def test_the_same_much_later_is_a_new_event(told):
     assert [method for method, _, _, _ in server.requests] == ["POST", "POST"]
 
 
-async def test_a_refused_event_is_counted_and_forgotten(told):
+async def test_a_refused_event_is_counted_and_forgotten(told: tuple[ToldServer, Session]) -> None:
     """Events are a courtesy: nothing depends on them, and the next one is written in full."""
     server, session = told
     server.then({"code": 403}, 403)
@@ -116,7 +120,7 @@ async def test_a_refused_event_is_counted_and_forgotten(told):
     assert recorder.dropped == 1
 
 
-async def test_long_sentences_are_cut_as_kube_scheduler_cuts_them(told):
+async def test_long_sentences_are_cut_as_kube_scheduler_cuts_them(told: tuple[ToldServer, Session]) -> None:
     """1,024 bytes at most, never within a character."""
     server, session = told
     server.then({}, 201)
@@ -130,7 +134,7 @@ async def test_long_sentences_are_cut_as_kube_scheduler_cuts_them(told):
     assert note.endswith("é ...")
 
 
-async def test_a_text_that_cannot_be_sent_is_dropped_alone(told):
+async def test_a_text_that_cannot_be_sent_is_dropped_alone(told: tuple[ToldServer, Session]) -> None:
     """A plugin's message with half a character in it: the next event is written."""
     server, session = told
     server.then({}, 201)
@@ -145,7 +149,7 @@ async def test_a_text_that_cannot_be_sent_is_dropped_alone(told):
     assert [body["note"] for _, _, body, _ in server.requests] == [a_note().text]
 
 
-async def test_counts_of_many_series_are_written_at_a_bounded_rate(told):
+async def test_counts_of_many_series_are_written_at_a_bounded_rate(told: tuple[ToldServer, Session]) -> None:
     """A thousand pods fail again a minute later: some are told at once, the others with a later failure."""
     server, session = told
     for _ in range(1000):

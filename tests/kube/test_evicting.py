@@ -1,13 +1,17 @@
 """What the Eviction API is asked, and what its answers mean."""
 
+from typing import Any
+
 import pytest
 
+from kube.serving import ToldServer
 from plimsoll.kube.pods import PodEvictor
+from plimsoll.kube.session.session import Session
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.testing.builders import a_pod
 
 
-def refusal(code, message="no", **details):
+def refusal(code: int, message: str = "no", **details: Any) -> dict[str, Any]:
     """A Status as the API server sends it."""
     return {"kind": "Status", "code": code, "message": message, "details": details}
 
@@ -24,7 +28,7 @@ BUDGET = refusal(
 )
 
 
-async def test_this_very_pod_is_evicted(told):
+async def test_this_very_pod_is_evicted(told: tuple[ToldServer, Session]) -> None:
     """The uid is a precondition: a later pod of the same name is spared."""
     server, session = told
     server.then({}, 201)
@@ -37,7 +41,7 @@ async def test_this_very_pod_is_evicted(told):
     assert body["deleteOptions"] == {"preconditions": {"uid": "u1"}}
 
 
-async def test_a_budget_is_named(told):
+async def test_a_budget_is_named(told: tuple[ToldServer, Session]) -> None:
     """429 with the cause of a budget: Blocked, by that one."""
     server, session = told
     server.then(BUDGET, 429)
@@ -59,7 +63,9 @@ async def test_a_budget_is_named(told):
         pytest.param(503, WriteOutcome.UNKNOWN, id="unavailable"),
     ],
 )
-async def test_other_answers_are_told_apart(told, code, verdict):
+async def test_other_answers_are_told_apart(
+    told: tuple[ToldServer, Session], code: int, verdict: WriteOutcome
+) -> None:
     """Whether to wait, to give up, or to ask again."""
     server, session = told
     server.then(refusal(code, "the sentence", retryAfterSeconds=3), code)

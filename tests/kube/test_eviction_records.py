@@ -1,6 +1,8 @@
 """Eviction records over HTTP: status apart, nothing stale left behind."""
 
+from kube.serving import ToldServer
 from plimsoll.kube.eviction_records import EvictionRecords
+from plimsoll.kube.session.session import Session
 from plimsoll.ports.writes import WriteOutcome
 
 RECORD = {
@@ -13,7 +15,7 @@ RECORD = {
 FOLDER = "/apis/plimsoll.dev/v1alpha1/namespaces/shop/evictions"
 
 
-async def test_a_new_record_is_written_with_its_status(told):
+async def test_a_new_record_is_written_with_its_status(told: tuple[ToldServer, Session]) -> None:
     """The API server takes the status at its own path."""
     server, session = told
     server.then({}, 201)
@@ -30,7 +32,7 @@ async def test_a_new_record_is_written_with_its_status(told):
     assert server.requests[1][2]["status"]["phase"] == "Planned"
 
 
-async def test_a_status_keeps_nothing_of_the_one_before(told):
+async def test_a_status_keeps_nothing_of_the_one_before(told: tuple[ToldServer, Session]) -> None:
     """A merge patch removes only what it names: the sentence of an earlier phase must go."""
     server, session = told
     server.then({})
@@ -43,7 +45,7 @@ async def test_a_status_keeps_nothing_of_the_one_before(told):
     assert status["blockedBy"] is None
 
 
-async def test_a_record_that_is_there_already_is_a_conflict(told):
+async def test_a_record_that_is_there_already_is_a_conflict(told: tuple[ToldServer, Session]) -> None:
     """Written before a crash; it is not written twice."""
     server, session = told
     server.then({"kind": "Status", "code": 409, "reason": "AlreadyExists"}, 409)
@@ -54,7 +56,7 @@ async def test_a_record_that_is_there_already_is_a_conflict(told):
     assert len(server.requests) == 1
 
 
-async def test_a_server_without_our_kinds_is_told_as_such(told):
+async def test_a_server_without_our_kinds_is_told_as_such(told: tuple[ToldServer, Session]) -> None:
     """The definitions are not installed yet."""
     server, session = told
     server.then({"kind": "Status", "code": 404}, 404)

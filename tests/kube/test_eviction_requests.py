@@ -1,7 +1,10 @@
 """EvictionRequests over HTTP, against the development cluster: asked, seen, withdrawn, deleted."""
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +13,7 @@ from plimsoll.kube.eviction_requests import REQUESTER, PodEvictionRequester
 from plimsoll.kube.session.session import connected
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import RememberingObserver
@@ -20,21 +24,21 @@ REQUESTS, EVICTIONS = "evictionrequests.lifecycle.k8s.io", "evictions.lifecycle.
 
 
 @pytest.fixture
-async def cluster():
+async def cluster() -> AsyncIterator[Any]:
     """A cluster that does not offer the API yet."""
     async with DevCluster(nodes=simulated_nodes(1)) as one:
         yield one
 
 
 @pytest.fixture
-async def requester(cluster, tmp_path):
+async def requester(cluster: DevCluster, tmp_path: Path) -> AsyncIterator[Any]:
     """Speaks to it."""
     cluster.write_kubeconfig(tmp_path / "kubeconfig")
     async with connected(tmp_path / "kubeconfig") as session:
         yield PodEvictionRequester(session, SystemClock(), SeededRandomness(1), RememberingObserver())
 
 
-async def made(cluster, name="vm"):
+async def made(cluster: DevCluster, name: str = "vm") -> Pod:
     """A pod that names a responder."""
     spec = {
         "containers": [{"name": "app", "image": "app:1"}],
@@ -45,7 +49,9 @@ async def made(cluster, name="vm"):
     return convert(Pod, created)
 
 
-async def until(requester, holds, cluster):
+async def until(
+    requester: PodEvictionRequester, holds: Callable[..., Any], cluster: DevCluster
+) -> EvictionRequest:
     """Our only request, once it is so; the controllers work in this very loop."""
     for _ in range(2000):
         await asyncio.sleep(0.005)
@@ -55,14 +61,14 @@ async def until(requester, holds, cluster):
     pytest.fail(f"still {listed}; {cluster.api.list(EVICTIONS)}")
 
 
-async def test_a_server_without_the_api_is_reported_as_such(requester):
+async def test_a_server_without_the_api_is_reported_as_such(requester: PodEvictionRequester) -> None:
     """404 of discovery, and of the list."""
     assert (await requester.offered()).verdict is WriteOutcome.GONE
     assert (await requester.list())[0].verdict is WriteOutcome.GONE
     assert (await requester.request(a_pod("vm", uid="u"), "r")).verdict is WriteOutcome.GONE
 
 
-async def test_an_upgraded_server_offers_it(cluster, requester):
+async def test_an_upgraded_server_offers_it(cluster: DevCluster, requester: PodEvictionRequester) -> None:
     """Discovery is asked each time."""
     assert not (await requester.offered()).is_done
     cluster.offer_eviction_requests()
@@ -70,7 +76,9 @@ async def test_an_upgraded_server_offers_it(cluster, requester):
     assert await requester.list() == (await requester.offered(), [])
 
 
-async def test_a_request_is_ours_for_this_very_pod_and_made_once(cluster, requester):
+async def test_a_request_is_ours_for_this_very_pod_and_made_once(
+    cluster: DevCluster, requester: PodEvictionRequester
+) -> None:
     """Name, uid, requester; a second time it is there already."""
     cluster.offer_eviction_requests()
     pod = await made(cluster)
@@ -87,7 +95,9 @@ async def test_a_request_is_ours_for_this_very_pod_and_made_once(cluster, reques
     }
 
 
-async def test_a_request_of_the_name_that_is_not_ours_is_a_conflict(cluster, requester):
+async def test_a_request_of_the_name_that_is_not_ours_is_a_conflict(
+    cluster: DevCluster, requester: PodEvictionRequester
+) -> None:
     """Somebody else's is neither taken over nor changed."""
     cluster.offer_eviction_requests()
     pod = await made(cluster)
@@ -106,7 +116,9 @@ async def test_a_request_of_the_name_that_is_not_ours_is_a_conflict(cluster, req
     assert cluster.api.get(REQUESTS, "default", "vm-1")["spec"] == before["spec"]
 
 
-async def test_a_request_that_bears_our_label_and_is_somebody_elses_is_not_listed(cluster, requester):
+async def test_a_request_that_bears_our_label_and_is_somebody_elses_is_not_listed(
+    cluster: DevCluster, requester: PodEvictionRequester
+) -> None:
     """It would be withdrawn and deleted as a leftover."""
     cluster.offer_eviction_requests()
     pod = await made(cluster)
@@ -119,7 +131,7 @@ async def test_a_request_that_bears_our_label_and_is_somebody_elses_is_not_liste
     assert (await requester.list())[1] == []
 
 
-async def test_progress_is_read_from_the_eviction_that_it_is_part_of(cluster, requester):
+async def test_progress_is_read_from_the_eviction_that_it_is_part_of(cluster: Any, requester: Any) -> None:
     """Whose turn it is, its report, when it is expected to end."""
     cluster.offer_eviction_requests()
     pod = await made(cluster)
@@ -140,7 +152,9 @@ async def test_progress_is_read_from_the_eviction_that_it_is_part_of(cluster, re
     assert (request.said, request.expected) == ("copying", 1_893_456_000.0)
 
 
-async def test_withdrawn_by_us_it_fails_and_can_be_deleted(cluster, requester):
+async def test_withdrawn_by_us_it_fails_and_can_be_deleted(
+    cluster: DevCluster, requester: PodEvictionRequester
+) -> None:
     """The pod stays."""
     cluster.offer_eviction_requests()
     await requester.request(await made(cluster), "vm-1")
@@ -155,7 +169,7 @@ async def test_withdrawn_by_us_it_fails_and_can_be_deleted(cluster, requester):
     assert cluster.api.find("pods", "default", "vm") is not None
 
 
-async def test_a_pod_that_has_left_ends_it(cluster, requester):
+async def test_a_pod_that_has_left_ends_it(cluster: DevCluster, requester: PodEvictionRequester) -> None:
     """TargetEvicted."""
     cluster.offer_eviction_requests()
     await requester.request(await made(cluster), "vm-1")
@@ -175,7 +189,9 @@ async def test_a_pod_that_has_left_ends_it(cluster, requester):
     assert (request.is_evicted, request.failure) == (True, "")
 
 
-async def test_what_the_server_refuses_is_reported(cluster, requester):
+async def test_what_the_server_refuses_is_reported(
+    cluster: DevCluster, requester: PodEvictionRequester
+) -> None:
     """A request whose uid is not a UUID."""
     cluster.offer_eviction_requests()
     answer = await requester.request(a_pod("vm", uid="none"), "vm-1")
@@ -183,7 +199,7 @@ async def test_what_the_server_refuses_is_reported(cluster, requester):
     assert "lowercase UUID" in answer.message
 
 
-async def test_without_its_controller_it_is_not_taken_up(cluster, requester):
+async def test_without_its_controller_it_is_not_taken_up(cluster: Any, requester: Any) -> None:
     """As Kubernetes 1.37.0 serves it."""
     cluster.offer_eviction_requests(controllers=False)
     await requester.request(await made(cluster), "vm-1")
@@ -196,11 +212,11 @@ async def test_without_its_controller_it_is_not_taken_up(cluster, requester):
 # -- the watch ---------------------------------------------------------------------------------------
 
 
-async def seen(requester, holds):
+async def seen(requester: Any, holds: Any) -> Any:
     """What the watch reports until ``holds`` says that it is enough."""
     reported, enough = [], asyncio.Event()
 
-    def changed(changes):
+    def changed(changes: Any) -> None:
         reported.append(dict(changes))
         if holds(reported):
             enough.set()
@@ -213,7 +229,7 @@ async def seen(requester, holds):
     return reported
 
 
-async def test_the_watch_begins_with_all_of_ours_and_their_evictions(cluster, requester):
+async def test_the_watch_begins_with_all_of_ours_and_their_evictions(cluster: Any, requester: Any) -> None:
     """Nothing is reported before both are listed: a responder that is at work is not taken for missing."""
     cluster.offer_eviction_requests()
     await requester.request(await made(cluster), "vm-1")
@@ -224,12 +240,12 @@ async def test_the_watch_begins_with_all_of_ours_and_their_evictions(cluster, re
     assert {key: each.responder for key, each in first.items()} == {"default/vm-1": MIGRATOR}
 
 
-async def test_the_watch_reports_progress_and_the_end(cluster, requester):
+async def test_the_watch_reports_progress_and_the_end(cluster: Any, requester: Any) -> None:
     """Of requests as of the Evictions that they are part of; None for one that is deleted."""
     cluster.offer_eviction_requests()
     pod = await made(cluster)
 
-    async def go_on():
+    async def go_on() -> None:
         await requester.request(pod, "vm-1")
         request = await until(requester, lambda one: one.responder, cluster)
         await requester.withdraw(request)
@@ -247,7 +263,7 @@ async def test_the_watch_reports_progress_and_the_end(cluster, requester):
     assert all(one != next_one for one, next_one in pairwise(requests))
 
 
-async def test_the_watch_reports_requests_of_ours_only(cluster, requester):
+async def test_the_watch_reports_requests_of_ours_only(cluster: Any, requester: Any) -> None:
     """A request of others that bears our label would be withdrawn otherwise."""
     cluster.offer_eviction_requests()
     pod = await made(cluster)
@@ -263,7 +279,7 @@ async def test_the_watch_reports_requests_of_ours_only(cluster, requester):
     assert {key for changes in reported for key in changes} == {"default/ours"}
 
 
-async def test_the_watch_ends_where_the_api_is_not_served(requester):
+async def test_the_watch_ends_where_the_api_is_not_served(requester: Any) -> None:
     """The caller asks for it again when it is."""
     answer = await requester.watch(lambda changes: pytest.fail(f"{changes} of nothing"))
 

@@ -5,13 +5,20 @@ import base64
 import datetime as dt
 import ssl
 import tempfile
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from ssl import SSLContext
+from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.web_request import Request
+from aiohttp.web_response import Response, StreamResponse
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509 import Certificate
+from cryptography.x509.name import Name
 from cryptography.x509.oid import NameOID
 
 from plimsoll.kube.extenders import ANSWER_BYTES, HTTPExtenders
@@ -21,17 +28,17 @@ from plimsoll.ports.extenders import Endpoint, TLSSettings
 class Authority:
     """A certificate authority for one test."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = self._named("authority")
         self.certificate = self._signed(self._name, self._key, is_authority=True)
         self.pem = self.certificate.public_bytes(serialization.Encoding.PEM)
 
     @staticmethod
-    def _named(name):
+    def _named(name: str) -> Name:
         return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
-    def _signed(self, name, key, *, host="", is_authority=False):
+    def _signed(self, name: Any, key: Any, *, host: str = "", is_authority: bool = False) -> Certificate:
         now = dt.datetime.now(dt.UTC)
         builder = (
             x509.CertificateBuilder(self._name, name, key.public_key())
@@ -53,7 +60,7 @@ class Authority:
             builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
         return builder.sign(self._key, hashes.SHA256())
 
-    def issue(self, host, password=None):
+    def issue(self, host: str, password: Any = None) -> tuple[bytes, ...]:
         """Certificate and key for a host, as PEM."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = self._signed(self._named(host), key, host=host)
@@ -64,16 +71,16 @@ class Authority:
         )
 
 
-def coded(pem):
+def coded(pem: bytes) -> str:
     return base64.b64encode(pem).decode()
 
 
 @asynccontextmanager
-async def served(handler, context=None):
+async def served(handler: Callable[..., Any], context: SSLContext | None = None) -> AsyncIterator[Any]:
     """A server on loopback; its port, and what was asked of it."""
     asked = []
 
-    async def handle(request):
+    async def handle(request: Request) -> Any:
         asked.append((request.method, request.path, await request.read(), request.headers))
         return await handler(request)
 
@@ -89,22 +96,24 @@ async def served(handler, context=None):
 
 
 @pytest.fixture
-async def extenders():
+async def extenders() -> AsyncIterator[Any]:
     one = HTTPExtenders()
     yield one
     await one.close()
     await asyncio.sleep(0)
 
 
-def an_endpoint(port, path="/x", scheme="http", timeout_s=10.0, **tls):
+def an_endpoint(
+    port: int, path: str = "/x", scheme: str = "http", timeout_s: Any = 10.0, **tls: Any
+) -> Endpoint:
     return Endpoint(f"{scheme}://127.0.0.1:{port}{path}", timeout_s, TLSSettings(**tls))
 
 
-async def fine(_):
+async def fine(_: Request) -> Response:
     return web.Response(body=b'{"ok": true}')
 
 
-async def test_a_question_and_its_answer(extenders, monkeypatch):
+async def test_a_question_and_its_answer(extenders: HTTPExtenders, monkeypatch: pytest.MonkeyPatch) -> None:
     """A POST of JSON to the verb's URL; proxies of the environment and credentials stay out of it."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     async with served(fine) as (port, asked):
@@ -118,10 +127,10 @@ async def test_a_question_and_its_answer(extenders, monkeypatch):
     assert not {"Authorization", "Cookie"} & set(headers)
 
 
-async def test_cookies_are_not_kept(extenders):
+async def test_cookies_are_not_kept(extenders: HTTPExtenders) -> None:
     """Nobody is recognised."""
 
-    async def sticky(_):
+    async def sticky(_: Request) -> Response:
         response = web.Response(body=b"{}")
         response.set_cookie("who", "you")
         return response
@@ -134,10 +143,10 @@ async def test_cookies_are_not_kept(extenders):
 
 
 @pytest.mark.parametrize("status", [201, 204, 302, 307, 404, 500])
-async def test_only_200_is_an_answer(extenders, status):
+async def test_only_200_is_an_answer(extenders: HTTPExtenders, status: int) -> None:
     """A redirect is followed nowhere."""
 
-    async def elsewhere(_):
+    async def elsewhere(_: Request) -> Response:
         return web.Response(status=status, headers={"Location": "/elsewhere"})
 
     async with served(elsewhere) as (port, asked):
@@ -150,7 +159,7 @@ async def test_only_200_is_an_answer(extenders, status):
     assert len(asked) == 1
 
 
-async def test_nobody_there(extenders):
+async def test_nobody_there(extenders: HTTPExtenders) -> None:
     """Told in a sentence."""
     async with served(fine) as (port, _):
         pass
@@ -161,25 +170,25 @@ async def test_nobody_there(extenders):
     assert reply.problem.startswith(f'Post "http://127.0.0.1:{port}/x/filter": ')
 
 
-async def test_an_answer_has_a_bound_that_grows_with_the_question(extenders):
+async def test_an_answer_has_a_bound_that_grows_with_the_question(extenders: HTTPExtenders) -> None:
     """An honest one repeats the nodes at most."""
     sizes = iter([ANSWER_BYTES + 3 * 1000, ANSWER_BYTES + 3 * 1000 + 1])
 
-    async def large(_):
+    async def large(_: Request) -> Response:
         return web.Response(body=b" " * next(sizes))
 
     async with served(large) as (port, _):
         taken = await extenders.post(an_endpoint(port), "filter", b"x" * 1000)
         refused = await extenders.post(an_endpoint(port), "filter", b"x" * 1000)
 
-    assert len(taken.content) == ANSWER_BYTES + 3000
+    assert len(taken.content) == ANSWER_BYTES + 3000  # type: ignore[arg-type] # a fake has only what is used
     assert "has more than" in refused.problem
 
 
-async def test_an_answer_that_is_packed_is_not_unpacked(extenders):
+async def test_an_answer_that_is_packed_is_not_unpacked(extenders: HTTPExtenders) -> None:
     """A few bytes could become gigabytes."""
 
-    async def packed(_):
+    async def packed(_: Request) -> Response:
         return web.Response(body=b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
 
     async with served(packed) as (port, _):
@@ -188,10 +197,10 @@ async def test_an_answer_that_is_packed_is_not_unpacked(extenders):
     assert reply.content == b"\x1f\x8b"
 
 
-async def test_an_answer_that_breaks_off_is_none(extenders):
+async def test_an_answer_that_breaks_off_is_none(extenders: HTTPExtenders) -> None:
     """However well it began."""
 
-    async def broken(request):
+    async def broken(request: Request) -> StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": "100"})
         await response.prepare(request)
         await response.write(b"{}")
@@ -204,10 +213,10 @@ async def test_an_answer_that_breaks_off_is_none(extenders):
     assert reply.content is None
 
 
-async def test_the_time_counts_to_the_last_byte(extenders):
+async def test_the_time_counts_to_the_last_byte(extenders: HTTPExtenders) -> None:
     """Not from one byte to the next."""
 
-    async def trickle(request):
+    async def trickle(request: Request) -> None:
         response = web.StreamResponse()
         await response.prepare(request)
         while True:
@@ -220,7 +229,7 @@ async def test_the_time_counts_to_the_last_byte(extenders):
     assert reply.problem.endswith("no complete answer within 0.3 s")
 
 
-async def test_both_sides_show_certificates(extenders):
+async def test_both_sides_show_certificates(extenders: HTTPExtenders) -> None:
     """Under the name that the policy says; without ours the extender hangs up."""
     ours, theirs = Authority(), Authority()
     certificate, key = theirs.issue("gpu.example.com")
@@ -243,7 +252,7 @@ async def test_both_sides_show_certificates(extenders):
             assert (reply.content is not None) is is_taken, (tls, reply)
 
 
-def load(context, certificate, key):
+def load(context: SSLContext, certificate: bytes, key: bytes) -> None:
     """The library reads files only."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(certificate + key)
@@ -251,7 +260,7 @@ def load(context, certificate, key):
         context.load_cert_chain(file.name)
 
 
-async def test_certificates_are_judged_before_they_are_used(extenders):
+async def test_certificates_are_judged_before_they_are_used(extenders: HTTPExtenders) -> None:
     """In a sentence, and without asking anybody for a password."""
     authority = Authority()
     certificate, key = authority.issue("plimsoll")
@@ -273,7 +282,7 @@ async def test_certificates_are_judged_before_they_are_used(extenders):
         assert "certificates cannot be used" in problem, bad
 
 
-async def test_connections_of_extenders_that_are_gone_are_closed(extenders):
+async def test_connections_of_extenders_that_are_gone_are_closed(extenders: HTTPExtenders) -> None:
     """The others are kept."""
     async with served(fine) as (port, _):
         one, two = an_endpoint(port, "/1"), an_endpoint(port, "/2")

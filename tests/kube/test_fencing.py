@@ -6,8 +6,10 @@ import asyncio
 
 import pytest
 
+from kube.serving import ToldServer
 from plimsoll.kube.pods import PodBinder
 from plimsoll.kube.session.errors import Fenced, NotFound, Unavailable
+from plimsoll.kube.session.session import Session
 from plimsoll.leadership.fence import Fence
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.testing.builders import a_pod
@@ -25,7 +27,7 @@ def fence() -> Fence:
     return one
 
 
-async def test_reading_needs_no_leader(told, fence):
+async def test_reading_needs_no_leader(told: tuple[ToldServer, Session], fence: Fence) -> None:
     """A standby lists and watches."""
     server, session = told
     fence.shut()
@@ -35,7 +37,9 @@ async def test_reading_needs_no_leader(told, fence):
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-async def test_a_closed_fence_lets_no_write_pass(told, fence, method):
+async def test_a_closed_fence_lets_no_write_pass(
+    told: tuple[ToldServer, Session], fence: Fence, method: str
+) -> None:
     """Nothing is sent."""
     server, session = told
     fence.shut()
@@ -46,7 +50,9 @@ async def test_a_closed_fence_lets_no_write_pass(told, fence, method):
     assert server.requests == []
 
 
-async def test_what_is_not_sent_is_an_answer_of_its_own(told, fence):
+async def test_what_is_not_sent_is_an_answer_of_its_own(
+    told: tuple[ToldServer, Session], fence: Fence
+) -> None:
     """It is neither refused by the server nor unknown: it has not happened, and must not be tried again."""
     _, session = told
     fence.shut()
@@ -56,7 +62,9 @@ async def test_what_is_not_sent_is_an_answer_of_its_own(told, fence):
     assert answer.verdict is WriteOutcome.FENCED
 
 
-async def test_an_open_fence_lets_bodies_pass_as_they_are(told, fence):
+async def test_an_open_fence_lets_bodies_pass_as_they_are(
+    told: tuple[ToldServer, Session], fence: Fence
+) -> None:
     """With their length and type."""
     server, session = told
     server.then()
@@ -69,7 +77,7 @@ async def test_an_open_fence_lets_bodies_pass_as_they_are(told, fence):
     assert request.headers["Content-Length"] == "18"
 
 
-async def test_a_write_takes_no_longer_than_the_lease_is_ours(told):
+async def test_a_write_takes_no_longer_than_the_lease_is_ours(told: tuple[ToldServer, Session]) -> None:
     """Nobody waits for an answer beyond it."""
     _, session = told
     clock = FakeClock()
@@ -85,16 +93,18 @@ async def test_a_write_takes_no_longer_than_the_lease_is_ours(told):
     assert not fence.is_quiet(5), "it may happen yet"
 
 
-async def test_a_fence_that_closes_before_the_body_is_sent_stops_the_write(told, fence):
+async def test_a_fence_that_closes_before_the_body_is_sent_stops_the_write(
+    told: tuple[ToldServer, Session], fence: Fence
+) -> None:
     """As when the process is paused there: the request is never complete, so the server never acts on it."""
     server, session = told
-    clock: FakeClock = fence._clock
+    clock: FakeClock = fence._clock  # type: ignore[assignment] # a fake differs on purpose
 
-    async def slow_credentials():
+    async def slow_credentials() -> str:
         clock.time += 20  # the process was paused after it had looked at the fence
         return ""
 
-    session.credentials.authorization = slow_credentials
+    session.credentials.authorization = slow_credentials  # type: ignore[method-assign] # replaced for this test
 
     with pytest.raises(Fenced):
         await session.fenced(fence).request("POST", PATH, {"kind": "Binding"})
@@ -104,7 +114,7 @@ async def test_a_fence_that_closes_before_the_body_is_sent_stops_the_write(told,
     assert fence.is_quiet(5), "it has not happened"
 
 
-async def test_a_refusal_is_an_answer(told, fence):
+async def test_a_refusal_is_an_answer(told: tuple[ToldServer, Session], fence: Fence) -> None:
     """The lease may be given away after it: what was asked has not happened and will not."""
     server, session = told
     server.then({"kind": "Status", "message": "no such pod"}, 404)
@@ -116,7 +126,9 @@ async def test_a_refusal_is_an_answer(told, fence):
     assert fence.under_way == 0
 
 
-async def test_a_write_that_is_called_off_may_have_happened(told, fence):
+async def test_a_write_that_is_called_off_may_have_happened(
+    told: tuple[ToldServer, Session], fence: Fence
+) -> None:
     """Nobody hears the answer."""
     _, session = told
     task = asyncio.create_task(session.fenced(fence).request("POST", PATH, {}))
@@ -128,11 +140,11 @@ async def test_a_write_that_is_called_off_may_have_happened(told, fence):
 
     assert fence.under_way == 0
     assert not fence.is_quiet(5)
-    fence._clock.time += 5
+    fence._clock.time += 5  # type: ignore[attr-defined] # known to exist in this test
     assert fence.is_quiet(5)
 
 
-def test_a_fence_that_was_shut_stays_shut_whatever_the_election_stores():
+def test_a_fence_that_was_shut_stays_shut_whatever_the_election_stores() -> None:
     """It is opened from another thread: the last store may come after the shutting."""
     clock = FakeClock()
     one = Fence(clock)

@@ -1,12 +1,17 @@
 """Why a pod is not scheduled, as its condition says it."""
 
+from typing import Any
+
+from kube.serving import ToldServer
 from plimsoll.kube.pods import PodStatusPatcher
+from plimsoll.kube.session.session import Session
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.pods import ConditionUpdate
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock
 
 
-async def written(told, pod, condition):
+async def written(told: tuple[ToldServer, Session], pod: Pod, condition: ConditionUpdate) -> Any:
     """What is sent."""
     server, session = told
     server.then({})
@@ -17,7 +22,7 @@ async def written(told, pod, condition):
     return body
 
 
-async def test_the_condition_is_merged_by_its_type(told):
+async def test_the_condition_is_merged_by_its_type(told: tuple[ToldServer, Session]) -> None:
     """For this very pod (by uid), with the generation that was judged."""
     pod = a_pod(uid="u1", metadata={"generation": 4})
 
@@ -38,7 +43,7 @@ async def test_the_condition_is_merged_by_its_type(told):
     assert "nominatedNodeName" not in body["status"]
 
 
-async def test_the_transition_time_moves_only_with_the_status(told):
+async def test_the_transition_time_moves_only_with_the_status(told: tuple[ToldServer, Session]) -> None:
     """A new reason is no transition: users see since when the pod waits."""
     pod = a_pod(status={"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Other"}]})
 
@@ -47,7 +52,7 @@ async def test_the_transition_time_moves_only_with_the_status(told):
     assert "lastTransitionTime" not in body["status"]["conditions"][0]
 
 
-async def test_an_empty_nomination_is_removed(told):
+async def test_an_empty_nomination_is_removed(told: tuple[ToldServer, Session]) -> None:
     """Null in a merge patch."""
     body = await written(told, a_pod(), ConditionUpdate("Unschedulable", "full", nominated_node=""))
 

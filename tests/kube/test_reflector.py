@@ -1,12 +1,16 @@
 """Reflectors against a real HTTP stream: what is told, resumed, begun anew and left out."""
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import orjson
 import pytest
 
+from kube.serving import ToldServer
 from plimsoll.kube.reflector import SLICE, Reflector
+from plimsoll.kube.session.session import Session
 from plimsoll.kube.watched_resources import WatchedResource
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
@@ -18,7 +22,7 @@ PODS = WatchedResource("pods", "/api/v1/pods", Pod)
 NEVER = "0000-01-01T00:00:00Z"
 
 
-def wire(name, version, uid="", **more):
+def wire(name: Any, version: int, uid: Any = "", **more: Any) -> dict[str, Any]:
     """A pod as the server sends it."""
     return {
         "metadata": {
@@ -31,17 +35,17 @@ def wire(name, version, uid="", **more):
     }
 
 
-def a_list(*items, version=10, following=""):
+def a_list(*items: dict[str, Any], version: int = 10, following: str = "") -> dict[str, Any]:
     """A page of a list."""
     return {"metadata": {"resourceVersion": str(version), "continue": following}, "items": list(items)}
 
 
-def line(kind, obj):
+def line(kind: str, obj: dict[str, Any]) -> dict[str, Any]:
     """A line of a watch."""
     return {"type": kind, "object": obj}
 
 
-def brief(event):
+def brief(event: Any) -> str:
     """An event in a word or two."""
     match event:
         case PodAdded(pod):
@@ -57,7 +61,7 @@ def brief(event):
     raise AssertionError(event)
 
 
-def brought(event):
+def brought(event: Any) -> Any:
     """The object that an event brings for the first time, None for other events."""
     match event:
         case PodAdded(new) | NodeAdded(new) | ObjectAdded(new):
@@ -68,18 +72,18 @@ def brought(event):
 class Sink:
     """What was told, and a way to wait for it."""
 
-    def __init__(self):
-        self.told = []
-        self.added = []
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+        self.added: list[Any] = []
         self._more = asyncio.Event()
 
-    def __call__(self, events):
+    def __call__(self, events: Any) -> None:
         """Take a batch."""
         self.told += [brief(event) for event in events]
         self.added += [read for event in events if (read := brought(event)) is not None]
         self._more.set()
 
-    async def until(self, expected):
+    async def until(self, expected: Any) -> None:
         """Wait until exactly this was told."""
         async with asyncio.timeout(60):
             while len(self.told) < len(expected):
@@ -89,7 +93,12 @@ class Sink:
 
 
 @asynccontextmanager
-async def reflecting(session, clock=None, observer=None, resource=PODS):
+async def reflecting(
+    session: Session,
+    clock: FakeClock | None = None,
+    observer: RememberingObserver | None = None,
+    resource: WatchedResource = PODS,
+) -> AsyncIterator[Any]:
     """A running reflector's sink."""
     sink = Sink()
     reflector = Reflector(
@@ -108,7 +117,7 @@ async def reflecting(session, clock=None, observer=None, resource=PODS):
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_lists_page_by_page_then_watches(told):
+async def test_lists_page_by_page_then_watches(told: tuple[ToldServer, Session]) -> None:
     """Everything that is there, then Synced, then what happens, in order."""
     server, session = told
     server.then(a_list(wire("a", 1), following="more"))
@@ -128,7 +137,7 @@ async def test_lists_page_by_page_then_watches(told):
     assert "resourceVersion=10" in paths[2]
 
 
-async def test_a_long_list_is_taken_in_slices(told):
+async def test_a_long_list_is_taken_in_slices(told: tuple[ToldServer, Session]) -> None:
     """Other tasks get their turn after each hundred objects: twenty thousand pods block nobody."""
     server, session = told
     pages, of = 40, 500
@@ -138,7 +147,7 @@ async def test_a_long_list_is_taken_in_slices(told):
     batches: list[int] = []
     turns: list[int] = []
 
-    async def others():
+    async def others() -> None:
         while True:
             turns.append(len(batches))
             await asyncio.sleep(0)
@@ -164,7 +173,7 @@ async def test_a_long_list_is_taken_in_slices(told):
     assert set(range(pages * of // SLICE)) <= set(turns), "a turn after each slice"
 
 
-async def test_a_burst_of_a_watch_is_taken_in_slices(told):
+async def test_a_burst_of_a_watch_is_taken_in_slices(told: tuple[ToldServer, Session]) -> None:
     """As many lines at once as have arrived, yet other tasks get their turn in between."""
     server, session = told
     server.then(a_list())
@@ -192,7 +201,9 @@ async def test_a_burst_of_a_watch_is_taken_in_slices(told):
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_a_watch_that_is_refused_goes_on_where_it_was(told, status):
+async def test_a_watch_that_is_refused_goes_on_where_it_was(
+    told: tuple[ToldServer, Session], status: int
+) -> None:
     """Credentials and rights come back; a hundred thousand pods are not listed again for that."""
     server, session = told
     clock = FakeClock()
@@ -207,7 +218,7 @@ async def test_a_watch_that_is_refused_goes_on_where_it_was(told, status):
     assert "resourceVersion=10" in server.requests[2][1]
 
 
-async def test_resumes_where_a_bookmark_left_it(told):
+async def test_resumes_where_a_bookmark_left_it(told: tuple[ToldServer, Session]) -> None:
     """A watch that the server ends is taken up again without a list."""
     server, session = told
     server.then(a_list(wire("a", 1)))
@@ -220,7 +231,7 @@ async def test_resumes_where_a_bookmark_left_it(told):
     assert "resourceVersion=77" in server.requests[2][1]
 
 
-async def test_each_sign_of_life_is_told(told):
+async def test_each_sign_of_life_is_told(told: tuple[ToldServer, Session]) -> None:
     """A list, the opening of a watch, a bookmark: a collection in which nothing happens is not stale."""
     server, session = told
     observer = RememberingObserver()
@@ -234,7 +245,7 @@ async def test_each_sign_of_life_is_told(told):
     assert observer.heard == ["pods"] * 5
 
 
-async def test_a_version_too_old_means_listing_again(told):
+async def test_a_version_too_old_means_listing_again(told: tuple[ToldServer, Session]) -> None:
     """410 as an event: the new list is told as a difference."""
     server, session = told
     server.then(a_list(wire("a", 1), wire("b", 2)))
@@ -246,7 +257,7 @@ async def test_a_version_too_old_means_listing_again(told):
         await sink.until(["+a", "+b", "synced pods", "~b", "+c", "-a", "synced pods"])
 
 
-async def test_a_pod_made_anew_is_another_one(told):
+async def test_a_pod_made_anew_is_another_one(told: tuple[ToldServer, Session]) -> None:
     """A StatefulSet's pod is deleted and made again under its name while nobody looked."""
     server, session = told
     server.then(a_list(wire("db-0", 1, uid="old")))
@@ -258,7 +269,7 @@ async def test_a_pod_made_anew_is_another_one(told):
         await sink.until(["+db-0", "synced pods", "-db-0", "+db-0", "synced pods"])
 
 
-async def test_an_object_that_cannot_be_read_harms_only_itself(told):
+async def test_an_object_that_cannot_be_read_harms_only_itself(told: tuple[ToldServer, Session]) -> None:
     """It is named and skipped, in the list and in the watch; the version moves on."""
     server, session = told
     observer = RememberingObserver()
@@ -275,7 +286,9 @@ async def test_an_object_that_cannot_be_read_harms_only_itself(told):
     assert [name for name, _ in observer.skipped] == ["default/bad", "default/worse"]
 
 
-async def test_a_placed_pod_counts_without_what_cannot_be_read_of_it(told):
+async def test_a_placed_pod_counts_without_what_cannot_be_read_of_it(
+    told: tuple[ToldServer, Session],
+) -> None:
     """It takes room all the same: wrong parts are named and left out, of a list and of a watch."""
     observer = RememberingObserver()
     odd = {
@@ -329,7 +342,12 @@ async def test_a_placed_pod_counts_without_what_cannot_be_read_of_it(told):
         ),
     ],
 )
-async def test_an_object_is_read_without_what_cannot_be_read_of_its_status(told, kind, document, expected):
+async def test_an_object_is_read_without_what_cannot_be_read_of_its_status(
+    told: tuple[ToldServer, Session],
+    kind: type[Node] | type[PodDisruptionBudget] | type[Pod],
+    document: dict[str, Any],
+    expected: Callable[..., Any],
+) -> None:
     """A time in the year 0, which the API server takes: the rest counts."""
     server, session = told
     observer = RememberingObserver()
@@ -344,7 +362,9 @@ async def test_an_object_is_read_without_what_cannot_be_read_of_its_status(told,
     assert [name for name, _ in observer.skipped] == ["default/odd"]
 
 
-async def test_nulls_unknown_fields_and_a_megabyte_of_annotations_are_read(told):
+async def test_nulls_unknown_fields_and_a_megabyte_of_annotations_are_read(
+    told: tuple[ToldServer, Session],
+) -> None:
     """What the API takes is read, however odd; lines far beyond a read buffer arrive whole."""
     server, session = told
     odd = wire("odd", 2, spec=None, status=None, unknown={"deep": [{}]})
@@ -357,7 +377,7 @@ async def test_nulls_unknown_fields_and_a_megabyte_of_annotations_are_read(told)
         await sink.until(["+odd", "synced pods", "~odd"])
 
 
-async def test_a_broken_stream_is_taken_up_after_a_pause(told):
+async def test_a_broken_stream_is_taken_up_after_a_pause(told: tuple[ToldServer, Session]) -> None:
     """Garbage in the middle of a watch: the version so far is kept, the back-off is waited for."""
     server, session = told
     clock = FakeClock()
@@ -374,7 +394,7 @@ async def test_a_broken_stream_is_taken_up_after_a_pause(told):
         await sink.until(["+a", "synced pods", "+b", "+c"])
 
 
-async def test_a_collection_that_is_not_served_counts_as_empty(told):
+async def test_a_collection_that_is_not_served_counts_as_empty(told: tuple[ToldServer, Session]) -> None:
     """An optional API that this server lacks keeps nobody waiting."""
     server, session = told
     server.then({"code": 404, "reason": "NotFound"}, 404)
@@ -383,7 +403,7 @@ async def test_a_collection_that_is_not_served_counts_as_empty(told):
         await sink.until(["synced pods"])
 
 
-async def until_asked(server, clock, requests):
+async def until_asked(server: ToldServer, clock: FakeClock, requests: int) -> None:
     """Let back-offs pass until so many requests were made."""
     async with asyncio.timeout(60):
         while len(server.requests) < requests:
@@ -391,7 +411,7 @@ async def until_asked(server, clock, requests):
             await asyncio.sleep(0.01)
 
 
-async def test_a_line_that_breaks_every_watch_is_listed_past(told):
+async def test_a_line_that_breaks_every_watch_is_listed_past(told: tuple[ToldServer, Session]) -> None:
     """Resuming at the same version would meet it again for ever; a list goes round it."""
     server, session = told
     clock = FakeClock()
@@ -405,7 +425,9 @@ async def test_a_line_that_breaks_every_watch_is_listed_past(told):
         await sink.until(["+a", "synced pods", "+b", "synced pods"])
 
 
-async def test_a_version_that_the_server_does_not_know_yet_means_listing_again(told):
+async def test_a_version_that_the_server_does_not_know_yet_means_listing_again(
+    told: tuple[ToldServer, Session],
+) -> None:
     """A server restored from a backup refuses the watch with 504; it would do so for ever."""
     server, session = told
     clock = FakeClock()
@@ -419,7 +441,9 @@ async def test_a_version_that_the_server_does_not_know_yet_means_listing_again(t
         await sink.until(["+a", "synced pods", "+b", "-a", "synced pods"])
 
 
-async def test_watches_that_end_at_once_are_not_asked_for_in_a_circle(told):
+async def test_watches_that_end_at_once_are_not_asked_for_in_a_circle(
+    told: tuple[ToldServer, Session],
+) -> None:
     """A proxy that closes every stream costs a request a back-off, not a core."""
     server, session = told
     server.then(a_list())
@@ -433,7 +457,9 @@ async def test_watches_that_end_at_once_are_not_asked_for_in_a_circle(told):
     assert len(server.requests) == 2
 
 
-async def test_versions_that_are_too_old_at_once_are_not_asked_for_in_a_circle(told):
+async def test_versions_that_are_too_old_at_once_are_not_asked_for_in_a_circle(
+    told: tuple[ToldServer, Session],
+) -> None:
     """The first 410 lists again at once, those that follow wait."""
     server, session = told
     for _ in range(20):
@@ -447,7 +473,7 @@ async def test_versions_that_are_too_old_at_once_are_not_asked_for_in_a_circle(t
 
 
 @pytest.mark.parametrize("is_watching", [True, False])
-async def test_a_new_leader_has_a_fresh_list(told, is_watching):
+async def test_a_new_leader_has_a_fresh_list(told: tuple[ToldServer, Session], is_watching: bool) -> None:
     """A watch that is open is cut, a list that was begun before is followed by another one."""
     server, session = told
     clock, sink, listed = FakeClock(), Sink(), asyncio.Event()
@@ -475,7 +501,7 @@ async def test_a_new_leader_has_a_fresh_list(told, is_watching):
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_list_that_is_fresh_enough_is_not_made_again(told):
+async def test_a_list_that_is_fresh_enough_is_not_made_again(told: tuple[ToldServer, Session]) -> None:
     """A process that leads from its start lists once."""
     server, session = told
     clock, sink = FakeClock(), Sink()

@@ -3,27 +3,34 @@
 import asyncio
 import gzip
 import tracemalloc
+from asyncio.streams import StreamReader, StreamWriter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kube.serving import told_server
+from kube.serving import ToldServer, told_server
 from plimsoll.framework.descheduling.context import Sample
 from plimsoll.kube import usage
+from plimsoll.kube.session.session import Session
 from plimsoll.kube.usage import UsageMeter
 from plimsoll.ports.writes import WriteOutcome
 
 
-def node(name, cpu="250m", memory="1Gi", timestamp="2026-01-01T00:00:00Z"):
+def node(
+    name: str, cpu: str | None = "250m", memory: str = "1Gi", timestamp: str = "2026-01-01T00:00:00Z"
+) -> dict[str, Any]:
     return {"metadata": {"name": name}, "timestamp": timestamp, "usage": {"cpu": cpu, "memory": memory}}
 
 
-def vector(*samples):
+def vector(*samples: tuple[str, ...]) -> dict[str, Any]:
     """An answer of Prometheus with values by instance."""
     result = [{"metric": {"instance": name}, "value": [1.5, value]} for name, value in samples]
     return {"status": "success", "data": {"resultType": "vector", "result": result}}
 
 
-async def test_nodes_are_read_in_billionths(told):
+async def test_nodes_are_read_in_billionths(told: tuple[ToldServer, Session]) -> None:
     """A quarter of a core and a gibibyte."""
     server, session = told
     server.then({"items": [node("n1")]})
@@ -36,7 +43,7 @@ async def test_nodes_are_read_in_billionths(told):
     assert reading.usage == {"cpu": 250_000_000, "memory": 2**30 * 10**9}
 
 
-async def test_containers_of_a_pod_are_added_up(told):
+async def test_containers_of_a_pod_are_added_up(told: tuple[ToldServer, Session]) -> None:
     """The pod's usage is that of all of them."""
     server, session = told
     usage = {"cpu": "100m", "memory": "1Mi"}
@@ -56,7 +63,9 @@ async def test_containers_of_a_pod_are_added_up(told):
     "broken",
     [{}, {"metadata": {}}, node("bad", cpu="much"), node("bad", timestamp="soon"), node("bad", cpu=None), 7],
 )
-async def test_a_reading_that_makes_no_sense_is_left_out(told, broken):
+async def test_a_reading_that_makes_no_sense_is_left_out(
+    told: tuple[ToldServer, Session], broken: int | dict[str, Any]
+) -> None:
     """The other nodes are measured all the same."""
     server, session = told
     server.then({"items": [broken, node("good")]})
@@ -66,7 +75,7 @@ async def test_a_reading_that_makes_no_sense_is_left_out(told, broken):
     assert [reading.name for reading in readings] == ["good"]
 
 
-async def test_a_cluster_without_the_metrics_api_says_so(told):
+async def test_a_cluster_without_the_metrics_api_says_so(told: tuple[ToldServer, Session]) -> None:
     """404: nothing serves it."""
     server, session = told
     server.then({"kind": "Status", "code": 404, "message": "the server could not find it"}, 404)
@@ -78,13 +87,13 @@ async def test_a_cluster_without_the_metrics_api_says_so(told):
 
 
 @pytest.fixture
-async def prometheus(tmp_path):
+async def prometheus(tmp_path: Path) -> AsyncIterator[Any]:
     """A server to be told what to answer, and its address."""
     async with told_server(tmp_path) as (server, session):
         yield server, session, session.address
 
 
-async def test_a_query_is_asked_as_it_is_written(prometheus):
+async def test_a_query_is_asked_as_it_is_written(prometheus: tuple[ToldServer, Session, str]) -> None:
     """Encoded, appended to the address, with or without a slash at its end."""
     server, session, address = prometheus
     server.then(vector(("n1", "0.5")))
@@ -118,7 +127,9 @@ async def test_a_query_is_asked_as_it_is_written(prometheus):
         ({"status": "success", "data": {"resultType": "vector", "result": [7]}}, 200, "HTTP 200"),
     ],
 )
-async def test_what_is_no_answer_is_told_in_a_sentence(prometheus, body, status, sentence):
+async def test_what_is_no_answer_is_told_in_a_sentence(
+    prometheus: tuple[ToldServer, Session, str], body: bytes | dict[str, Any], status: int, sentence: str
+) -> None:
     """With the address and what to do."""
     server, session, address = prometheus
     server.then(body, status)
@@ -131,7 +142,9 @@ async def test_what_is_no_answer_is_told_in_a_sentence(prometheus, body, status,
     assert not samples
 
 
-async def test_not_a_number_is_a_sample_that_no_strategy_takes(prometheus):
+async def test_not_a_number_is_a_sample_that_no_strategy_takes(
+    prometheus: tuple[ToldServer, Session, str],
+) -> None:
     """It is handed on; a strategy skips the node (tests/strategies)."""
     server, session, address = prometheus
     server.then(vector(("n1", "NaN"), ("n2", "0.1")))
@@ -141,7 +154,9 @@ async def test_not_a_number_is_a_sample_that_no_strategy_takes(prometheus):
     assert [sample.value == sample.value for sample in samples] == [False, True]
 
 
-async def test_a_prometheus_that_does_not_answer_is_given_up(prometheus, monkeypatch):
+async def test_a_prometheus_that_does_not_answer_is_given_up(
+    prometheus: tuple[ToldServer, Session, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The run goes on without it."""
     _, session, address = prometheus
     monkeypatch.setattr(usage, "QUERY_TIMEOUT_S", 0.2)
@@ -152,7 +167,7 @@ async def test_a_prometheus_that_does_not_answer_is_given_up(prometheus, monkeyp
     assert "did not answer within" in answer.message
 
 
-async def test_a_prometheus_that_is_not_there_is_named(prometheus):
+async def test_a_prometheus_that_is_not_there_is_named(prometheus: tuple[ToldServer, Session, str]) -> None:
     """Nobody listens."""
     _, session, _ = prometheus
 
@@ -162,7 +177,9 @@ async def test_a_prometheus_that_is_not_there_is_named(prometheus):
     assert answer.message.startswith("Prometheus at http://127.0.0.1:9 cannot be asked")
 
 
-async def test_an_endless_answer_is_cut_off(prometheus, monkeypatch):
+async def test_an_endless_answer_is_cut_off(
+    prometheus: tuple[ToldServer, Session, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Memory has a bound, whoever answers."""
     server, session, address = prometheus
     monkeypatch.setattr(usage, "LONGEST_ANSWER", 2**20)
@@ -190,7 +207,12 @@ SECRET = "the-secret-of-another-service"
         (vector(("n1", "1")), 200, {"Content-Encoding": SECRET}),
     ],
 )
-async def test_nothing_of_an_answer_is_shown(prometheus, body, status, headers):
+async def test_nothing_of_an_answer_is_shown(
+    prometheus: tuple[ToldServer, Session, str],
+    body: bytes | dict[str, Any],
+    status: int,
+    headers: dict[str, Any],
+) -> None:
     """Else who may write policies could read what only the operator can reach."""
     server, session, address = prometheus
     server.then(body, status, headers)
@@ -202,17 +224,17 @@ async def test_nothing_of_an_answer_is_shown(prometheus, body, status, headers):
     assert SECRET not in answer.message
 
 
-async def test_nothing_is_shown_of_a_server_that_does_not_speak_http():
+async def test_nothing_is_shown_of_a_server_that_does_not_speak_http() -> None:
     """The library's exceptions quote what they could not read."""
 
-    async def speak(_reader, writer):
+    async def speak(_reader: StreamReader, writer: StreamWriter) -> None:
         writer.write(f"220 {SECRET} ESMTP\r\n".encode())
         writer.close()
 
     server = await asyncio.start_server(speak, "127.0.0.1", 0)
     address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
-    answer, _ = await UsageMeter(None).query(address, "up")
+    answer, _ = await UsageMeter(None).query(address, "up")  # type: ignore[arg-type] # a fake has only what is used
     server.close()
 
     assert answer.message == f"Prometheus at {address} cannot be asked: the answer is not HTTP"
@@ -223,7 +245,9 @@ async def test_nothing_is_shown_of_a_server_that_does_not_speak_http():
     ["?x=", "#", "/a?b", "@evil", "/\\..", "\n", " "],
     ids=["query", "fragment", "both", "user", "slash", "line", "space"],
 )
-async def test_an_address_that_chooses_more_than_a_prefix_is_not_asked(prometheus, suffix):
+async def test_an_address_that_chooses_more_than_a_prefix_is_not_asked(
+    prometheus: tuple[ToldServer, Session, str], suffix: str
+) -> None:
     """Validation refuses it; so does who would use it, without showing what may be a password."""
     server, session, address = prometheus
     given = address.replace("//", "//user:password@") if suffix == "@evil" else address + suffix
@@ -236,7 +260,9 @@ async def test_an_address_that_chooses_more_than_a_prefix_is_not_asked(prometheu
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "GZIP"])
-async def test_a_compressed_answer_is_refused_and_not_unpacked(prometheus, encoding):
+async def test_a_compressed_answer_is_refused_and_not_unpacked(
+    prometheus: tuple[ToldServer, Session, str], encoding: str
+) -> None:
     """A hundred kilobytes would become a hundred megabytes."""
     server, session, address = prometheus
     server.then(gzip.compress(b" " * 10**8), headers={"Content-Encoding": encoding})
@@ -254,7 +280,9 @@ async def test_a_compressed_answer_is_refused_and_not_unpacked(prometheus, encod
     assert peak < 2**21
 
 
-async def test_an_answer_that_is_too_long_is_refused(prometheus, monkeypatch):
+async def test_an_answer_that_is_too_long_is_refused(
+    prometheus: tuple[ToldServer, Session, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However it is framed: here without a length."""
     server, session, address = prometheus
     monkeypatch.setattr(usage, "LONGEST_ANSWER", 2**20)

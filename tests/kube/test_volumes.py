@@ -1,5 +1,7 @@
 """What is written about volumes and claims: for this very object, and not over a newer state."""
 
+from kube.serving import ToldServer
+from plimsoll.kube.session.session import Session
 from plimsoll.kube.volumes import VolumePatcher
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
@@ -9,7 +11,7 @@ CLAIM = convert(PersistentVolumeClaim, {"metadata": {"name": "data", "namespace"
 VOLUME = convert(PersistentVolume, {"metadata": {"name": "disk", "resourceVersion": "7"}})
 
 
-async def test_a_claim_is_told_its_node(told):
+async def test_a_claim_is_told_its_node(told: tuple[ToldServer, Session]) -> None:
     """Provisioners look for the annotation."""
     server, session = told
     server.then({})
@@ -23,7 +25,7 @@ async def test_a_claim_is_told_its_node(told):
     assert answer.verdict is WriteOutcome.DONE
 
 
-async def test_a_volume_is_kept_for_a_claim(told):
+async def test_a_volume_is_kept_for_a_claim(told: tuple[ToldServer, Session]) -> None:
     """By name and uid, and only in the state that was decided on."""
     server, session = told
     server.then({})

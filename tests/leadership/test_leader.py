@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -53,7 +55,7 @@ class Candidate:
         return self.fence.seconds_left() > 0
 
     @asynccontextmanager
-    async def running(self):
+    async def running(self) -> AsyncIterator[Any]:
         """Take part; yields the task."""
         task = asyncio.create_task(self.leadership.run())
         await self.clock.advance(0)
@@ -64,7 +66,7 @@ class Candidate:
             await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_single_candidate_leads_at_once_and_stays():
+async def test_a_single_candidate_leads_at_once_and_stays() -> None:
     """And says so where people look."""
     clock, leases = FakeClock(), FakeLeases()
     one = Candidate(clock, leases)
@@ -80,7 +82,7 @@ async def test_a_single_candidate_leads_at_once_and_stays():
             assert one.fence.seconds_left() > 7.9
 
 
-async def test_a_second_candidate_stands_by_until_the_first_is_gone():
+async def test_a_second_candidate_stands_by_until_the_first_is_gone() -> None:
     """Then it leads as soon as the lease expires."""
     clock, leases = FakeClock(), FakeLeases()
     one, two = Candidate(clock, leases, "one"), Candidate(clock, leases, "two")
@@ -98,7 +100,7 @@ async def test_a_second_candidate_stands_by_until_the_first_is_gone():
         assert leases.lease.transitions == 1
 
 
-async def test_a_leader_without_an_api_server_stops_writing_and_ends():
+async def test_a_leader_without_an_api_server_stops_writing_and_ends() -> None:
     """At its deadline, five seconds before anybody else may lead."""
     clock, leases = FakeClock(), FakeLeases()
     one = Candidate(clock, leases)
@@ -116,7 +118,7 @@ async def test_a_leader_without_an_api_server_stops_writing_and_ends():
     assert one.observer.failures == [("election", "the lease plimsoll: connection refused")]
 
 
-async def test_a_short_outage_is_survived():
+async def test_a_short_outage_is_survived() -> None:
     """Seven and a half seconds without an answer; the lease is renewed at the next attempt."""
     clock, leases = FakeClock(), FakeLeases()
     one = Candidate(clock, leases)
@@ -130,18 +132,18 @@ async def test_a_short_outage_is_survived():
         assert not task.done()
 
 
-async def test_writes_stop_although_the_renewal_hangs():
+async def test_writes_stop_although_the_renewal_hangs() -> None:
     """The fence closes by the clock alone: nobody has to notice anything."""
     clock, leases = FakeClock(), FakeLeases()
     one = Candidate(clock, leases)
     async with one.running():
-        leases.before = asyncio.Event().wait
+        leases.before = asyncio.Event().wait  # type: ignore[assignment] # a fake differs on purpose
         await clock.advance(10)
 
         assert not one.may_write
 
 
-async def test_a_paused_leader_may_not_write_when_it_wakes():
+async def test_a_paused_leader_may_not_write_when_it_wakes() -> None:
     """Time has passed, and no task has run yet."""
     clock, leases = FakeClock(), FakeLeases()
     one = Candidate(clock, leases)
@@ -154,7 +156,7 @@ async def test_a_paused_leader_may_not_write_when_it_wakes():
             await task
 
 
-async def test_who_cannot_read_the_lease_says_why_once():
+async def test_who_cannot_read_the_lease_says_why_once() -> None:
     """Such as a missing role; it goes on trying."""
     clock, leases = FakeClock(), FakeLeases()
     leases.trouble = WriteResult(WriteOutcome.REFUSED, 'leases "plimsoll" is forbidden')
@@ -169,7 +171,7 @@ async def test_who_cannot_read_the_lease_says_why_once():
         assert one.may_write
 
 
-async def test_a_leader_that_ends_gives_the_lease_away():
+async def test_a_leader_that_ends_gives_the_lease_away() -> None:
     """So that the next one need not wait for it to expire."""
     clock, leases = FakeClock(), FakeLeases()
     one = Candidate(clock, leases)
@@ -183,7 +185,7 @@ async def test_a_leader_that_ends_gives_the_lease_away():
     assert leases.lease.holder == ""
 
 
-async def test_a_leader_that_ends_waits_for_what_it_has_sent():
+async def test_a_leader_that_ends_waits_for_what_it_has_sent() -> None:
     """Up to three seconds."""
     clock, leases = FakeClock(), FakeLeases()
     one = Candidate(clock, leases)
@@ -201,7 +203,7 @@ async def test_a_leader_that_ends_waits_for_what_it_has_sent():
 
 
 @pytest.mark.parametrize("is_under_way", [True, False])
-async def test_a_lease_is_kept_while_a_write_may_still_happen(is_under_way):
+async def test_a_lease_is_kept_while_a_write_may_still_happen(is_under_way: bool) -> None:
     """One that is under way, or was given up without an answer: the lease expires by itself."""
     clock, leases = FakeClock(), FakeLeases()
     one = Candidate(clock, leases)
@@ -217,7 +219,7 @@ async def test_a_lease_is_kept_while_a_write_may_still_happen(is_under_way):
     assert leases.lease.holder == "we"
 
 
-async def test_who_never_led_gives_nothing_away():
+async def test_who_never_led_gives_nothing_away() -> None:
     """The lease is somebody else's."""
     clock = FakeClock()
     leases = FakeLeases(Lease("they", 15, 0, 0, version="1"))
@@ -229,7 +231,7 @@ async def test_who_never_led_gives_nothing_away():
     assert leases.lease.holder == "they"
 
 
-async def test_without_an_election_everything_passes():
+async def test_without_an_election_everything_passes() -> None:
     """For ever, and until the end."""
     clock = FakeClock()
     fence = Fence(clock)
@@ -246,7 +248,7 @@ async def test_without_an_election_everything_passes():
 # -- before it stands --------------------------------------------------------------------------------
 
 
-async def test_a_candidate_that_has_not_synced_only_looks():
+async def test_a_candidate_that_has_not_synced_only_looks() -> None:
     """The lease is free, and stays so: whoever knows the cluster may have it."""
     clock, leases = FakeClock(), FakeLeases()
     one, two = Candidate(clock, leases, "one", stands=False), Candidate(clock, leases, "two", stands=False)
@@ -265,7 +267,7 @@ async def test_a_candidate_that_has_not_synced_only_looks():
         assert one.leadership.standing == "standing by for two"
 
 
-async def test_a_lease_that_was_free_before_the_lists_began_saves_the_second_list():
+async def test_a_lease_that_was_free_before_the_lists_began_saves_the_second_list() -> None:
     """Nobody has written since; where somebody led meanwhile, what was listed before may be incomplete."""
     clock, leases = FakeClock(), FakeLeases()
     one, two = Candidate(clock, leases, "one", stands=False), Candidate(clock, leases, "two", stands=False)
@@ -290,7 +292,7 @@ async def test_a_lease_that_was_free_before_the_lists_began_saves_the_second_lis
             assert two.leadership.since > listed
 
 
-async def test_a_lease_that_expired_while_it_was_listing_needs_a_second_list():
+async def test_a_lease_that_expired_while_it_was_listing_needs_a_second_list() -> None:
     """Its holder may have written until shortly before."""
     clock, leases = FakeClock(), FakeLeases()
     one, two = Candidate(clock, leases, "one"), Candidate(clock, leases, "two", stands=False)
@@ -312,12 +314,12 @@ async def test_a_lease_that_expired_while_it_was_listing_needs_a_second_list():
 # -- delays ------------------------------------------------------------------------------------------
 
 
-async def test_a_renewal_that_comes_late_is_told_with_its_cause():
+async def test_a_renewal_that_comes_late_is_told_with_its_cause() -> None:
     """How late it was, and what the machine was busy with."""
     clock, leases = FakeClock(), FakeLeases()
     one = Candidate(clock, leases)
     told = []
-    one.observer.renewal_delayed = lambda name, late_s, why: told.append((name, late_s, why))
+    one.observer.renewal_delayed = lambda name, late_s, why: told.append((name, late_s, why))  # type: ignore[method-assign] # replaced for this test
     async with one.running():
         await clock.advance(10)
         assert told == []
@@ -331,7 +333,7 @@ async def test_a_renewal_that_comes_late_is_told_with_its_cause():
     assert why.endswith("s late; load 9.0 on 2 CPUs")
 
 
-async def test_a_leader_that_could_not_renew_says_since_when():
+async def test_a_leader_that_could_not_renew_says_since_when() -> None:
     """And why: there was no answer, or it did not run."""
     clock, leases = FakeClock(), FakeLeases()
     one = Candidate(clock, leases)
@@ -345,7 +347,7 @@ async def test_a_leader_that_could_not_renew_says_since_when():
             await task
 
 
-async def test_a_process_that_cannot_work_does_not_keep_the_lease():
+async def test_a_process_that_cannot_work_does_not_keep_the_lease() -> None:
     """Its main loop hangs: another one takes over, though the election's thread runs on."""
     clock, leases = FakeClock(), FakeLeases()
     one, two = Candidate(clock, leases, "one"), Candidate(clock, leases, "two")
@@ -360,7 +362,7 @@ async def test_a_process_that_cannot_work_does_not_keep_the_lease():
         assert two.may_write
 
 
-async def test_an_election_that_makes_no_step_is_overdue():
+async def test_an_election_that_makes_no_step_is_overdue() -> None:
     """A probe says so; while it rests, or waits for an answer that has time, it is not."""
     clock, leases = FakeClock(), FakeLeases()
     one = Candidate(clock, leases)

@@ -7,7 +7,7 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 
 
-def test_reads_the_fields_it_knows_and_skips_the_rest():
+def test_reads_the_fields_it_knows_and_skips_the_rest() -> None:
     """Camel case on the wire, snake case in the model, Kubernetes' odd capitals included."""
     pod = decode(
         Pod,
@@ -32,7 +32,7 @@ def test_reads_the_fields_it_knows_and_skips_the_rest():
     assert pod.spec.affinity.node_affinity.required.node_selector_terms[0].match_fields[0].values == ("n1",)
 
 
-def test_null_is_absence():
+def test_null_is_absence() -> None:
     """A null list, map, number or object reads as if it were not there."""
     written = b"""{"metadata": {"name": "web", "labels": null, "ownerReferences": null},
         "spec": {"priority": null, "tolerations": null,
@@ -44,7 +44,7 @@ def test_null_is_absence():
     )
 
 
-def test_a_fresh_pod_is_harmless():
+def test_a_fresh_pod_is_harmless() -> None:
     """Built by hand without arguments, every field has the value the API means by absence."""
     pod = Pod()
 
@@ -62,13 +62,13 @@ def test_a_fresh_pod_is_harmless():
         (b"[]", "Expected `object`"),
     ],
 )
-def test_a_malformed_document_names_its_place(document, place):
+def test_a_malformed_document_names_its_place(document: bytes, place: str) -> None:
     """One bad object is one error with a path, for the caller to report and pass over."""
     with pytest.raises(DecodeError, match=f"cannot read the document as Pod: .*{place}"):
         decode(Pod, document)
 
 
-def test_parsed_documents_convert_alike():
+def test_parsed_documents_convert_alike() -> None:
     """YAML or JSON that is parsed already gives the same value as its bytes."""
     parsed = {
         "metadata": {"name": "n1", "labels": None},

@@ -1,5 +1,7 @@
 """Quality of service, and which pod is disturbed first."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.model.kinds.metadata import ObjectMeta
@@ -9,8 +11,15 @@ from plimsoll.model.priority import PREFER_NO_EVICTION, low_to_high, quality_of_
 FULL = {"cpu": "1", "memory": "1Gi"}
 
 
-def a_pod(name="p", *containers, init=(), priority=None, qos="", annotations=None):
-    def build(pair):
+def a_pod(
+    name: Any = "p",
+    *containers: tuple[dict[str, Any], ...],
+    init: list[tuple[dict[Any, Any], ...]] | tuple[Any, ...] = (),
+    priority: Any = None,
+    qos: Any = "",
+    annotations: dict[str, Any] | None = None,
+) -> Pod:
+    def build(pair: tuple[dict[str, Any], ...]) -> Container:
         return Container(resources=ResourceRequirements(requests=pair[0], limits=pair[1]))
 
     return Pod(
@@ -38,12 +47,12 @@ def a_pod(name="p", *containers, init=(), priority=None, qos="", annotations=Non
         pytest.param(a_pod("p", (FULL, FULL), qos="Burstable"), "Burstable", id="the-status-decides"),
     ],
 )
-def test_quality_of_service_follows_requests_and_limits(pod, expected):
+def test_quality_of_service_follows_requests_and_limits(pod: Pod, expected: str) -> None:
     """The API server's own verdict wins; without it the containers' cpu and memory decide."""
     assert quality_of_service(pod) == expected
 
 
-def test_the_least_important_pod_comes_first():
+def test_the_least_important_pod_comes_first() -> None:
     """No priority, then ascending priority, then quality, then the wish to be spared, then the name."""
     spared = {PREFER_NO_EVICTION: ""}
     ordered = [

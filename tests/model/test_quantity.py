@@ -61,7 +61,7 @@ SUFFIXES = {
         ("1e9223372036854775807", 100, 1),
     ],
 )
-def test_reads_every_accepted_form(quantity, thousandths, whole):
+def test_reads_every_accepted_form(quantity: str | float, thousandths: int, whole: int) -> None:
     """Suffixes, exponents, signs, fractions and plain numbers all mean what the API means by them."""
     assert (milli(quantity), units(quantity)) == (thousandths, whole)
 
@@ -70,14 +70,14 @@ def test_reads_every_accepted_form(quantity, thousandths, whole):
     "text",
     ["", " ", "1 Gi", "1gi", "1e", "abc", "1.2.3", "--1", "1KI", "NaN", "1_000", "1e" + "9" * 19, True],
 )
-def test_refuses_what_is_no_quantity(text):
+def test_refuses_what_is_no_quantity(text: str | bool) -> None:
     """The error repeats the text and says what is allowed."""
     with pytest.raises(QuantityError, match="is not a quantity: a number with an optional suffix is allowed"):
         nanos(text)
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**6 - 1), st.sampled_from(sorted(SUFFIXES)))
-def test_rounds_up_and_never_down(whole, fraction, suffix):
+def test_rounds_up_and_never_down(whole: int, fraction: int, suffix: str) -> None:
     """An integer unit is the smallest that covers the exact value."""
     exact = (whole + Fraction(fraction, 10**6)) * SUFFIXES[suffix]
 
@@ -92,7 +92,7 @@ def test_rounds_up_and_never_down(whole, fraction, suffix):
     st.sampled_from([*"numkMGTPE", "", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
     | st.integers(-500, 500).map("e{}".format),
 )
-def test_reads_each_number_as_upstream_does(whole, fraction, suffix):
+def test_reads_each_number_as_upstream_does(whole: int, fraction: str, suffix: str) -> None:
     """Also what does not fit 64 bits; only where upstream's value turns negative it is 0."""
     text = f"{whole}{fraction}{suffix}"
     upstream = Quantity.parse(text)
@@ -113,7 +113,7 @@ def test_reads_each_number_as_upstream_does(whole, fraction, suffix):
         "1e" + "0" * 1_400_000 + "5",
     ],
 )
-def test_no_text_costs_more_than_its_length(text):
+def test_no_text_costs_more_than_its_length(text: str) -> None:
     """Whatever fits into an object of the API server is read soon, and in little memory."""
     tracemalloc.start()
     began = time.process_time()
@@ -127,14 +127,14 @@ def test_no_text_costs_more_than_its_length(text):
 
 
 @given(st.integers(0, 10**1005), st.integers(0, 10**1005))
-def test_numbers_too_long_to_be_kept_are_ordered_by_their_length(one, two):
+def test_numbers_too_long_to_be_kept_are_ordered_by_their_length(one: int, two: int) -> None:
     """And what follows from their lowest 64 bits stays."""
     assert units(str(one)) == max((one + 2**63) % 2**64 - 2**63, 0) or one <= MAX_INT64
     if len(str(one)) < len(str(two)):
         assert nanos(str(one)) < nanos(str(two))
 
 
-def test_an_error_repeats_the_beginning_of_a_text():
+def test_an_error_repeats_the_beginning_of_a_text() -> None:
     """A log line of a megabyte helps nobody."""
     with pytest.raises(QuantityError) as raised:
         nanos("x" * 10**6)
@@ -143,7 +143,7 @@ def test_an_error_repeats_the_beginning_of_a_text():
 
 
 @given(st.integers(0, 2**40), st.sampled_from(sorted(SUFFIXES)))
-def test_canonical_spelling_keeps_the_value(number, suffix):
+def test_canonical_spelling_keeps_the_value(number: int, suffix: str) -> None:
     """Spelling a quantity canonically changes neither its value nor, a second time, its spelling."""
     once = canonical(f"{number}{suffix}")
 
@@ -167,6 +167,6 @@ def test_canonical_spelling_keeps_the_value(number, suffix):
         ("100E", "100E"),
     ],
 )
-def test_canonical_spelling_is_the_api_servers(written, spelled):
+def test_canonical_spelling_is_the_api_servers(written: str, spelled: str) -> None:
     """No fraction, and the largest suffix that loses nothing."""
     assert canonical(written) == spelled

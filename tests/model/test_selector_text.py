@@ -1,5 +1,7 @@
 """Label selectors in text form, as kubectl reads them."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.model.selector_text import parse_selector
@@ -31,7 +33,7 @@ from plimsoll.model.selectors import SelectorError
         ("a in (,)", {"a": ""}, True),
     ],
 )
-def test_what_is_selected(text, labels, matches):
+def test_what_is_selected(text: str, labels: dict[str, Any], matches: bool) -> None:
     """Every operator, with and without blanks."""
     assert parse_selector(text).matches(labels) is matches
 
@@ -40,7 +42,7 @@ def test_what_is_selected(text, labels, matches):
     "text",
     ["a=b=c", "a in (", "a in 1", "a in (1", "a in (1;2)", "=1", "a b", "a,,b", "!", "a in (1 2)", "a b=1"],
 )
-def test_what_is_no_selector(text):
+def test_what_is_no_selector(text: str) -> None:
     """The sentence quotes the text."""
     with pytest.raises(SelectorError, match=r"selector|Invalid"):
         parse_selector(text)

@@ -1,5 +1,7 @@
 """Label selectors and node selectors, against Kubernetes' rules and laws of their own."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,11 +28,11 @@ LABELS = st.dictionaries(KEYS, VALUES)
 SETS = st.lists(VALUES, min_size=1, max_size=3).map(tuple)
 
 
-def expression(key, operator, *values):
+def expression(key: str, operator: str, *values: str) -> NodeSelectorRequirement:
     return NodeSelectorRequirement(key=key, operator=operator, values=values)
 
 
-def label_selector(labels=None, **operators):
+def label_selector(labels: dict[str, Any] | None = None, **operators: Any) -> LabelSelector:
     return LabelSelector(
         match_labels=labels or {},
         match_expressions=tuple(
@@ -41,14 +43,14 @@ def label_selector(labels=None, **operators):
 
 
 @given(LABELS)
-def test_absent_selects_nothing_and_empty_everything(labels):
+def test_absent_selects_nothing_and_empty_everything(labels: dict[str, Any]) -> None:
     """A nil selector and an empty one are opposites."""
     assert not compile_selector(None).matches(labels)
     assert compile_selector(LabelSelector()).matches(labels)
 
 
 @given(LABELS, SETS)
-def test_not_in_is_the_complement_of_in(labels, values):
+def test_not_in_is_the_complement_of_in(labels: dict[str, Any], values: tuple[str, ...]) -> None:
     """For every object exactly one of In and NotIn holds; an absent key is NotIn."""
     within = compile_selector(label_selector(In=values))
     without = compile_selector(label_selector(NotIn=values))
@@ -57,14 +59,14 @@ def test_not_in_is_the_complement_of_in(labels, values):
 
 
 @given(LABELS)
-def test_does_not_exist_is_the_complement_of_exists(labels):
+def test_does_not_exist_is_the_complement_of_exists(labels: dict[str, Any]) -> None:
     """For every object exactly one of Exists and DoesNotExist holds."""
     assert compile_selector(label_selector(Exists=())).matches(labels) is ("app" in labels)
     assert compile_selector(label_selector(DoesNotExist=())).matches(labels) is ("app" not in labels)
 
 
 @given(LABELS, LABELS)
-def test_labels_select_their_supersets(wanted, labels):
+def test_labels_select_their_supersets(wanted: dict[str, Any], labels: dict[str, Any]) -> None:
     """A selector of labels matches exactly the objects that carry all of them."""
     expected = wanted.items() <= labels.items()
 
@@ -73,7 +75,7 @@ def test_labels_select_their_supersets(wanted, labels):
 
 
 @given(LABELS)
-def test_equal_selectors_are_one_key(labels):
+def test_equal_selectors_are_one_key(labels: dict[str, Any]) -> None:
     """The order in which labels are written neither changes equality nor the hash."""
     backwards = dict(reversed(labels.items()))
     one, other = (compile_selector(LabelSelector(match_labels=each)) for each in (labels, backwards))
@@ -93,7 +95,7 @@ def test_equal_selectors_are_one_key(labels):
         (label_selector({"app": "not a value"}), 'Invalid value: "not a value"'),
     ],
 )
-def test_malformed_label_selectors_are_errors(selector, sentence):
+def test_malformed_label_selectors_are_errors(selector: LabelSelector, sentence: str) -> None:
     """The error says which part means nothing."""
     with pytest.raises(SelectorError, match=sentence):
         compile_selector(selector)
@@ -115,7 +117,9 @@ def test_malformed_label_selectors_are_errors(selector, sentence):
         pytest.param([], {}, "x", False, id="no-requirement-matches-nothing"),
     ],
 )
-def test_node_terms_match_by_label(term, labels, name, expected):
+def test_node_terms_match_by_label(
+    term: list[NodeSelectorRequirement], labels: dict[str, Any], name: str, expected: bool
+) -> None:
     """Six operators; a term that cannot be parsed, or has no requirement, matches no node."""
     compiled = compile_node_term(NodeSelectorTerm(match_expressions=tuple(term)))
 
@@ -132,14 +136,14 @@ def test_node_terms_match_by_label(term, labels, name, expected):
         pytest.param([expression("metadata.uid", "NotIn", "n1")], True, id="an-unknown-field-is-empty"),
     ],
 )
-def test_node_terms_match_by_name(fields, expected):
+def test_node_terms_match_by_name(fields: list[NodeSelectorRequirement], expected: bool) -> None:
     """The name is the only field, and takes In or NotIn with one value."""
     compiled = compile_node_term(NodeSelectorTerm(match_fields=tuple(fields)))
 
     assert compiled.matches({}, "n1") is expected
 
 
-def test_terms_are_alternatives_and_the_selector_is_not():
+def test_terms_are_alternatives_and_the_selector_is_not() -> None:
     """All pairs of nodeSelector and one term must hold; no term at all holds nowhere."""
     either = NodeSelector(
         node_selector_terms=(
@@ -156,7 +160,7 @@ def test_terms_are_alternatives_and_the_selector_is_not():
     assert compile_node_matcher().is_empty
 
 
-def test_a_malformed_term_says_where():
+def test_a_malformed_term_says_where() -> None:
     """Preferred terms turn this error into a failed attempt, so the path has to be in it."""
     term = NodeSelectorTerm(match_expressions=(expression("n", "Gt", "1.5"),))
 
@@ -180,7 +184,7 @@ def test_a_malformed_term_says_where():
         (str(2**63), None),
     ],
 )
-def test_int64_reads_what_go_reads(text, number):
+def test_int64_reads_what_go_reads(text: str, number: int | None) -> None:
     """Digits and a sign within 64 bits, and none of Python's liberties."""
     assert int64(text) == number
 
@@ -197,7 +201,7 @@ def test_int64_reads_what_go_reads(text, number):
         ("", False),
     ],
 )
-def test_label_keys_are_qualified_names(key, valid):
+def test_label_keys_are_qualified_names(key: str, valid: bool) -> None:
     """An optional lower-case DNS prefix and a name of at most 63 characters."""
     assert is_label_key(key) is valid
 
@@ -205,6 +209,6 @@ def test_label_keys_are_qualified_names(key, valid):
 @pytest.mark.parametrize(
     ("value", "valid"), [("", True), ("a_b.c-d", True), ("-a", False), ("x" * 64, False)]
 )
-def test_label_values_may_be_empty(value, valid):
+def test_label_values_may_be_empty(value: str, valid: bool) -> None:
     """Empty, or a name of at most 63 characters."""
     assert is_label_value(value) is valid

@@ -31,7 +31,7 @@ TAINTS = st.builds(
         (Toleration(key="gpu", operator="exists"), False),
     ],
 )
-def test_covers_by_key_value_effect_and_operator(toleration, expected):
+def test_covers_by_key_value_effect_and_operator(toleration: Toleration, expected: bool) -> None:
     """An empty key or effect covers all; an unknown operator, numeric ones included, covers nothing."""
     assert tolerates(toleration, TAINT) is expected
 
@@ -40,19 +40,19 @@ def test_covers_by_key_value_effect_and_operator(toleration, expected):
     ("operator", "value", "expected"),
     [("Gt", "5", True), ("Gt", "7", False), ("Lt", "9", True), ("Lt", "x", False)],
 )
-def test_numeric_operators_count_when_asked_for(operator, value, expected):
+def test_numeric_operators_count_when_asked_for(operator: str, value: str, expected: bool) -> None:
     """With them on, the taint's value is compared as an integer."""
     assert tolerates(Toleration(key="gpu", operator=operator, value=value), TAINT, numeric=True) is expected
 
 
 @given(st.lists(TAINTS))
-def test_everything_is_tolerated_by_the_widest_toleration(taints):
+def test_everything_is_tolerated_by_the_widest_toleration(taints: list[Taint]) -> None:
     """Operator Exists without key and effect leaves no taint uncovered."""
     assert untolerated(taints, [Toleration(operator="Exists")]) is None
 
 
 @given(st.lists(TAINTS))
-def test_without_tolerations_the_first_hard_taint_counts(taints):
+def test_without_tolerations_the_first_hard_taint_counts(taints: list[Taint]) -> None:
     """PreferNoSchedule alone keeps nobody away, and the order of the taints decides which is named."""
     hard = [taint for taint in taints if taint.effect != "PreferNoSchedule"]
 

@@ -59,7 +59,7 @@ class Quantity:
         shift = exponent + 9
         return cls(number * 10**shift if shift >= 0 else divided(number, 10**-shift), -9, is_long=True)
 
-    def to(self, exponent: int) -> int:
+    def to(self, exponent: int) -> Any:
         """The number that stands before a smaller power of ten."""
         return self.number * 10 ** (self.exponent - exponent)
 
@@ -98,7 +98,7 @@ def parsed(texts: dict[str, str] | None) -> Amounts:
     return {name: Quantity.parse(text) for name, text in (texts or {}).items()}
 
 
-def add(total: Amounts, more: Amounts) -> None:
+def add(total: Any, more: Amounts) -> None:
     """Sum by resource."""
     for name, amount in more.items():
         total[name] = total[name] + amount if name in total else amount
@@ -138,6 +138,6 @@ def requests(pod: dict[str, Any]) -> dict[str, int]:
     return {name: value_of(name, amount) for name, amount in total.items()}
 
 
-def value_of(resource: str, amount: Quantity) -> int:
+def value_of(resource: str, amount: Any) -> Any:
     """An amount in the unit of its resource."""
     return amount.value(-3 if resource == "cpu" else 0)

@@ -1,13 +1,15 @@
 """A policy for tests: toy scheduling plugins, a strategy that names pods, and what surrounds them."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from engine.toys import ALL
-from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
 from plimsoll.framework import NoArgs, Registry
 from plimsoll.framework.descheduling.strategy import Candidate, Refusal, StrategyKind, Verdict
-from plimsoll.planning.moves import Circumstances, Rebalancing
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.moves import Circumstances, EvictionPlan, Rebalancing
 from plimsoll.planning.proven.planner import plan
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -21,11 +23,11 @@ class Named:
     kind: ClassVar = StrategyKind.DESCHEDULE
     args_model: ClassVar = NoArgs
 
-    def __init__(self, *names):
+    def __init__(self, *names: str) -> None:
         self.names = names
-        self.verdicts = []
+        self.verdicts: list[Any] = []
 
-    def candidates(self, context):
+    def candidates(self, context: Any) -> Iterator[Candidate]:
         for node in context.nodes:
             for pod in context.all_pods(node):
                 if pod.stands_in_for is not None or (self.names and pod.name not in self.names):
@@ -42,33 +44,33 @@ class Guard:
     name: ClassVar = "Guard"
     args_model: ClassVar = NoArgs
 
-    def filter(self, pod, context):
+    def filter(self, pod: Any, context: Any) -> Refusal | None:
         return Refusal("Stays", "the pod stays") if "stay" in pod.labels else None
 
-    def pre_eviction_filter(self, pod, context):
+    def pre_eviction_filter(self, pod: Any, context: Any) -> None:
         return None
 
 
-def a_profile(*names):
+def a_profile(*names: str) -> Profile:
     defaults = [Enabled(name) for name in ("Fifo", "Room", "Binds", *names)]
     return build_profile(ProfileConfig("default-scheduler"), Registry(ALL), defaults)
 
 
-def a_rebalancing(*strategies, plugins=(), **kwargs):
+def a_rebalancing(*strategies: Any, plugins: tuple[str, ...] = (), **kwargs: Any) -> Rebalancing:
     profiles = kwargs.pop("profiles", {"default-scheduler": a_profile(*plugins)})
-    return Rebalancing(strategies=strategies, evictors=(Guard(),), profiles=profiles, **kwargs)
+    return Rebalancing(strategies=strategies, evictors=(Guard(),), profiles=profiles, **kwargs)  # type: ignore[arg-type] # a fake has only what is used
 
 
-def planned(cluster, *names, **kwargs):
+def planned(cluster: Cluster, *names: str, **kwargs: Any) -> EvictionPlan:
     """The plan for moving pods of those names, all when there is none."""
     return plan(a_rebalancing(Named(*names), **kwargs), cluster, SURROUNDINGS)
 
 
-def targets(found):
+def targets(found: EvictionPlan) -> dict[str, Any]:
     """Pod name to target node."""
     return {move.pod.name: move.target for move in found.moves}
 
 
-def reasons(found):
+def reasons(found: EvictionPlan) -> dict[str, Any]:
     """Pod name to machine reason of its refusal."""
     return {each.pod.name: each.refusal.reason for each in found.refused}

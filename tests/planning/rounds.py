@@ -1,16 +1,18 @@
 """Policies for planners, and cycle after cycle of them."""
 
 from datetime import UTC, datetime
+from typing import Any
 
-from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import Circumstances, Rebalancing
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE
-from trials.rounds import rounds
+from trials.rounds import Story, rounds
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PLACE = "default-scheduler"
@@ -23,13 +25,18 @@ SAFE = Limits(
 )
 
 
-def a_profile():
+def a_profile() -> Profile:
     """kube-scheduler's default plugins."""
     defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
     return build_profile(ProfileConfig(PLACE), Registry(PLUGINS), defaults)
 
 
-def a_policy(*strategies, limits=SAFE, evictor=None, **kwargs):
+def a_policy(
+    *strategies: tuple[str, dict[str, Any]],
+    limits: Any = SAFE,
+    evictor: Any = None,
+    **kwargs: Any,
+) -> Rebalancing:
     """Strategies as (name, args), with the safe evictor."""
     registry = StrategyRegistry(IN_TREE)
     return Rebalancing(
@@ -45,7 +52,7 @@ def a_policy(*strategies, limits=SAFE, evictor=None, **kwargs):
     )
 
 
-def live(cluster, policy, *, cycles=60, seed=0):
+def live(cluster: Cluster, policy: Rebalancing, *, cycles: int = 60, seed: int = 0) -> Story:
     """Plan, evict and place until a cycle plans nothing; the cluster is changed."""
     story = rounds(cluster, policy, PLACE, Circumstances(now=NOW), cycles=cycles, seed=seed)
     assert story.rested, f"no end after {cycles} cycles and {story.total} moves"

@@ -1,14 +1,26 @@
 """A Deployment with one pod, as the API tells of it."""
 
+from typing import Any
+
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.deployment import Deployment
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import ReplicaSet
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
-def a_deployment(name="web", *, annotations=None, metadata=None, status=None, **spec):
+def a_deployment(
+    name: str = "web",
+    *,
+    annotations: dict[str, Any] | None = None,
+    metadata: dict[str, Any] | None = None,
+    status: dict[str, int] | None = None,
+    **spec: Any,
+) -> Deployment:
     """One replica, at rest, with the strategy that the API fills in."""
     template = {"metadata": {"labels": {"app": name}, "annotations": annotations or {}}, "spec": {}}
     settled = {"observedGeneration": 3, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}
@@ -28,7 +40,7 @@ def a_deployment(name="web", *, annotations=None, metadata=None, status=None, **
     )
 
 
-def a_replica_set(name="web", digest="1", kind="Deployment"):
+def a_replica_set(name: str = "web", digest: str = "1", kind: str = "Deployment") -> ReplicaSet:
     return convert(
         ReplicaSet,
         {
@@ -45,13 +57,15 @@ def a_replica_set(name="web", digest="1", kind="Deployment"):
     )
 
 
-def an_only_pod(name="web-1-x", *, node, digest="1", **kwargs):
+def an_only_pod(name: str = "web-1-x", *, node: str, digest: str = "1", **kwargs: Any) -> Pod:
     labels = {"app": "web", "pod-template-hash": digest}
     given = {"cpu": "1", "owner": f"ReplicaSet/web-{digest}", "status": READY, **kwargs}
     return a_pod(name, node=node, labels=labels, **given)
 
 
-def a_crowded_node(pod=None, replica_set=None, nodes=None):
+def a_crowded_node(
+    pod: Pod | None = None, replica_set: ReplicaSet | None = None, nodes: list[Node] | None = None
+) -> Cluster:
     """The only pod of a Deployment beside others on one node; another node is empty."""
     nodes = nodes or [a_node("full"), a_node("idle")]
     others = [a_pod("other", cpu="2", node="full", owner="Job/other")]

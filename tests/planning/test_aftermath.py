@@ -6,6 +6,7 @@ import pytest
 
 from planning.rounds import NOW, UNLIMITED, a_policy
 from plimsoll.framework.descheduling.context import Measurements, Planner, Sample
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.aftermath import aftermath
 from plimsoll.planning.moves import Circumstances
 from plimsoll.planning.planners import make_plan
@@ -31,11 +32,11 @@ QUERIED = (
 )
 
 
-def usage(cpu):
+def usage(cpu: int) -> dict[str, int]:
     return {"cpu": cpu * BILLION, "memory": BILLION}
 
 
-def a_hot_node():
+def a_hot_node() -> Cluster:
     """Eight pods that request next to nothing on one of two nodes of ten cpus."""
     return a_cluster(
         [a_node("hot", cpu="10"), a_node("idle", cpu="10")],
@@ -43,12 +44,12 @@ def a_hot_node():
     )
 
 
-def around():
+def around() -> Circumstances:
     pods = {f"default/p{n}": usage(1) for n in range(8)}
     return Circumstances(NOW, measurements=Measurements({"hot": usage(8), "idle": usage(0)}, pods))
 
 
-def test_measured_usage_follows_the_pods():
+def test_measured_usage_follows_the_pods() -> None:
     """Three of eight cpus are to go: afterwards the hot node is at five, and nobody wants more."""
     cluster = a_hot_node()
     policy = a_policy(MEASURED, evictor={}, limits=UNLIMITED, planner=Planner.OPTIMAL)
@@ -59,13 +60,13 @@ def test_measured_usage_follows_the_pods():
     assert made.optimisation.before == 3000
     assert made.optimisation.value == 3
     _, then = aftermath(cluster, around(), made.moves)
-    assert (then.measurements.nodes["hot"]["cpu"], then.measurements.nodes["idle"]["cpu"]) == (
+    assert (then.measurements.nodes["hot"]["cpu"], then.measurements.nodes["idle"]["cpu"]) == (  # type: ignore[index] # known to exist in this test
         5 * BILLION,
         3 * BILLION,
     )
 
 
-def test_what_a_query_says_of_a_node_is_not_known_when_pods_have_left():
+def test_what_a_query_says_of_a_node_is_not_known_when_pods_have_left() -> None:
     """One pod a node and run, as upstream has it; the node is asked again before the next."""
     samples = [Sample({"instance": "hot"}, 0.8), Sample({"instance": "idle"}, 0.1)]
     then = replace(around(), measurements=Measurements(samples=samples))
@@ -78,7 +79,7 @@ def test_what_a_query_says_of_a_node_is_not_known_when_pods_have_left():
     assert [sample.labels["instance"] for sample in later.measurements.samples] == ["idle"]
 
 
-def test_replacements_serve_and_are_young():
+def test_replacements_serve_and_are_young() -> None:
     """Strategies judge their places: not that they start, nor what their predecessors went through."""
     cluster = a_hot_node()
     policy = a_policy(MEASURED, evictor={}, limits=UNLIMITED, planner=Planner.OPTIMAL)

@@ -1,8 +1,11 @@
 """Disruption budgets as the eviction API counts them."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.testing.builders import a_pod, the_info
@@ -11,7 +14,9 @@ READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]
 UNREADY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
 
 
-def a_budget(*, spec=None, generation=0, **status):
+def a_budget(
+    *, spec: dict[str, Any] | None = None, generation: int = 0, **status: Any
+) -> PodDisruptionBudget:
     return convert(
         PodDisruptionBudget,
         {
@@ -22,7 +27,7 @@ def a_budget(*, spec=None, generation=0, **status):
     )
 
 
-def reason(pod, *budgets):
+def reason(pod: Pod, *budgets: PodDisruptionBudget) -> str:
     refusal = BudgetLedger(budgets).refusal(the_info(pod))
     return "" if refusal is None else refusal.message
 
@@ -59,19 +64,19 @@ def reason(pod, *budgets):
         ),
     ],
 )
-def test_who_needs_a_disruption(pod, budget, refused):
+def test_who_needs_a_disruption(pod: Pod, budget: PodDisruptionBudget, refused: bool) -> None:
     """The rules of the eviction subresource."""
     assert bool(reason(pod, budget)) is refused
 
 
-def test_a_changed_budget_is_waited_for():
+def test_a_changed_budget_is_waited_for() -> None:
     """Its status is about an older spec."""
     budget = a_budget(generation=2, observedGeneration=1, disruptionsAllowed=5)
 
     assert reason(a_pod(status=READY), budget).endswith("has changed and is still being processed")
 
 
-def test_too_many_granted_evictions_are_waited_for():
+def test_too_many_granted_evictions_are_waited_for() -> None:
     """The controller has not seen them yet."""
     granted = {f"p{number}": "2026-01-01T00:00:00Z" for number in range(2001)}
     budget = a_budget(disruptionsAllowed=5, disruptedPods=granted)
@@ -79,7 +84,7 @@ def test_too_many_granted_evictions_are_waited_for():
     assert reason(a_pod(status=READY), budget).endswith("has too many evictions under way")
 
 
-def test_each_taken_disruption_counts():
+def test_each_taken_disruption_counts() -> None:
     """An eviction that needs none takes none."""
     ledger = BudgetLedger([a_budget(disruptionsAllowed=1)])
     ready = the_info(a_pod(status=READY))

@@ -1,6 +1,7 @@
 """Pods that stand and fall together, and pods that are sent to a node of the strategy's choice."""
 
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import pytest
 
@@ -15,8 +16,10 @@ from plimsoll.framework.descheduling.strategy import (
     StrategyKind,
     Verdict,
 )
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Circumstances
+from plimsoll.planning.moves import Circumstances, EvictionPlan
 from plimsoll.planning.proven.planner import plan, revalidate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
@@ -30,12 +33,12 @@ class Sends:
     kind: ClassVar = StrategyKind.BALANCE
     args_model: ClassVar = NoArgs
 
-    def __init__(self, *, together=True, **sent):
+    def __init__(self, *, together: bool = True, **sent: Any) -> None:
         self.together = together
         self.sent = sent
-        self.verdicts = []
+        self.verdicts: list[Any] = []
 
-    def candidates(self, context):
+    def candidates(self, context: Any) -> Iterator[Bundle | Candidate]:
         pods = {pod.name: pod for pod in context.cluster.pods.values()}
         candidates = tuple(
             Candidate(pods[name], context.node_of(pods[name]), "it is sent", target)
@@ -45,7 +48,7 @@ class Sends:
             self.verdicts.append((yield proposal))
 
 
-def a_scene():
+def a_scene() -> Cluster:
     """Three pods of a core on a large node; two half full ones that take one each."""
     pods = [a_pod(f"p{n}", cpu="1", node="large", owner=f"ReplicaSet/r{n}") for n in range(3)]
     pods += [a_pod(f"fills-{name}", cpu="1", node=name) for name in ("one", "two")]
@@ -53,28 +56,28 @@ def a_scene():
     return a_cluster(nodes, pods)
 
 
-def planned(strategy, cluster=None, limits=FREE):
+def planned(strategy: Sends, cluster: Cluster | None = None, limits: Limits = FREE) -> EvictionPlan:
     return plan(a_rebalancing(strategy, limits=limits), cluster or a_scene(), SURROUNDINGS)
 
 
-def test_a_pod_is_sent_where_the_strategy_wants_it():
+def test_a_pod_is_sent_where_the_strategy_wants_it() -> None:
     """The large node would win by score; the target is feasible, and that is what is asked."""
     found = planned(Sends(p0="one"))
 
     (move,) = found.moves
     assert (move.target, move.is_directed, move.ties) == ("one", True, 1)
-    assert move.gain < 0
+    assert move.gain < 0  # type: ignore[operator] # known to exist in this test
 
 
 @pytest.mark.parametrize(
     ("sent", "reason"), [({"p0": "large"}, "NoOtherNode"), ({"p0": "nowhere"}, "NotFeasible")]
 )
-def test_a_target_that_cannot_be_is_refused(sent, reason):
+def test_a_target_that_cannot_be_is_refused(sent: dict[str, Any], reason: str) -> None:
     """Its own node, a node that is not there."""
     assert reasons(planned(Sends(**sent))) == {"p0": reason}
 
 
-def test_a_pod_of_another_scheduler_cannot_be_sent():
+def test_a_pod_of_another_scheduler_cannot_be_sent() -> None:
     """Nobody could tell it where to go."""
     cluster = a_cluster(
         [a_node("large"), a_node("one")],
@@ -84,7 +87,7 @@ def test_a_pod_of_another_scheduler_cannot_be_sent():
     assert reasons(planned(Sends(p0="one"), cluster)) == {"p0": "OtherScheduler"}
 
 
-def test_all_of_a_bundle_go():
+def test_all_of_a_bundle_go() -> None:
     """Each was proved with those before it made; they bear the same mark."""
     strategy = Sends(p0="one", p1="two")
 
@@ -95,7 +98,7 @@ def test_all_of_a_bundle_go():
     assert found.moves[0].bundle
 
 
-def test_none_of_a_bundle_goes_when_one_must_stay():
+def test_none_of_a_bundle_goes_when_one_must_stay() -> None:
     """What was booked for the others is taken back: a later proposal finds the room."""
     cluster = a_scene()
 
@@ -111,7 +114,7 @@ def test_none_of_a_bundle_goes_when_one_must_stay():
     assert messages["p0"].startswith("it goes only with others, and pod default/p1 must stay: node one")
 
 
-def test_limits_count_a_bundle_that_was_taken_back_for_nothing():
+def test_limits_count_a_bundle_that_was_taken_back_for_nothing() -> None:
     """Two of the three allowed would have been used up by the bundle."""
     found = plan(
         a_rebalancing(
@@ -126,12 +129,12 @@ def test_limits_count_a_bundle_that_was_taken_back_for_nothing():
     assert targets(found) == {"p1": "one", "p2": "two"}
 
 
-def test_a_budget_that_a_bundle_would_have_used_is_left_when_it_is_taken_back():
+def test_a_budget_that_a_bundle_would_have_used_is_left_when_it_is_taken_back() -> None:
     """One disruption is allowed: the pod of the bundle stays, so another one may have it."""
     cluster = a_scene()
     covered = {"labels": {"app": "web"}, "status": READY}
     for name in ("p0", "p2"):
-        pod = a_pod(name, cpu="1", node="large", owner=f"ReplicaSet/r{name[1]}", **covered)
+        pod = a_pod(name, cpu="1", node="large", owner=f"ReplicaSet/r{name[1]}", **covered)  # type: ignore[arg-type] # fields as in the API
         cluster.place(cluster.templates.info(pod), "large")
     budget = a_budget(allowed=1, selector={"app": "web"})
     cluster.objects.budgets[budget.key] = budget
@@ -150,7 +153,7 @@ def test_a_budget_that_a_bundle_would_have_used_is_left_when_it_is_taken_back():
     ]
 
 
-def test_a_bundle_beyond_the_total_ends_the_cycle():
+def test_a_bundle_beyond_the_total_ends_the_cycle() -> None:
     """Nothing of it goes, and nothing after it is asked."""
     found = planned(Sends(p0="one", p1="two"), limits=Limits(total=Ceiling(count=1), per_workload=NO_CEILING))
 
@@ -158,7 +161,7 @@ def test_a_bundle_beyond_the_total_ends_the_cycle():
     assert reasons(found) == {"p0": "NotAll", "p1": "TotalLimit"}
 
 
-def test_right_before_the_eviction_the_target_is_asked_for_again():
+def test_right_before_the_eviction_the_target_is_asked_for_again() -> None:
     """Still feasible, still the move; taken by somebody, no move."""
     cluster = a_scene()
     rebalancing = a_rebalancing(Sends(p0="one"), limits=FREE)
@@ -177,24 +180,24 @@ class MakesRoom(Sends):
 
     name: ClassVar = "MakesRoom"
 
-    def __init__(self, pending, node, **sent):
+    def __init__(self, pending: str, node: str, **sent: Any) -> None:
         super().__init__(**sent)
         self.pending, self.node = pending, node
 
-    def candidates(self, context):
+    def candidates(self, context: Any) -> Iterator[Bundle]:
         for bundle in super().candidates(context):
             (pod,) = [each for each in context.unplaced.pending() if each.name == self.pending]
             self.verdicts.append((yield Bundle(bundle.candidates, Beneficiary(pod, self.node))))
             self.waiting = [each.name for each in context.unplaced.pending()]
 
 
-def room_made(strategy, *pending, **kwargs):
+def room_made(strategy: MakesRoom, *pending: Pod, **kwargs: Any) -> EvictionPlan:
     cluster = a_scene()
     circumstances = Circumstances(NOW, unplaced=[cluster.templates.info(pod) for pod in pending])
     return plan(a_rebalancing(strategy, limits=FREE, **kwargs), cluster, circumstances)
 
 
-def test_a_bundle_for_a_pending_pod_is_booked_with_its_room():
+def test_a_bundle_for_a_pending_pod_is_booked_with_its_room() -> None:
     """Nine of nine cores: 6 are free on the large node, 7 are wanted. Whose room it is waits no longer."""
     strategy = MakesRoom("big", "large", p0="one")
 
@@ -213,7 +216,7 @@ def test_a_bundle_for_a_pending_pod_is_booked_with_its_room():
         (a_pod("big", cpu="7", schedulerName="x"), "pod default/big waits for no place that is ours to give"),
     ],
 )
-def test_a_bundle_that_does_not_help_its_pending_pod_is_taken_back(pending, why):
+def test_a_bundle_that_does_not_help_its_pending_pod_is_taken_back(pending: Pod, why: str) -> None:
     """Seven cores would be free; moving for less important pods is never right; nor for somebody else's."""
     strategy = MakesRoom("big", "large", p0="one")
 
@@ -225,7 +228,7 @@ def test_a_bundle_that_does_not_help_its_pending_pod_is_taken_back(pending, why)
     assert strategy.waiting == ["big"]
 
 
-def test_who_was_given_room_is_not_moved_in_the_same_plan():
+def test_who_was_given_room_is_not_moved_in_the_same_plan() -> None:
     """It counts as placed, and is not there yet."""
     second = Sends(big="two")
     cluster = a_scene()

@@ -1,7 +1,8 @@
 """What the default planner asks of a move beyond its proof: it mends, and it trades nothing."""
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -9,49 +10,51 @@ from planning.moving import Named, a_rebalancing
 from planning.rounds import NOW, PLACE, SAFE, UNLIMITED, a_policy, a_profile, live
 from plimsoll.framework.descheduling.context import Measurements, Planner
 from plimsoll.framework.descheduling.strategy import Bundle, Candidate, Refusal, StrategyKind
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Circumstances, Move
+from plimsoll.planning.moves import Circumstances, EvictionPlan, Move, Rebalancing
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.proven.planner import plan, revalidate
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 AROUND = Circumstances(now=NOW)
-TAINTS = ("RemovePodsViolatingNodeTaints", {})
+TAINTS: Any = ("RemovePodsViolatingNodeTaints", {})
 LOW = ("LowNodeUtilization", {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 60}})
 HIGH = ("HighNodeUtilization", {"thresholds": {"cpu": 20}})
-DUPLICATES = ("RemoveDuplicates", {})
-SPREAD = ("RemovePodsViolatingTopologySpreadConstraint", {})
+DUPLICATES: Any = ("RemoveDuplicates", {})
+SPREAD: Any = ("RemovePodsViolatingTopologySpreadConstraint", {})
 SOFT = ("RemovePodsViolatingTopologySpreadConstraint", {"constraints": ["ScheduleAnyway"]})
 ANY = {"minReplicas": 0}
 
 
-def a_replica(name, node, cpu="1", app="web", **kwargs):
+def a_replica(name: str, node: str, cpu: str = "1", app: str = "web", **kwargs: Any) -> Pod:
     return a_pod(name, node=node, cpu=cpu, owner=f"ReplicaSet/{app}", labels={"app": app}, **kwargs)
 
 
-def load(node, cores, app="fill"):
+def load(node: str, cores: int, app: str = "fill") -> list[Pod]:
     """Pods of one core, each of an owner of its own."""
     return [a_replica(f"{node}-{n}", node, app=f"{app}-{node}-{n}") for n in range(cores)]
 
 
-def made_by(cluster, *strategies, **kwargs):
+def made_by(cluster: Cluster, *strategies: tuple[str, dict[str, Any]], **kwargs: Any) -> EvictionPlan:
     kwargs = {"limits": UNLIMITED, "evictor": ANY} | kwargs
     return plan(a_policy(*strategies, **kwargs), cluster, AROUND)
 
 
-def ways(made):
+def ways(made: EvictionPlan) -> dict[str, Any]:
     return {move.pod.name: (move.source, move.target) for move in made.moves}
 
 
-def why(made):
+def why(made: EvictionPlan) -> dict[str, Any]:
     return {each.pod.name: each.refusal.reason for each in made.refused}
 
 
 # -- HighNodeUtilization: compaction ---------------------------------------------------------------------
 
 
-def test_a_small_node_is_never_emptied_onto_an_empty_one():
+def test_a_small_node_is_never_emptied_onto_an_empty_one() -> None:
     """A 10 % node stays where the only room is an empty node; upstream moves its pod there."""
     cluster = a_cluster(
         [a_node(name, cpu="10") for name in ("small", "empty", "full")],
@@ -64,7 +67,7 @@ def test_a_small_node_is_never_emptied_onto_an_empty_one():
     assert why(made) == {"small-0": "NoDestination"}
 
 
-def test_a_small_node_is_never_emptied_onto_a_smaller_one():
+def test_a_small_node_is_never_emptied_onto_a_smaller_one() -> None:
     """18 % of one node and 4 % of another: both are under-used, neither is filled."""
     cluster = a_cluster(
         [a_node(name, cpu="50") for name in ("a", "b", "full")],
@@ -74,7 +77,7 @@ def test_a_small_node_is_never_emptied_onto_a_smaller_one():
     assert made_by(cluster, HIGH).moves == ()
 
 
-def test_pods_are_packed_onto_the_fullest_node_under_the_default_scoring():
+def test_pods_are_packed_onto_the_fullest_node_under_the_default_scoring() -> None:
     """LeastAllocated would spread them; the strategy's own order decides, and the target is held."""
     cluster = a_cluster(
         [a_node(name, cpu="20") for name in ("small", "half", "most", "empty")],
@@ -84,13 +87,13 @@ def test_pods_are_packed_onto_the_fullest_node_under_the_default_scoring():
     made = made_by(cluster, HIGH)
 
     assert ways(made) == {"small-0": ("small", "most"), "small-1": ("small", "most")}
-    assert all(move.is_directed and move.gain < 0 < move.maximum for move in made.moves)
+    assert all(move.is_directed and move.gain < 0 < move.maximum for move in made.moves)  # type: ignore[operator] # known to exist in this test
 
 
 # -- LowNodeUtilization: relief --------------------------------------------------------------------------
 
 
-def test_a_pod_does_not_leave_one_busy_node_for_another():
+def test_a_pod_does_not_leave_one_busy_node_for_another() -> None:
     """90 %, 85 % and 70 %, and the idle node is tainted: nobody is evicted, as upstream."""
     cluster = a_cluster(
         [
@@ -106,12 +109,12 @@ def test_a_pod_does_not_leave_one_busy_node_for_another():
     assert set(why(made).values()) == {"NoDestination"}
 
 
-def measured(**cores):
+def measured(**cores: Any) -> Measurements:
     usage = {name: {"cpu": int(amount * 10**9), "memory": 10**9} for name, amount in cores.items()}
     return Measurements(nodes=usage)
 
 
-def test_measured_load_decides_where_a_pod_goes():
+def test_measured_load_decides_where_a_pod_goes() -> None:
     """By requests all nodes are alike, and the scheduler likes the one that is hot by measurement best."""
     by_metrics = LOW[1] | {"metricsUtilization": {"source": "KubernetesMetrics"}}
     cluster = a_cluster(
@@ -132,7 +135,7 @@ def test_measured_load_decides_where_a_pod_goes():
 # -- topology spread -------------------------------------------------------------------------------------
 
 
-def soft(key):
+def soft(key: str) -> dict[str, Any]:
     return {
         "maxSkew": 1,
         "topologyKey": key,
@@ -141,7 +144,7 @@ def soft(key):
     }
 
 
-def test_a_pod_leaves_its_zone_and_not_only_its_node():
+def test_a_pod_leaves_its_zone_and_not_only_its_node() -> None:
     """The other node of the same zone scores best; it mends nothing."""
     nodes = [
         a_node("a1", cpu="8", labels={"zone": "a"}),
@@ -158,7 +161,7 @@ def test_a_pod_leaves_its_zone_and_not_only_its_node():
     assert remark == "topology spread: 1 move planned one at a time"
 
 
-def a_knot(*, taint=True):
+def a_knot(*, taint: bool = True) -> Cluster:
     """A placement of which no single move lowers one excess without raising the other.
 
     Zone a has all pods, racks are even. Pods that tolerate the taint of the node in zone b are in rack x, and
@@ -179,7 +182,7 @@ def a_knot(*, taint=True):
     return a_cluster(nodes, pods)
 
 
-def test_where_single_moves_are_stuck_a_program_finds_moves_that_help_together():
+def test_where_single_moves_are_stuck_a_program_finds_moves_that_help_together() -> None:
     """Four pods go, all or none, and the status says how that was planned."""
     made = made_by(a_knot(), SOFT)
 
@@ -192,14 +195,14 @@ def test_where_single_moves_are_stuck_a_program_finds_moves_that_help_together()
     )
 
 
-def test_without_the_knot_single_moves_do():
+def test_without_the_knot_single_moves_do() -> None:
     """The same with room for everybody: no program is needed."""
     made = made_by(a_knot(taint=False), SOFT)
 
     assert "planned one at a time" in made.remarks[0][1]
 
 
-def test_moves_that_help_together_wait_for_a_limit_that_allows_them():
+def test_moves_that_help_together_wait_for_a_limit_that_allows_them() -> None:
     """One eviction a run mends nothing by itself, so nothing is moved."""
     made = made_by(a_knot(), SOFT, limits=Limits(total=Ceiling(count=1), per_workload=NO_CEILING))
 
@@ -216,14 +219,16 @@ BY_AGE = (
 BY_RESTARTS = ("RemovePodsHavingTooManyRestarts", {"podRestartThreshold": 5})
 
 
-def an_old_pod(name="old", node="n1", **kwargs):
+def an_old_pod(name: str = "old", node: str = "n1", **kwargs: Any) -> Pod:
     status = {"containerStatuses": [{"name": "c", "restartCount": 9}], **OLD}
     return a_replica(name, node, status=status, creationTimestamp="2025-01-01T00:00:00Z", **kwargs)
 
 
 @pytest.mark.parametrize("strategy", [BY_AGE, BY_RESTARTS], ids=lambda each: each[0])
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_a_restart_needs_room_anywhere_its_own_node_included(strategy, nodes):
+def test_a_restart_needs_room_anywhere_its_own_node_included(
+    strategy: tuple[str, dict[str, Any]], nodes: int
+) -> None:
     """No other node is better, or there is none: the pod is renewed all the same."""
     cluster = a_cluster([a_node(f"n{n + 1}", cpu="4") for n in range(nodes)], [an_old_pod()])
 
@@ -233,7 +238,7 @@ def test_a_restart_needs_room_anywhere_its_own_node_included(strategy, nodes):
     assert move.target in {f"n{n + 1}" for n in range(nodes)}
 
 
-def test_a_restart_by_descheduler_s_decisions_is_one_on_record():
+def test_a_restart_by_descheduler_s_decisions_is_one_on_record() -> None:
     """So that a fresh pod on the same node is no return."""
     cluster = a_cluster([a_node("n1"), a_node("n2")], [an_old_pod()])
 
@@ -242,14 +247,14 @@ def test_a_restart_by_descheduler_s_decisions_is_one_on_record():
     assert move.renews
 
 
-def test_a_restart_needs_room():
+def test_a_restart_needs_room() -> None:
     """A pod that fits nowhere any more would not come back."""
     cluster = a_cluster([a_node("n1", cpu="4", taints=["new:NoSchedule"])], [an_old_pod()])
 
     assert why(made_by(cluster, BY_AGE)) == {"old": "NoFeasibleNode"}
 
 
-def test_a_restart_needs_room_that_is_there_when_the_pod_has_gone():
+def test_a_restart_needs_room_that_is_there_when_the_pod_has_gone() -> None:
     """With the pod its zone holds one; without it none, and the other zone may take no second."""
     rule = soft("zone") | {"whenUnsatisfiable": "DoNotSchedule"}
     nodes = [
@@ -265,7 +270,7 @@ def test_a_restart_needs_room_that_is_there_when_the_pod_has_gone():
     assert "old" in why(made)
 
 
-def test_a_restart_goes_where_it_troubles_nobody():
+def test_a_restart_goes_where_it_troubles_nobody() -> None:
     """The node with the best score would then be above its target; the pod stays on its own node."""
     cluster = a_cluster(
         [a_node("n1", cpu="20"), a_node("n2", cpu="8")],
@@ -277,7 +282,7 @@ def test_a_restart_goes_where_it_troubles_nobody():
     assert (move.target, move.gain) == ("n1", None)
 
 
-def test_a_pod_that_failed_is_no_move_to_another_node():
+def test_a_pod_that_failed_is_no_move_to_another_node() -> None:
     """Its record says so: nothing is expected on any node."""
     cluster = a_cluster([a_node("n1"), a_node("n2")])
     failed = cluster.templates.info(a_replica("done", "n1", status={"phase": "Failed"}))
@@ -289,13 +294,13 @@ def test_a_pod_that_failed_is_no_move_to_another_node():
 
 
 @pytest.mark.parametrize("renews", [False, True])
-def test_a_strategy_may_say_that_it_wants_no_restart(renews):
+def test_a_strategy_may_say_that_it_wants_no_restart(renews: bool) -> None:
     """The attribute decides, not that there is one: only with True is the own node as good as another."""
 
     class Third(Named):
         """Of a third party, whose base class has the attribute."""
 
-    Third.renews = renews
+    Third.renews = renews  # type: ignore[attr-defined] # known to exist in this test
     cluster = a_cluster([a_node("n1")], [a_replica("p0", "n1")])
 
     made = plan(a_rebalancing(Third("p0")), cluster, AROUND)
@@ -307,7 +312,7 @@ def test_a_strategy_may_say_that_it_wants_no_restart(renews):
 # -- one strategy against another ------------------------------------------------------------------------
 
 
-def test_a_move_is_not_made_that_another_strategy_would_undo():
+def test_a_move_is_not_made_that_another_strategy_would_undo() -> None:
     """The taint drives the pod away; the only node for it would then be above LowNodeUtilization's target."""
     cluster = a_cluster(
         [a_node("tainted", cpu="10", taints=["old:NoSchedule"]), a_node("busy", cpu="10")],
@@ -322,7 +327,7 @@ def test_a_move_is_not_made_that_another_strategy_would_undo():
     assert "LowNodeUtilization would complain that node busy is above its target in cpu" in sentence
 
 
-def test_the_next_best_node_is_taken_where_the_best_would_trouble_another_strategy():
+def test_the_next_best_node_is_taken_where_the_best_would_trouble_another_strategy() -> None:
     """The larger node wins by score and has room; the duplicates' strategy objects to it."""
     cluster = a_cluster(
         [a_node("tainted", taints=["old:NoSchedule"]), a_node("large", cpu="64"), a_node("small")],
@@ -334,11 +339,11 @@ def test_the_next_best_node_is_taken_where_the_best_would_trouble_another_strate
     assert ways(made) == {"p": ("tainted", "small")}
 
 
-def another(*strategies, **kwargs):
+def another(*strategies: tuple[str, dict[str, Any]], **kwargs: Any) -> Rebalancing:
     return a_policy(*strategies, limits=UNLIMITED, evictor=ANY, **kwargs)
 
 
-def test_the_strategies_of_other_live_policies_have_a_say():
+def test_the_strategies_of_other_live_policies_have_a_say() -> None:
     """The same as within a policy; the sentence names it."""
     cluster = a_cluster(
         [a_node("tainted", cpu="10", taints=["old:NoSchedule"]), a_node("busy", cpu="10")],
@@ -353,7 +358,7 @@ def test_the_strategies_of_other_live_policies_have_a_say():
     assert "LowNodeUtilization of policy balance would complain" in refused.refusal.message
 
 
-def test_a_policy_has_no_say_about_pods_outside_its_scope():
+def test_a_policy_has_no_say_about_pods_outside_its_scope() -> None:
     """It looks at another namespace."""
     cluster = a_cluster(
         [a_node("tainted", cpu="10", taints=["old:NoSchedule"]), a_node("busy", cpu="10")],
@@ -369,7 +374,7 @@ def test_a_policy_has_no_say_about_pods_outside_its_scope():
     assert ways(made) == {"p": ("tainted", "busy")}
 
 
-def test_a_pod_that_was_moved_within_the_hour_stays():
+def test_a_pod_that_was_moved_within_the_hour_stays() -> None:
     """Whatever strategy wants it; restarts are another matter."""
     cluster = a_cluster(
         [a_node("tainted", taints=["old:NoSchedule"]), a_node("free")],
@@ -387,12 +392,12 @@ def test_a_pod_that_was_moved_within_the_hour_stays():
 # -- the smallest gain -----------------------------------------------------------------------------------
 
 
-def test_a_gain_of_the_score_alone_is_at_least_one_percent_of_the_maximum():
+def test_a_gain_of_the_score_alone_is_at_least_one_percent_of_the_maximum() -> None:
     """A strategy that says nothing of complaints moves a pod for 1 % and not for less."""
     profile = a_profile()
     nodes = [a_node("here", cpu="100"), a_node("there", cpu="100")]
 
-    def gain_of(cores):
+    def gain_of(cores: int) -> EvictionPlan:
         cluster = a_cluster(
             nodes, [a_pod("p", cpu="1", node="here", owner="ReplicaSet/p"), *load("here", cores)]
         )
@@ -400,11 +405,11 @@ def test_a_gain_of_the_score_alone_is_at_least_one_percent_of_the_maximum():
         return plan(rebalancing, cluster, AROUND)
 
     (refused,) = gain_of(5).refused
-    assert (refused.refusal.reason, gain_of(60).moves[0].gain >= 14) == ("SmallGain", True)
+    assert (refused.refusal.reason, gain_of(60).moves[0].gain >= 14) == ("SmallGain", True)  # type: ignore[operator] # known to exist in this test
     assert refused.refusal.message.endswith("14 are required")  # of 1,400 points
 
 
-def test_the_policy_may_ask_for_more_of_every_move():
+def test_the_policy_may_ask_for_more_of_every_move() -> None:
     """Also of moves that mend a complaint, while the pod's own node would still take it."""
     cluster = a_cluster(
         [a_node("n1", cpu="8"), a_node("n2", cpu="8")], [a_replica("p1", "n1"), a_replica("p2", "n1")]
@@ -419,7 +424,7 @@ def test_the_policy_may_ask_for_more_of_every_move():
 # -- right before the eviction ---------------------------------------------------------------------------
 
 
-def test_a_move_is_dropped_when_its_complaint_is_gone():
+def test_a_move_is_dropped_when_its_complaint_is_gone() -> None:
     """The twin was deleted between the plan and the eviction."""
     cluster = a_cluster(
         [a_node("n1", cpu="8"), a_node("n2", cpu="8")], [a_replica("p1", "n1"), a_replica("p2", "n1")]
@@ -435,7 +440,7 @@ def test_a_move_is_dropped_when_its_complaint_is_gone():
     assert dropped.reason == "MendsNothing"
 
 
-def test_a_move_is_dropped_when_its_target_would_now_trouble_another_strategy():
+def test_a_move_is_dropped_when_its_target_would_now_trouble_another_strategy() -> None:
     """The target filled up meanwhile."""
     cluster = a_cluster(
         [a_node("tainted", cpu="10", taints=["old:NoSchedule"]), a_node("free", cpu="10")],
@@ -461,18 +466,18 @@ class Restless(Named):
     name: ClassVar = "Restless"
     kind: ClassVar = StrategyKind.BALANCE
 
-    def candidates(self, context):
+    def candidates(self, context: Any) -> Iterator[Candidate]:
         for node in context.nodes:
             for pod in context.pods(node):
                 yield Candidate(pod, node, "it is never content")
 
 
-def crowded():
+def crowded() -> Cluster:
     pods = [a_pod(f"p{n}", cpu="1", node="full", owner=f"ReplicaSet/r{n}") for n in range(3)]
     return a_cluster([a_node("full"), a_node("idle")], pods)
 
 
-def test_a_strategy_that_objects_to_every_place_stops_others():
+def test_a_strategy_that_objects_to_every_place_stops_others() -> None:
     """It is driven again on the cluster with the move made, and would propose the replacement."""
     quiet = plan(a_rebalancing(Named("p0")), crowded(), AROUND)
 
@@ -481,7 +486,7 @@ def test_a_strategy_that_objects_to_every_place_stops_others():
 
         name: ClassVar = "Picky"
 
-        def candidates(self, context):
+        def candidates(self, context: Any) -> Iterator[Candidate]:
             for pod in context.pods("idle"):
                 yield Candidate(pod, "idle", "not here")
 
@@ -491,13 +496,13 @@ def test_a_strategy_that_objects_to_every_place_stops_others():
     assert why(stopped) == {"p0": "NewComplaint"}
 
 
-def test_other_policies_strategies_are_not_driven_in_this_plan():
+def test_other_policies_strategies_are_not_driven_in_this_plan() -> None:
     """A strategy of somebody else's policy that hangs must not hold this one up."""
 
     class Hangs(Restless):
         name: ClassVar = "Hangs"
 
-        def candidates(self, context):
+        def candidates(self, context: Any) -> Any:
             pytest.fail("it was driven")
 
     others = {"theirs": a_rebalancing(Hangs())}
@@ -507,7 +512,7 @@ def test_other_policies_strategies_are_not_driven_in_this_plan():
     assert len(made.moves) == 1
 
 
-def test_no_strategy_is_driven_right_before_an_eviction():
+def test_no_strategy_is_driven_right_before_an_eviction() -> None:
     """It was when the plan was made; the check before the eviction is to be quick."""
     policy = a_rebalancing(Named("p0"))
     (move,) = plan(policy, crowded(), AROUND).moves
@@ -515,10 +520,10 @@ def test_no_strategy_is_driven_right_before_an_eviction():
     class Hangs(Restless):
         name: ClassVar = "Hangs"
 
-        def candidates(self, context):
+        def candidates(self, context: Any) -> Any:
             pytest.fail("it was driven")
 
-    late = replace(policy, strategies=[*policy.strategies, Hangs()])
+    late = replace(policy, strategies=[*policy.strategies, Hangs()])  # type: ignore[list-item] # a fake has only what is used
 
     assert isinstance(revalidate(move, late, crowded(), AROUND), Move)
 
@@ -526,18 +531,18 @@ def test_no_strategy_is_driven_right_before_an_eviction():
 # -- bundles, and the tracker ----------------------------------------------------------------------------
 
 
-def test_bundles_are_judged_as_a_whole():
+def test_bundles_are_judged_as_a_whole() -> None:
     """Both pods of a bundle go to a node that is then above its target: neither goes."""
 
     class Together(Named):
         name: ClassVar = "Together"
 
-        def candidates(self, context):
+        def candidates(self, context: Any) -> Iterator[Any]:
             pods = [pod for pod in context.pods("a") if pod.name.startswith("p")]
             if len(pods) == 2:
                 yield Bundle(tuple(Candidate(pod, "a", "together", "b") for pod in pods))
 
-        def complaints(self, context, near=None):
+        def complaints(self, context: Any, near: Any = None) -> dict[str, float]:
             return {"pods are on node a": 1.0} if list(context.placed("a")) else {}
 
     cluster = a_cluster(
@@ -553,7 +558,7 @@ def test_bundles_are_judged_as_a_whole():
     assert set(why(stopped).values()) == {"NewComplaint"}
 
 
-def test_an_issue_that_is_solved_within_the_limits_takes_sixteen_moves():
+def test_an_issue_that_is_solved_within_the_limits_takes_sixteen_moves() -> None:
     """Tracker case 1535 with the default limits: from 22/21/21/0 to 16 in each rack, one pod a run."""
     from planning.optimal.test_planner import RACK, a_rack_that_came_back, sizes_by  # noqa: PLC0415 - the same start
 

@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 
 from planning.optimal.test_planner import AROUND, optimal
-from plimsoll.planning.moves import Objective
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.moves import EvictionPlan, Objective
 from plimsoll.planning.planners import make_plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
@@ -14,7 +15,7 @@ HIGH = ("HighNodeUtilization", {"thresholds": {"cpu": 20}})
 VIOLATION = 1000
 
 
-def a_cluster_of(sizes, *, alike):
+def a_cluster_of(sizes: list[int], *, alike: bool) -> Cluster:
     """Nodes of ten cores with so many pods of one core, of one workload or each of its own."""
     pods = [
         a_pod(f"p{i}-{n}", node=f"n{i}", cpu="1", owner="ReplicaSet/web" if alike else f"ReplicaSet/r{i}-{n}")
@@ -24,7 +25,7 @@ def a_cluster_of(sizes, *, alike):
     return a_cluster([a_node(f"n{i}", cpu="10") for i in range(len(sizes))], pods)
 
 
-def sizes_after(sizes, made):
+def sizes_after(sizes: list[int], made: EvictionPlan) -> list[int]:
     """Pods by node when all moves are made."""
     after = Counter({f"n{i}": size for i, size in enumerate(sizes)})
     for move in made.moves:
@@ -35,7 +36,7 @@ def sizes_after(sizes, made):
 
 @pytest.mark.parametrize("alike", [True, False])
 @pytest.mark.parametrize("sizes", [[10, 4, 3], [10, 7, 2, 4], [10, 6, 3, 4], [10, 7, 2, 5]])
-def test_filling_the_last_under_used_node_mends_no_over_used_one(sizes, alike):
+def test_filling_the_last_under_used_node_mends_no_over_used_one(sizes: list[int], alike: bool) -> None:
     """There is room below the target for every pod that is too many, though not on the under-used node."""
     made = make_plan(optimal(LOW, evictor={"minReplicas": 0}), a_cluster_of(sizes, alike=alike), AROUND)
 
@@ -45,7 +46,7 @@ def test_filling_the_last_under_used_node_mends_no_over_used_one(sizes, alike):
 
 
 @pytest.mark.parametrize("alike", [True, False])
-def test_what_cannot_be_mended_stays_in_the_objective(alike):
+def test_what_cannot_be_mended_stays_in_the_objective(alike: bool) -> None:
     """Five too many and room for three: the strategy is silent then, and two are left to complain of."""
     sizes = [8, 9, 3]
     made = make_plan(optimal(LOW, evictor={"minReplicas": 0}), a_cluster_of(sizes, alike=alike), AROUND)
@@ -56,7 +57,7 @@ def test_what_cannot_be_mended_stays_in_the_objective(alike):
     assert len(made.moves) == 3
 
 
-def test_a_silent_strategy_moves_nothing_and_its_complaint_is_told():
+def test_a_silent_strategy_moves_nothing_and_its_complaint_is_told() -> None:
     """Without an under-used node LowNodeUtilization proposes nothing; the run says what is wrong."""
     made = make_plan(optimal(LOW, evictor={"minReplicas": 0}), a_cluster_of([9, 5, 5], alike=True), AROUND)
 
@@ -65,7 +66,7 @@ def test_a_silent_strategy_moves_nothing_and_its_complaint_is_told():
 
 
 @pytest.mark.parametrize("alike", [True, False])
-def test_making_all_nodes_under_used_compacts_nothing(alike):
+def test_making_all_nodes_under_used_compacts_nothing(alike: bool) -> None:
     """An even spread would silence HighNodeUtilization; what it asks for is that a node is emptied."""
     policy = optimal(HIGH, objective=Objective.SMALLEST_SPREAD, evictor={"minReplicas": 0})
     made = make_plan(policy, a_cluster_of([3, 1], alike=alike), AROUND)

@@ -10,6 +10,7 @@ from planning.rounds import NOW, PLACE, SAFE, UNLIMITED, a_policy
 from plimsoll.framework.descheduling.complaints import Complaining, Vicinity
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
 from plimsoll.planning.aftermath import settled
+from plimsoll.planning.limits import Limits
 from plimsoll.planning.moves import Circumstances
 from trials.rounds import USUAL, rounds
 from trials.starts import some_start
@@ -25,7 +26,7 @@ def complaints(cluster: Any, policy: Any) -> dict[str, float]:
         cluster, considered_nodes(cluster, policy.nodes), NOW, evictors=tuple(policy.evictors)
     )
     return {
-        f"{each.name}: {sentence.replace('-r is', ' is').replace('-r could', ' could')}": amount
+        f"{each.name}: {sentence.replace('-r is', ' is').replace('-r could', ' could')}": amount  # type: ignore[attr-defined] # known to exist in this test
         for each in policy.strategies
         if isinstance(each, Complaining)
         for sentence, amount in each.complaints(context).items()
@@ -35,7 +36,7 @@ def complaints(cluster: Any, policy: Any) -> dict[str, float]:
 @pytest.mark.parametrize("limits", [SAFE, UNLIMITED], ids=["safe", "unlimited"])
 @LAWFUL
 @given(seed=st.integers(0, 10**6), chosen=st.sets(st.sampled_from(range(len(USUAL) + 1)), min_size=1))
-def test_complaints_never_rise_and_runs_end(limits, seed, chosen):
+def test_complaints_never_rise_and_runs_end(limits: Limits, seed: int, chosen: set[int]) -> None:
     """Whatever strategies a policy has: each run lowers what they complain of, in number and amount."""
     strategies = [each for at, each in enumerate((*USUAL, HIGH)) if at in chosen]
     policy = a_policy(*strategies, limits=limits)
@@ -58,13 +59,13 @@ def test_complaints_never_rise_and_runs_end(limits, seed, chosen):
 
 @LAWFUL
 @given(seed=st.integers(0, 10**6))
-def test_what_a_strategy_says_near_a_move_is_what_it_says_of_all(seed):
+def test_what_a_strategy_says_near_a_move_is_what_it_says_of_all(seed: int) -> None:
     """The difference that a move makes is the same, looked at closely and over the whole cluster."""
     cluster = some_start(seed)
     policy = a_policy(*USUAL, HIGH, limits=UNLIMITED)
     pods = sorted(cluster.pods.values(), key=lambda pod: pod.key)
     pod = pods[seed % len(pods)]
-    source = cluster.nodes[cluster.row_of_pod(pod.uid)].name
+    source = cluster.nodes[cluster.row_of_pod(pod.uid)].name  # type: ignore[index] # known to exist in this test
     target = cluster.nodes[seed % len(cluster)].name
     nodes = frozenset({source, target})
 
@@ -83,7 +84,7 @@ def test_what_a_strategy_says_near_a_move_is_what_it_says_of_all(seed):
 
         def changes(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
             return {
-                name: pytest.approx(after.get(name, 0) - before.get(name, 0))
+                name: pytest.approx(after.get(name, 0) - before.get(name, 0))  # type: ignore[misc] # known in this test
                 for name in before.keys() | after.keys()
                 if abs(after.get(name, 0) - before.get(name, 0)) > 1e-9
             }

@@ -1,5 +1,7 @@
 """What past moves teach: hold back, suspend, rest, no ping-pong, budgets asked less and less often."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.planning.history import (
@@ -16,7 +18,7 @@ from plimsoll.planning.history import (
 NOON = 1_750_000_000.0
 
 
-def a_move(fate, ago=0.0, **given):
+def a_move(fate: Fate, ago: float = 0.0, **given: Any) -> PastMove:
     """A move of the ReplicaSet web that ended so many seconds before noon."""
     told = {
         "policy": "tidy", "strategy": "Balance", "owner": "uid-web", "name": "ReplicaSet default/web",
@@ -25,7 +27,7 @@ def a_move(fate, ago=0.0, **given):
     return PastMove(**told)
 
 
-def test_an_empty_memory_objects_to_nothing():
+def test_an_empty_memory_objects_to_nothing() -> None:
     """A first run has nothing to learn from."""
     memory = Memory()
 
@@ -38,7 +40,9 @@ def test_an_empty_memory_objects_to_nothing():
 @pytest.mark.parametrize(
     ("times", "seconds"), [(1, HOLD_BACK_S), (2, 2 * HOLD_BACK_S), (3, 4 * HOLD_BACK_S), (4, 8 * HOLD_BACK_S)]
 )
-def test_each_move_that_returns_doubles_the_time_that_its_owner_is_held_back(times, seconds):
+def test_each_move_that_returns_doubles_the_time_that_its_owner_is_held_back(
+    times: int, seconds: float
+) -> None:
     """Counted from the end of the last one."""
     past = [a_move(Fate.RETURNED, ago=n) for n in range(times)]
 
@@ -49,7 +53,7 @@ def test_each_move_that_returns_doubles_the_time_that_its_owner_is_held_back(tim
     assert Memory(past, NOON + seconds).held_back("uid-web", "Balance") is None
 
 
-def test_another_strategy_and_another_owner_are_not_held_back():
+def test_another_strategy_and_another_owner_are_not_held_back() -> None:
     """The lesson is about this owner and this strategy."""
     memory = Memory([a_move(Fate.RETURNED)], NOON + 1)
 
@@ -57,14 +61,14 @@ def test_another_strategy_and_another_owner_are_not_held_back():
     assert memory.held_back("uid-api", "Balance") is None
 
 
-def test_a_move_that_settles_clears_the_slate():
+def test_a_move_that_settles_clears_the_slate() -> None:
     """Only moves in a row count, in the order in which they ended."""
     past = [a_move(Fate.SETTLED), a_move(Fate.RETURNED, ago=10), a_move(Fate.STRANDED, ago=20)]
 
     assert Memory(past, NOON + 1).held_back("uid-web", "Balance") is None
 
 
-def test_after_five_fruitless_moves_the_strategy_leaves_the_owner_alone():
+def test_after_five_fruitless_moves_the_strategy_leaves_the_owner_alone() -> None:
     """However long ago they were: until their records are gone."""
     past = [a_move(Fate.RETURNED, ago=n) for n in range(5)]
 
@@ -77,7 +81,7 @@ def test_after_five_fruitless_moves_the_strategy_leaves_the_owner_alone():
     assert memory.suspended("another") == []
 
 
-def test_no_pod_is_brought_to_a_node_that_its_owner_has_just_left():
+def test_no_pod_is_brought_to_a_node_that_its_owner_has_just_left() -> None:
     """From a to b and back again is no balance."""
     past = [a_move(Fate.SETTLED)]
 
@@ -86,7 +90,7 @@ def test_no_pod_is_brought_to_a_node_that_its_owner_has_just_left():
     assert Memory(past, NOON + PING_PONG_S).ping_pong("uid-web", "Balance", "a") is None
 
 
-def test_a_budget_that_says_no_is_asked_less_and_less_often():
+def test_a_budget_that_says_no_is_asked_less_and_less_often() -> None:
     """30 s, a minute, two; half an hour at most, and an hour of peace is forgiven."""
     refused = [a_move(Fate.BLOCKED, ago=n, budget="default/web") for n in range(3)]
 
@@ -101,7 +105,7 @@ def test_a_budget_that_says_no_is_asked_less_and_less_often():
     assert Memory(many, NOON + BUDGET_MEMORY_S).budget("default/web") is None
 
 
-def test_a_policy_whose_moves_keep_failing_rests_and_then_tries_one():
+def test_a_policy_whose_moves_keep_failing_rests_and_then_tries_one() -> None:
     """Five in a row, of whichever owner and strategy."""
     past = [a_move(Fate.STRANDED, ago=n, owner=f"uid-{n}", strategy=f"S{n}") for n in range(5)]
 

@@ -3,6 +3,8 @@
 import pytest
 
 from plimsoll.framework.descheduling.context import Measurements
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.node import Node
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.selectors import EVERYTHING
 from plimsoll.planning.imbalance import imbalance
@@ -11,7 +13,7 @@ from plimsoll.testing.builders import a_cluster, a_node, a_pod
 NOTHING = Measurements()
 
 
-def drifted():
+def drifted() -> Cluster:
     """Requested cpu: 1 of 4 and 3 of 4; a third node is not ready, a fourth has another label."""
     unready = {"conditions": [{"type": "Ready", "status": "False"}]}
     return a_cluster(
@@ -25,7 +27,7 @@ def drifted():
     )
 
 
-def test_requests_over_the_nodes_that_the_policy_considers():
+def test_requests_over_the_nodes_that_the_policy_considers() -> None:
     """cpu: 25 % and 75 % are 25 points from their mean; memory: both 50 %."""
     found = imbalance(drifted(), parse_selector("pool=x"), NOTHING)
 
@@ -34,12 +36,12 @@ def test_requests_over_the_nodes_that_the_policy_considers():
     assert set(found) == {("cpu", "requests"), ("memory", "requests"), ("pods", "requests")}
 
 
-def test_all_ready_nodes_count_without_a_selector():
+def test_all_ready_nodes_count_without_a_selector() -> None:
     """25 %, 75 % and 0 %: mean 33.3, variance (69.4 + 1736.1 + 1111.1) / 3 = 972.2, root 31.2."""
     assert imbalance(drifted(), EVERYTHING, NOTHING)["cpu", "requests"] == pytest.approx(31.18, abs=0.01)
 
 
-def test_actual_usage_where_the_policy_has_it_measured():
+def test_actual_usage_where_the_policy_has_it_measured() -> None:
     """2 of 4 and 1 of 4 cpus: 12.5 points from their mean; a node that nobody measured does not count."""
     measured = {"a": {"cpu": 2 * 10**9, "memory": 4 * 2**30 * 10**9}, "b": {"cpu": 10**9}}
 
@@ -51,7 +53,7 @@ def test_actual_usage_where_the_policy_has_it_measured():
 
 
 @pytest.mark.parametrize("nodes", [[], [a_node("only")], [a_node("a", cpu="0"), a_node("b", cpu="0")]])
-def test_without_two_nodes_to_compare_there_is_no_imbalance(nodes):
+def test_without_two_nodes_to_compare_there_is_no_imbalance(nodes: list[Node]) -> None:
     """Neither a division by zero nor a value that is none."""
     found = imbalance(a_cluster(nodes), EVERYTHING, Measurements(nodes={}))
 

@@ -16,7 +16,7 @@ from plimsoll.planning.limits import Ceiling, LimitLevel, Limits, Tally, Workloa
         (Ceiling(percent=100), 10, None),
     ],
 )
-def test_what_a_ceiling_allows(ceiling, population, most):
+def test_what_a_ceiling_allows(ceiling: Ceiling, population: int, most: int | None) -> None:
     """Shares are rounded down, but allow one if they allow anything."""
     assert ceiling.of(population) == most
 
@@ -24,7 +24,7 @@ def test_what_a_ceiling_allows(ceiling, population, most):
 WEB = Workload("uid-web", "ReplicaSet default/web")
 
 
-def test_the_minute_counts_what_earlier_cycles_sent():
+def test_the_minute_counts_what_earlier_cycles_sent() -> None:
     """Four within a minute, three of which were sent before: one more, and that ends the cycle."""
     tally = Tally(Limits(per_minute=Ceiling(count=4), per_workload=Ceiling()), lambda *_: 100, recent=3)
 
@@ -37,7 +37,7 @@ def test_the_minute_counts_what_earlier_cycles_sent():
     assert reached.refusal.message == "at most 4 evictions within a minute, 3 of earlier cycles"
 
 
-def test_the_strictest_budget_wins_and_is_named():
+def test_the_strictest_budget_wins_and_is_named() -> None:
     """Two budgets are open; the one that allows less speaks."""
     budgets = (("nights", Ceiling(count=5)), ("freeze", Ceiling(count=0)))
     tally = Tally(Limits(budgets=budgets), lambda *_: 100)

@@ -1,7 +1,8 @@
 """Pods of one workload that go together, one after the other: each waits for the replacement before it."""
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -9,9 +10,12 @@ from planning.moving import SURROUNDINGS, a_rebalancing, reasons, targets
 from plimsoll.framework import NoArgs
 from plimsoll.framework.descheduling.registry import EvictorRegistry
 from plimsoll.framework.descheduling.strategy import Bundle, Candidate, StrategyKind
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.limits import Ceiling, Limits
+from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.proven.planner import plan
 from plimsoll.strategies import EVICTORS
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -27,10 +31,10 @@ class Empties:
     kind: ClassVar = StrategyKind.BALANCE
     args_model: ClassVar = NoArgs
 
-    def __init__(self, *, one_by_one=True):
+    def __init__(self, *, one_by_one: bool = True) -> None:
         self.one_by_one = one_by_one
 
-    def candidates(self, context):
+    def candidates(self, context: Any) -> Iterator[Bundle]:
         pods = sorted(context.placed("old"), key=lambda pod: pod.name)
         candidates = tuple(Candidate(pod, "old", "it is sent", "new") for pod in pods)
         yield Bundle(candidates, one_by_one=self.one_by_one)
@@ -43,12 +47,12 @@ class Sends:
     kind: ClassVar = StrategyKind.BALANCE
     args_model: ClassVar = NoArgs
 
-    def candidates(self, context):
+    def candidates(self, context: Any) -> Iterator[Candidate]:
         (pod,) = (each for each in context.cluster.pods.values() if each.name == "web-9")
         yield Candidate(pod, "spare", "it is sent", "new")
 
 
-def a_scene(*more, budget=None):
+def a_scene(*more: Pod, budget: int | None = None) -> Cluster:
     """Two pods of "web" and one of "job" on the node, and room for all."""
     pods = [a_pod(f"web-{n}", owner="ReplicaSet/web", cpu="100m", node="old", status=READY) for n in (1, 2)]
     job = a_pod("job", owner="ReplicaSet/job", cpu="100m", node="old", status=READY)
@@ -63,7 +67,9 @@ def a_scene(*more, budget=None):
     return cluster
 
 
-def planned(cluster, *strategies, limits=ONE, **evictor):
+def planned(
+    cluster: Cluster, *strategies: Empties | Sends, limits: Limits = ONE, **evictor: Any
+) -> EvictionPlan:
     asked = a_rebalancing(*(strategies or [Empties()]), limits=limits)
     if evictor:
         built = EvictorRegistry(EVICTORS).build("DefaultEvictor", evictor, "evictor")
@@ -71,7 +77,7 @@ def planned(cluster, *strategies, limits=ONE, **evictor):
     return plan(asked, cluster, SURROUNDINGS)
 
 
-def test_the_limit_for_a_workload_does_not_keep_the_node_from_being_emptied():
+def test_the_limit_for_a_workload_does_not_keep_the_node_from_being_emptied() -> None:
     """The second pod of the owner waits for the first; the pod of another owner does not."""
     found = planned(a_scene())
 
@@ -83,7 +89,7 @@ def test_the_limit_for_a_workload_does_not_keep_the_node_from_being_emptied():
     }
 
 
-def test_a_bundle_whose_pods_go_at_once_keeps_to_the_limit():
+def test_a_bundle_whose_pods_go_at_once_keeps_to_the_limit() -> None:
     """One eviction of the owner at a time: none goes."""
     found = planned(a_scene(), Empties(one_by_one=False))
 
@@ -91,7 +97,7 @@ def test_a_bundle_whose_pods_go_at_once_keeps_to_the_limit():
     assert reasons(found)["web-2"] == "WorkloadLimit"
 
 
-def test_moves_under_way_hold_the_first_of_a_workload_back():
+def test_moves_under_way_hold_the_first_of_a_workload_back() -> None:
     """The limit holds for it as for any other."""
     found = planned(a_scene(), limits=Limits(per_workload=Ceiling(count=0)))
 
@@ -99,7 +105,7 @@ def test_moves_under_way_hold_the_first_of_a_workload_back():
     assert "WorkloadLimit" in reasons(found).values()
 
 
-def test_another_proposal_does_not_join_in():
+def test_another_proposal_does_not_join_in() -> None:
     """It would go beside them: the limit has counted those of the bundle."""
     beside = a_pod("web-9", owner="ReplicaSet/web", cpu="100m", node="spare", status=READY)
 
@@ -110,7 +116,7 @@ def test_another_proposal_does_not_join_in():
 
 
 @pytest.mark.parametrize(("allowed", "moves"), [(3, 3), (2, 3), (1, 0), (0, 0)])
-def test_a_budget_is_asked_for_what_is_missing_at_a_time(allowed, moves):
+def test_a_budget_is_asked_for_what_is_missing_at_a_time(allowed: int, moves: int) -> None:
     """The second pod of the owner takes what the first has given back; the other owner's takes its own."""
     found = planned(a_scene(budget=allowed))
 
@@ -119,7 +125,7 @@ def test_a_budget_is_asked_for_what_is_missing_at_a_time(allowed, moves):
 
 
 @pytest.mark.parametrize("one_by_one", [True, False])
-def test_the_only_two_ready_pods_of_an_owner_go_one_by_one_or_not_at_all(one_by_one):
+def test_the_only_two_ready_pods_of_an_owner_go_one_by_one_or_not_at_all(one_by_one: bool) -> None:
     """When the second goes the first one's replacement is ready; at the same time nobody would serve."""
     cluster = a_scene()
     cluster.displace("uid-default-job")

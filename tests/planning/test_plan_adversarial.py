@@ -6,6 +6,8 @@ from hypothesis import given
 
 from planning.rounds import NOW, UNLIMITED, a_policy
 from plimsoll.framework.descheduling.context import Measurements, Sample
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import Circumstances
 from plimsoll.planning.proven.planner import plan
@@ -43,23 +45,23 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_odd_clusters_plan_nothing(name):
+def test_odd_clusters_plan_nothing(name: str) -> None:
     """Nothing is to be gained in any of them."""
-    made = plan(a_policy(*USUAL, limits=UNLIMITED, evictor={}), ODD[name](), AROUND)
+    made = plan(a_policy(*USUAL, limits=UNLIMITED, evictor={}), ODD[name](), AROUND)  # type: ignore[no-untyped-call] # the library is untyped
 
     assert made.moves == ()
     assert made.failures == ()
 
 
-def test_a_policy_without_strategies_plans_nothing():
+def test_a_policy_without_strategies_plans_nothing() -> None:
     """And refuses nothing."""
-    made = plan(a_policy(), ODD["all nodes alike"](), AROUND)
+    made = plan(a_policy(), ODD["all nodes alike"](), AROUND)  # type: ignore[no-untyped-call] # the library is untyped
 
     assert (made.moves, made.refused, made.considered) == ((), (), 0)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
-def test_measurements_that_make_no_sense_move_nobody(value):
+def test_measurements_that_make_no_sense_move_nobody(value: float) -> None:
     """Only that node is left out; with one node left there is nothing to compare."""
     strategy = (
         "LowNodeUtilization",
@@ -80,7 +82,7 @@ def test_measurements_that_make_no_sense_move_nobody(value):
     assert (made.moves, made.failures) == ((), ())
 
 
-def test_a_source_that_is_not_there_is_told():
+def test_a_source_that_is_not_there_is_told() -> None:
     """The strategy fails with a sentence, the others run."""
     strategy = (
         "LowNodeUtilization",
@@ -91,13 +93,13 @@ def test_a_source_that_is_not_there_is_told():
         },
     )
 
-    made = plan(a_policy(strategy), ODD["all nodes alike"](), AROUND)
+    made = plan(a_policy(strategy), ODD["all nodes alike"](), AROUND)  # type: ignore[no-untyped-call] # the library is untyped
 
     assert "there are no measurements of the metrics API" in str(made.failures[0])
 
 
 @given(drawn=some_cluster(), total=st.integers(0, 3))
-def test_anything_may_come(drawn, total):
+def test_anything_may_come(drawn: tuple[list[Node], list[Pod]], total: int) -> None:
     """Clusters with all that plugins look at: limits hold, targets are elsewhere, nothing is changed."""
     nodes, pods = drawn
     cluster = a_cluster(nodes, pods)

@@ -2,15 +2,18 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from planning.rounds import NOW, PLACE, UNLIMITED, a_policy, live
 from plimsoll.framework.descheduling.context import Planner
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.limits import NO_CEILING, Limits
-from plimsoll.planning.moves import Circumstances, Goal, Move, Objective
+from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Move, Objective, Rebalancing
 from plimsoll.planning.optimal.problem import VIOLATION
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.proven.planner import plan, revalidate
@@ -27,22 +30,22 @@ BALANCE = (
 )
 
 
-def a_replica(name, node, **kwargs):
+def a_replica(name: str, node: str, **kwargs: Any) -> Pod:
     return a_pod(name, node=node, **{"owner": "ReplicaSet/web", "labels": {"app": "web"}, **kwargs})
 
 
-def refusals(made):
+def refusals(made: EvictionPlan) -> set[tuple[str, ...]]:
     return {(each.pod.name, each.refusal.reason) for each in made.refused}
 
 
-def upstream_would_move(policy, cluster):
+def upstream_would_move(policy: Rebalancing, cluster: Cluster) -> list[str]:
     """Names of the pods that descheduler evicts, with the same strategies and evictor."""
     profile = StrategyProfile("p", tuple(policy.evictors), tuple(policy.strategies))
     outcome = dry_run(UpstreamPolicy((profile,), limits=Limits(per_workload=NO_CEILING)), cluster, AROUND)
     return [each.pod.name for each in outcome.evictions]
 
 
-def test_two_nodes_play_no_ping_pong():
+def test_two_nodes_play_no_ping_pong() -> None:
     """Three duplicates on the only roomy node: upstream evicts one each cycle, and it comes back."""
     cluster = a_cluster(
         [a_node("big", cpu="16"), a_node("small", cpu="2")],
@@ -57,7 +60,7 @@ def test_two_nodes_play_no_ping_pong():
     assert refusals(made) == {("p2", "NoOtherNode")}
 
 
-def test_a_best_node_that_cannot_be_reached_moves_nobody():
+def test_a_best_node_that_cannot_be_reached_moves_nobody() -> None:
     """The preferred node is full: upstream evicts for ever (issues 1707, 1920)."""
     prefers = {
         "nodeAffinity": {
@@ -87,7 +90,7 @@ def test_a_best_node_that_cannot_be_reached_moves_nobody():
     assert plan(policy, cluster, AROUND).moves == ()
 
 
-def test_a_tainted_target_is_none():
+def test_a_tainted_target_is_none() -> None:
     """Every other node is tainted too: the pods stay, and the scheduler's sentence says why."""
     cluster = a_cluster(
         [a_node("n1", taints=["x:NoSchedule"]), a_node("n2", taints=["y:NoSchedule"])],
@@ -101,7 +104,7 @@ def test_a_tainted_target_is_none():
     assert made.refused[0].refusal.message == "0/2 nodes are available: 2 node(s) had untolerated taint(s)."
 
 
-def test_the_only_replica_of_a_service_stays():
+def test_the_only_replica_of_a_service_stays() -> None:
     """Owners need two pods unless the policy says otherwise (requirement 4)."""
     cluster = a_cluster([a_node("n1", taints=["x:NoSchedule"]), a_node("n2")], [a_replica("only", "n1")])
 
@@ -111,7 +114,7 @@ def test_the_only_replica_of_a_service_stays():
     assert len(plan(a_policy(("RemovePodsViolatingNodeTaints", {}), evictor={}), cluster, AROUND).moves) == 1
 
 
-def test_a_pod_that_overloads_any_node_moves_once_at_most():
+def test_a_pod_that_overloads_any_node_moves_once_at_most() -> None:
     """It takes four fifths of a node wherever it is: it finds the emptier node and stays there."""
     cluster = a_cluster(
         [a_node("n1", cpu="10"), a_node("n2", cpu="10")],
@@ -127,7 +130,7 @@ def test_a_pod_that_overloads_any_node_moves_once_at_most():
     assert story.returned == []
 
 
-def test_moves_planned_together_do_not_crowd_one_node():
+def test_moves_planned_together_do_not_crowd_one_node() -> None:
     """Ten pods of a tainted node, three small ones left: each gets the place that the others left it."""
     cluster = a_cluster(
         [a_node("old", cpu="20", taints=["x:NoSchedule"])]
@@ -147,7 +150,7 @@ def test_moves_planned_together_do_not_crowd_one_node():
 @pytest.mark.parametrize(
     "limits", [pytest.param({}, id="safe"), pytest.param({"limits": UNLIMITED}, id="unlimited")]
 )
-def test_every_start_converges(seed, limits):
+def test_every_start_converges(seed: int, limits: dict[str, Any]) -> None:
     """From any start, cycles end; nobody comes back, nobody is left without a node."""
     story = live(some_start(seed), a_policy(*USUAL, **limits), seed=seed)
 
@@ -157,7 +160,7 @@ def test_every_start_converges(seed, limits):
 
 @pytest.mark.parametrize("objective", Objective)
 @pytest.mark.parametrize("seed", range(8))
-def test_every_cycle_of_optimal_lowers_its_objective_until_none_can(seed, objective):
+def test_every_cycle_of_optimal_lowers_its_objective_until_none_can(seed: int, objective: Objective) -> None:
     """By more than the price of its moves, so there is an end to them; no pod comes back on the way."""
     goal = Goal(objective, seconds=0.3)
 
@@ -170,7 +173,7 @@ def test_every_cycle_of_optimal_lowers_its_objective_until_none_can(seed, object
     assert all(each.value <= min(each.before, each.proven) for each in story.objectives)
 
 
-def test_optimal_leaves_a_pod_alone_that_overloads_any_node():
+def test_optimal_leaves_a_pod_alone_that_overloads_any_node() -> None:
     """Wherever it goes that node is over-used then: granting the wish makes the next one."""
     cluster = a_cluster(
         [a_node("n1", cpu="10"), a_node("n2", cpu="10")],
@@ -184,7 +187,7 @@ def test_optimal_leaves_a_pod_alone_that_overloads_any_node():
     assert made.optimisation.value == made.optimisation.before == VIOLATION
 
 
-def test_optimal_evens_out_domains_one_move_at_a_time():
+def test_optimal_evens_out_domains_one_move_at_a_time() -> None:
     """One pod of an owner in a cycle: each leaves fewer pods too many, though the largest domain stays."""
     constraint = {
         "maxSkew": 1,
@@ -215,7 +218,7 @@ def test_optimal_evens_out_domains_one_move_at_a_time():
 
 
 @pytest.mark.parametrize("seed", [0, 3, 7])
-def test_proven_rests_where_upstream_loops(seed):
+def test_proven_rests_where_upstream_loops(seed: int) -> None:
     """The same start for both: nobody comes back to Proven, no limit is broken, and it evicts no more."""
     stories = {}
     for planner in (Planner.UPSTREAM, Planner.PROVEN):
@@ -228,7 +231,7 @@ def test_proven_rests_where_upstream_loops(seed):
     assert upstream.over_limit == 0
 
 
-def test_a_replacement_may_be_moved_again():
+def test_a_replacement_may_be_moved_again() -> None:
     """The rounds would prove nothing if a pod that has moved were left alone for ever."""
     cluster = a_cluster(
         [a_node("n1", taints=["x:NoSchedule"]), a_node("n2")], [a_replica(f"p{n}", "n1") for n in range(2)]
@@ -244,7 +247,7 @@ def test_a_replacement_may_be_moved_again():
     assert {pod.name for pod in cluster.pods.values()} == {"p0-r-r", "p1-r-r"}
 
 
-def test_the_server_of_the_rounds_refuses_what_a_budget_does_not_allow():
+def test_the_server_of_the_rounds_refuses_what_a_budget_does_not_allow() -> None:
     """Upstream does not look at budgets: its evictions are refused, and Proven asks for none."""
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     budget = convert(
@@ -271,7 +274,7 @@ def test_the_server_of_the_rounds_refuses_what_a_budget_does_not_allow():
 
 
 @pytest.mark.parametrize(("seen", "moves"), [(0, False), (1, False), (2, True)])
-def test_an_over_used_node_is_left_alone_at_first(seen, moves):
+def test_an_over_used_node_is_left_alone_at_first(seen: int, moves: bool) -> None:
     """Three runs in a row are asked for; the look right before the eviction waits no more."""
     cluster = a_cluster(
         [a_node("n1", cpu="10"), a_node("n2", cpu="10")],

@@ -26,7 +26,7 @@ from plimsoll.testing.builders import a_cluster, a_node, a_pod
         (PolicyScope(priority_threshold=100), False),
     ],
 )
-def test_every_part_must_agree(scope, inside):
+def test_every_part_must_agree(scope: PolicyScope, inside: bool) -> None:
     """Namespaces by name and label, pods by label and priority."""
     cluster = a_cluster([a_node("n1")], [a_pod("p", node="n1", labels={"app": "web"}, priority=100)])
     cluster.objects.namespaces["default"] = convert(

@@ -1,11 +1,14 @@
 """Strategies are timed by a clock that the caller injects, whoever plans."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from planning.moving import SURROUNDINGS, Named, a_rebalancing
 from plimsoll.framework.descheduling.context import Planner
+from plimsoll.framework.descheduling.strategy import Candidate
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.strategy_timer import TIMER, StrategyTimer
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -15,11 +18,11 @@ from plimsoll.testing.fakes import FakeClock
 class Slow(Named):
     """Takes two seconds to begin, and one for each verdict."""
 
-    def __init__(self, clock):
+    def __init__(self, clock: Any) -> None:
         super().__init__()
         self._clock = clock
 
-    def candidates(self, context):
+    def candidates(self, context: Any) -> Iterator[Candidate]:
         self._clock.time += 2
         candidates = super().candidates(context)
         proposal = next(candidates, None)
@@ -27,13 +30,13 @@ class Slow(Named):
             verdict = yield proposal
             self._clock.time += 1
             try:
-                proposal = candidates.send(verdict)
+                proposal = candidates.send(verdict)  # type: ignore[attr-defined] # known to exist in this test
             except StopIteration:
                 return
 
 
 @pytest.mark.parametrize("planner", Planner)
-def test_every_planner_times_its_strategies(planner):
+def test_every_planner_times_its_strategies(planner: Planner) -> None:
     """Beginning and two pods take four seconds; what a strategy takes to judge moves again adds up."""
     clock = FakeClock()
     cluster = a_cluster(
@@ -53,7 +56,7 @@ def test_every_planner_times_its_strategies(planner):
     assert spent == 4 if planner is Planner.UPSTREAM else spent > 4
 
 
-def test_a_strategy_that_another_one_causes_to_run_is_part_of_its_time():
+def test_a_strategy_that_another_one_causes_to_run_is_part_of_its_time() -> None:
     """Or the times of all strategies would add up to more than the run."""
     clock = FakeClock()
     timer = StrategyTimer(clock.monotonic)

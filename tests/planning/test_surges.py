@@ -1,6 +1,8 @@
 """The only pod of a Deployment: moved by a rollout where that leaves nobody without it, else protected."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,12 +16,14 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import NoArgs, Registry
 from plimsoll.framework.descheduling.context import Planner
 from plimsoll.framework.descheduling.strategy import Bundle, Candidate, Refusal, StrategyKind
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.deployment import SURGED
+from plimsoll.model.kinds.deployment import SURGED, Deployment
+from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.storage import PersistentVolumeClaim
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.limits import NO_CEILING, Limits
-from plimsoll.planning.moves import Circumstances, Goal, Objective, Rebalancing
+from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Objective, Rebalancing
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.proven.planner import plan, revalidate
 from plimsoll.planning.surges import Deployments, Surge
@@ -28,10 +32,10 @@ from plimsoll.strategies.default_evictor import DefaultEvictor, DefaultEvictorAr
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 
-def asked(*plugins, surge=True, names=("web-1-x",), **kwargs):
+def asked(*plugins: Any, surge: bool = True, names: tuple[str] = ("web-1-x",), **kwargs: Any) -> Rebalancing:
     evictor = DefaultEvictor(DefaultEvictorArgs.model_validate({"minReplicas": 2}))
     return Rebalancing(
-        strategies=(Named(*names),),
+        strategies=(Named(*names),),  # type: ignore[arg-type] # a fake has only what is used
         evictors=(evictor,),
         profiles=kwargs.pop("profiles", {"default-scheduler": a_profile(*plugins)}),
         surge=surge,
@@ -39,16 +43,16 @@ def asked(*plugins, surge=True, names=("web-1-x",), **kwargs):
     )
 
 
-def around(*deployments, problem="", **kwargs):
+def around(*deployments: Deployment, problem: str = "", **kwargs: Any) -> Circumstances:
     known = Deployments({each.metadata.uid: each for each in deployments}, problem)
     return Circumstances(now=NOW, deployments=known, **kwargs)
 
 
-def planned(cluster, deployment=None, *plugins, **kwargs):
+def planned(cluster: Cluster, deployment: Any = None, *plugins: Any, **kwargs: Any) -> EvictionPlan:
     return plan(asked(*plugins, **kwargs), cluster, around(deployment or a_deployment()))
 
 
-def test_the_only_pod_is_moved_by_a_rollout():
+def test_the_only_pod_is_moved_by_a_rollout() -> None:
     """The move names the Deployment, its template and the workload; gain and target as for an eviction."""
     deployment = a_deployment(annotations={SURGED: "earlier from idle", "team": "a"})
 
@@ -60,14 +64,14 @@ def test_the_only_pod_is_moved_by_a_rollout():
     assert (move.workload.uid, move.workload.name) == ("uid-Deployment/web", "Deployment default/web")
 
 
-def test_nobody_is_surged_unless_the_policy_says_so():
+def test_nobody_is_surged_unless_the_policy_says_so() -> None:
     """The protection holds, with its own reason."""
     found = planned(a_crowded_node(), surge=False)
 
     assert [each.refusal.reason for each in found.refused] == ["MinReplicas"]
 
 
-def test_the_only_ready_pod_of_several_stays():
+def test_the_only_ready_pod_of_several_stays() -> None:
     """A Deployment of two with one ready pod: a rollout would replace both."""
     cluster = a_crowded_node()
     sick = {"conditions": [{"type": "Ready", "status": "False"}]}
@@ -109,7 +113,7 @@ def test_the_only_ready_pod_of_several_stays():
         ({"metadata": {"namespace": "other"}}, "Deployment web is gone"),
     ],
 )
-def test_a_deployment_that_a_rollout_would_hurt_keeps_its_pod(deployment, why):
+def test_a_deployment_that_a_rollout_would_hurt_keeps_its_pod(deployment: dict[str, Any], why: str) -> None:
     """Each condition has its sentence."""
     refused = planned(a_crowded_node(), a_deployment(**deployment)).refused
 
@@ -127,7 +131,9 @@ def test_a_deployment_that_a_rollout_would_hurt_keeps_its_pod(deployment, why):
         ({"schedulerName": "other"}, {}, 'scheduler "other" places its replacement, which no policy serves'),
     ],
 )
-def test_a_pod_that_no_rollout_moves_stays(pod, replica_set, why):
+def test_a_pod_that_no_rollout_moves_stays(
+    pod: dict[str, Any], replica_set: dict[str, Any], why: str
+) -> None:
     """Other owners, pods that are not ready, pods of other schedulers."""
     cluster = a_crowded_node(an_only_pod(node="full", **pod), a_replica_set(**replica_set))
 
@@ -137,7 +143,7 @@ def test_a_pod_that_no_rollout_moves_stays(pod, replica_set, why):
     assert why in refused[0].refusal.message
 
 
-def test_without_a_look_at_deployments_everybody_stays():
+def test_without_a_look_at_deployments_everybody_stays() -> None:
     """The missing right is the sentence."""
     found = plan(asked(), a_crowded_node(), around(problem="deployments may not be read"))
 
@@ -145,7 +151,7 @@ def test_without_a_look_at_deployments_everybody_stays():
 
 
 @pytest.mark.parametrize(("modes", "moved"), [(["ReadWriteOnce"], 0), (["ReadWriteMany"], 1)])
-def test_a_volume_for_one_node_ties_the_pod(modes, moved):
+def test_a_volume_for_one_node_ties_the_pod(modes: list[str], moved: int) -> None:
     """The replacement would wait for the volume until the pod goes, and the pod for the replacement."""
     pod = an_only_pod(node="full", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}])
     cluster = a_crowded_node(pod)
@@ -162,7 +168,7 @@ def test_a_volume_for_one_node_ties_the_pod(modes, moved):
     )
 
 
-def test_the_pod_keeps_its_room_until_the_replacement_is_ready():
+def test_the_pod_keeps_its_room_until_the_replacement_is_ready() -> None:
     """Two pods of a service never share a zone: with one zone, the pod would have to go first."""
     apart = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
     terms = {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
@@ -181,14 +187,14 @@ def test_the_pod_keeps_its_room_until_the_replacement_is_ready():
     assert [move.target for move in found.moves] == ["idle"]
 
 
-def test_a_pod_that_fits_no_other_node_stays_as_ever():
+def test_a_pod_that_fits_no_other_node_stays_as_ever() -> None:
     """With or without the pod, the only feasible node is its own."""
     cluster = a_crowded_node(nodes=[a_node("full"), a_node("idle", cpu="0.5")])
 
     assert [each.refusal.reason for each in planned(cluster).refused] == ["NoOtherNode"]
 
 
-def test_its_own_node_does_not_look_worse_for_the_pod_that_is_there():
+def test_its_own_node_does_not_look_worse_for_the_pod_that_is_there() -> None:
     """Scores are those of the cluster without the pod: two equal nodes are no reason to move."""
     cluster = a_cluster([a_node("full"), a_node("idle")], [an_only_pod(node="full")])
     cluster.objects.replica_sets["default/web-1"] = a_replica_set()
@@ -196,7 +202,7 @@ def test_its_own_node_does_not_look_worse_for_the_pod_that_is_there():
     assert [each.refusal.reason for each in planned(cluster).refused] == ["WouldReturn"]
 
 
-def a_budget(healthy, desired, generation=1):
+def a_budget(healthy: int, desired: int, generation: int = 1) -> PodDisruptionBudget:
     return convert(
         PodDisruptionBudget,
         {
@@ -221,7 +227,9 @@ def a_budget(healthy, desired, generation=1):
         (a_budget(1, 1, generation=2), "Budget"),  # nobody knows what it says
     ],
 )
-def test_a_budget_is_asked_as_it_will_be_with_the_replacement(budget, reason):
+def test_a_budget_is_asked_as_it_will_be_with_the_replacement(
+    budget: PodDisruptionBudget, reason: str
+) -> None:
     """What the Eviction API would answer when the pod goes; the move takes none of its disruptions."""
     cluster = a_crowded_node()
     cluster.objects.budgets[budget.key] = budget
@@ -232,7 +240,7 @@ def test_a_budget_is_asked_as_it_will_be_with_the_replacement(budget, reason):
     assert [move.budget for move in found.moves] == ([] if reason else [""])
 
 
-def test_limits_hold_for_surges_too():
+def test_limits_hold_for_surges_too() -> None:
     """One move in flight of the Deployment is the limit, whatever ReplicaSet its pods are of."""
     flying = around(a_deployment(), in_flight={"uid-Deployment/web": 1})
 
@@ -241,7 +249,7 @@ def test_limits_hold_for_surges_too():
     assert [each.refusal.reason for each in found.refused] == ["WorkloadLimit"]
 
 
-def test_a_surge_is_asked_again_of_the_deployment_as_it_is():
+def test_a_surge_is_asked_again_of_the_deployment_as_it_is() -> None:
     """At rest it stands, with the digest of now; with a rollout under way it is dropped."""
     cluster, deployment = a_crowded_node(), a_deployment()
     move = planned(cluster, deployment).moves[0]
@@ -252,7 +260,7 @@ def test_a_surge_is_asked_again_of_the_deployment_as_it_is():
     assert later.reason == "NoSurge"
 
 
-def test_the_digest_tells_templates_apart_and_surges_not():
+def test_the_digest_tells_templates_apart_and_surges_not() -> None:
     """Marks come and go, everything else counts; an empty map of annotations is none."""
     bare = a_deployment()
     marked = a_deployment(annotations={SURGED: "x from y"})
@@ -271,10 +279,11 @@ class Aged(Named):
     args_model = NoArgs
 
 
-def test_a_surged_pod_is_moved_once_in_a_plan():
+def test_a_surged_pod_is_moved_once_in_a_plan() -> None:
     """The second strategy finds its replacement in the new place."""
     rebalancing = replace(
-        asked(limits=Limits(per_workload=NO_CEILING)), strategies=(Named("web-1-x"), Aged("web-1-x"))
+        asked(limits=Limits(per_workload=NO_CEILING)),
+        strategies=(Named("web-1-x"), Aged("web-1-x")),  # type: ignore[arg-type] # a fake has only what is used
     )
 
     assert len(plan(rebalancing, a_crowded_node(), around(a_deployment())).moves) == 1
@@ -283,7 +292,7 @@ def test_a_surged_pod_is_moved_once_in_a_plan():
 # -- the scheduler keeps the replacement off the node that it leaves -----------------------------------
 
 
-def the_replacement(cluster, mark="record from full"):
+def the_replacement(cluster: Cluster, mark: str = "record from full") -> PodInfo:
     pod = a_pod(
         "web-2-y",
         cpu="1",
@@ -294,7 +303,7 @@ def the_replacement(cluster, mark="record from full"):
     return cluster.templates.info(pod)
 
 
-def test_the_replacement_never_goes_back_while_the_pod_stands():
+def test_the_replacement_never_goes_back_while_the_pod_stands() -> None:
     """Its own node is refused in words, whatever it is nominated to; the others are asked as ever."""
     cluster = a_crowded_node(nodes=[a_node("full"), a_node("idle", cpu="0.5")])
     scheduler = ProfileScheduler(a_profile(), cluster)
@@ -310,7 +319,7 @@ def test_the_replacement_never_goes_back_while_the_pod_stands():
     )
 
 
-def test_the_replacement_goes_elsewhere():
+def test_the_replacement_goes_elsewhere() -> None:
     """The other node is not the best by score, and the only one."""
     cluster = a_crowded_node(nodes=[a_node("full", cpu="64"), a_node("idle", cpu="2")])
     cluster.place(cluster.templates.info(a_pod("busy", cpu="1", node="idle")), "idle")
@@ -324,14 +333,14 @@ def test_the_replacement_goes_elsewhere():
     "mark",
     ["record from nowhere", "record", ""],
 )
-def test_a_mark_that_names_no_node_keeps_nobody_away(mark):
+def test_a_mark_that_names_no_node_keeps_nobody_away(mark: str) -> None:
     """Whatever somebody writes into the annotation."""
     cluster = a_crowded_node(nodes=[a_node("full", cpu="64"), a_node("idle", cpu="0.5")])
 
     assert schedule(ProfileScheduler(a_profile(), cluster), the_replacement(cluster, mark)).node == "full"
 
 
-def test_when_the_pod_has_gone_its_node_is_free_again():
+def test_when_the_pod_has_gone_its_node_is_free_again() -> None:
     """The mark stays in the template for good, and pods that follow go anywhere."""
     cluster = a_crowded_node(nodes=[a_node("full", cpu="64"), a_node("idle", cpu="0.5")])
     cluster.displace("uid-default-web-1-x")
@@ -339,7 +348,7 @@ def test_when_the_pod_has_gone_its_node_is_free_again():
     assert schedule(ProfileScheduler(a_profile(), cluster), the_replacement(cluster)).node == "full"
 
 
-def test_a_later_rollout_of_somebody_else_goes_anywhere():
+def test_a_later_rollout_of_somebody_else_goes_anywhere() -> None:
     """Both pods bear the mark of the same earlier surge: this rollout is none."""
     old = an_only_pod(node="full", annotations={SURGED: "record from full"})
     cluster = a_crowded_node(old, nodes=[a_node("full", cpu="64"), a_node("idle", cpu="0.5")])
@@ -357,18 +366,18 @@ class SendsAll(Named):
     kind = StrategyKind.BALANCE
     args_model = NoArgs
 
-    def candidates(self, context):
+    def candidates(self, context: Any) -> Iterator[Any]:
         pods = [pod for pod in context.cluster.pods.values() if pod.name in self.names]
         yield Bundle(tuple(Candidate(pod, context.node_of(pod), "together", "idle") for pod in pods))
 
 
 @pytest.mark.parametrize(("replicas", "moved"), [(1, {"web-1-x", "other"}), (2, set())])
-def test_a_node_with_a_single_replica_can_be_emptied(replicas, moved):
+def test_a_node_with_a_single_replica_can_be_emptied(replicas: int, moved: set[str]) -> None:
     """A surge and an eviction in one bundle; where the surge is refused, the other pod stays too."""
     cluster = a_crowded_node()
     cluster.place(cluster.templates.info(a_pod("twin", node="idle", owner="Job/other", status=READY)), "idle")
     limits = Limits(per_workload=NO_CEILING)
-    rebalancing = replace(asked(limits=limits), strategies=(SendsAll("web-1-x", "other"),))
+    rebalancing = replace(asked(limits=limits), strategies=(SendsAll("web-1-x", "other"),))  # type: ignore[arg-type] # a fake has only what is used
 
     found = plan(rebalancing, cluster, around(a_deployment(replicas=replicas)))
 
@@ -376,7 +385,7 @@ def test_a_node_with_a_single_replica_can_be_emptied(replicas, moved):
     assert {move.pod.name for move in found.moves if move.surge} == moved & {"web-1-x"}
 
 
-def test_the_optimal_planner_surges_too():
+def test_the_optimal_planner_surges_too() -> None:
     """It moves what it may be sent, and that is proved with the pod in place."""
     rebalancing = asked(planner=Planner.OPTIMAL, goal=Goal(Objective.SMALLEST_SPREAD, seconds=5.0))
 

@@ -1,5 +1,8 @@
 """Claims, volumes and what serves them, put into a cluster."""
 
+from typing import Any
+
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.storage import (
     CSIDriver,
@@ -14,14 +17,22 @@ from plimsoll.model.kinds.storage import (
 ZONE = "topology.kubernetes.io/zone"
 
 
-def put(cluster, shelf, kind, document):
+def put(cluster: Cluster, shelf: str, kind: Any, document: dict[str, Any]) -> None:
     value = convert(kind, document)
     meta = value.metadata
     getattr(cluster.objects, shelf)[f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name] = value
     cluster.objects.version += 1
 
 
-def a_claim(cluster, name="data", *, volume="", storage_class="slow", size="5Gi", **more):
+def a_claim(
+    cluster: Cluster,
+    name: str = "data",
+    *,
+    volume: str = "",
+    storage_class: str = "slow",
+    size: str = "5Gi",
+    **more: Any,
+) -> None:
     """A claim, bound if it has a volume; ``annotations``, ``phase``, ``owner`` and spec fields besides."""
     annotations = {
         **({"pv.kubernetes.io/bind-completed": "yes"} if volume else {}),
@@ -46,7 +57,16 @@ def a_claim(cluster, name="data", *, volume="", storage_class="slow", size="5Gi"
     )
 
 
-def a_volume(cluster, name, *, size="10Gi", zones=(), labels=None, storage_class="slow", **spec):
+def a_volume(
+    cluster: Cluster,
+    name: str,
+    *,
+    size: str = "10Gi",
+    zones: str | tuple[str, ...] = (),
+    labels: dict[str, Any] | None = None,
+    storage_class: str = "slow",
+    **spec: Any,
+) -> None:
     """An available volume, reachable from some zones or everywhere."""
     affinity = {
         "required": {
@@ -73,7 +93,14 @@ def a_volume(cluster, name, *, size="10Gi", zones=(), labels=None, storage_class
     )
 
 
-def a_class(cluster, name="slow", *, mode="WaitForFirstConsumer", provisioner="csi.example.com", **more):
+def a_class(
+    cluster: Cluster,
+    name: str = "slow",
+    *,
+    mode: str | None = "WaitForFirstConsumer",
+    provisioner: str = "csi.example.com",
+    **more: Any,
+) -> None:
     put(
         cluster,
         "storage_classes",
@@ -82,7 +109,7 @@ def a_class(cluster, name="slow", *, mode="WaitForFirstConsumer", provisioner="c
     )
 
 
-def a_csi_node(cluster, name, *, migrated="", **limits):
+def a_csi_node(cluster: Cluster, name: str, *, migrated: str = "", **limits: Any) -> None:
     """Limits by driver, dots written as underscores."""
     annotations = {"storage.alpha.kubernetes.io/migrated-plugins": migrated} if migrated else {}
     put(
@@ -101,7 +128,7 @@ def a_csi_node(cluster, name, *, migrated="", **limits):
     )
 
 
-def a_driver(cluster, name="csi.example.com", *, storage_capacity=True):
+def a_driver(cluster: Cluster, name: str = "csi.example.com", *, storage_capacity: bool = True) -> None:
     put(
         cluster,
         "csi_drivers",
@@ -110,7 +137,7 @@ def a_driver(cluster, name="csi.example.com", *, storage_capacity=True):
     )
 
 
-def a_capacity(cluster, name, *, zone=None, **more):
+def a_capacity(cluster: Cluster, name: str, *, zone: str | None = None, **more: Any) -> None:
     topology = None if zone is None else {"matchLabels": {ZONE: zone}}
     put(
         cluster,
@@ -125,7 +152,9 @@ def a_capacity(cluster, name, *, zone=None, **more):
     )
 
 
-def an_attachment(cluster, name, *, volume, node, attacher="csi.example.com"):
+def an_attachment(
+    cluster: Cluster, name: str, *, volume: str, node: str, attacher: str = "csi.example.com"
+) -> None:
     put(
         cluster,
         "attachments",
@@ -141,7 +170,7 @@ def an_attachment(cluster, name, *, volume, node, attacher="csi.example.com"):
     )
 
 
-def mounting(*claims):
+def mounting(*claims: str) -> list[dict[str, Any]]:
     """Volumes of a pod that mounts these claims."""
     return [
         {"name": f"v{number}", "persistentVolumeClaim": {"claimName": claim}}

@@ -1,21 +1,27 @@
 """DefaultPreemption: the node, the victims, and what the pod is told when there are none."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
 from plimsoll.engine.attempt import schedule
-from plimsoll.engine.decision import AttemptOutcome
+from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import CycleState, Diagnosis, Registry, Rejections, Snapshot, Status
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 
-def a_scheduler(nodes, pods, *, via_eviction=False, **args):
+def a_scheduler(
+    nodes: list[Node], pods: list[Pod], *, via_eviction: bool = False, **args: Any
+) -> ProfileScheduler:
     profile = build_profile(
         ProfileConfig(
             "default-scheduler",
@@ -28,30 +34,36 @@ def a_scheduler(nodes, pods, *, via_eviction=False, **args):
     return ProfileScheduler(profile, a_cluster(nodes, pods))
 
 
-def a_victim(name, node, cpu="1", priority=0, hour=None, **more):
+def a_victim(name: Any, node: Any, cpu: Any = "1", priority: int = 0, hour: Any = None, **more: Any) -> Pod:
     status = {} if hour is None else {"startTime": f"2026-01-01T{hour:02}:00:00Z"}
     return a_pod(name, node=node, cpu=cpu, priority=priority, status=status, **more)
 
 
-def decided(scheduler, pod):
+def decided(scheduler: ProfileScheduler, pod: Pod) -> Decision:
     return schedule(scheduler, scheduler.cluster.templates.info(pod))
 
 
-def a_preemptor(cpu="2", priority=100, **more):
+def a_preemptor(cpu: Any = "2", priority: Any = 100, **more: Any) -> Pod:
     return a_pod("preemptor", cpu=cpu, priority=priority, **more)
 
 
-def outcome(scheduler, pod):
+def outcome(scheduler: ProfileScheduler, pod: Pod) -> Any:
     """The node and the victims' names."""
     nomination = decided(scheduler, pod).nomination
     return nomination.node, [victim.name for victim in nomination.victims]
 
 
-def small(*names, cpu="2"):
+def small(*names: str, cpu: str = "2") -> list[Node]:
     return [a_node(name, cpu=cpu) for name in names]
 
 
-def protect(scheduler, name, allowed, app="web", disrupted=()):
+def protect(
+    scheduler: ProfileScheduler,
+    name: str,
+    allowed: int,
+    app: str = "web",
+    disrupted: list[str] | tuple[Any, ...] = (),
+) -> None:
     scheduler.cluster.objects.budgets[f"default/{name}"] = convert(
         PodDisruptionBudget,
         {
@@ -93,21 +105,23 @@ def protect(scheduler, name, allowed, app="web", disrupted=()):
         ),
     ],
 )
-def test_the_node_with_the_least_to_lose_is_nominated(victims, expected):
+def test_the_node_with_the_least_to_lose_is_nominated(
+    victims: list[tuple[Any, ...]], expected: tuple[str, list[str]]
+) -> None:
     """Criterion by criterion, in upstream's order."""
     pods = [a_victim(name, node, cpu, priority, hour) for name, node, cpu, priority, hour in victims]
 
     assert outcome(a_scheduler(small("n1", "n2"), pods), a_preemptor()) == expected
 
 
-def test_pods_that_can_stay_stay_the_most_important_first():
+def test_pods_that_can_stay_stay_the_most_important_first() -> None:
     """One CPU has to go: the least important pod's, not the first found."""
     pods = [a_victim("a", "n1", priority=3), a_victim("b", "n1", priority=1), a_victim("c", "n1", priority=2)]
 
     assert outcome(a_scheduler(small("n1", cpu="3"), pods), a_preemptor(cpu="1")) == ("n1", ["b"])
 
 
-def test_of_equal_priority_the_one_that_started_first_stays():
+def test_of_equal_priority_the_one_that_started_first_stays() -> None:
     """Importance is priority, then age."""
     pods = [a_victim("young", "n1", hour=9), a_victim("old", "n1", hour=1)]
 
@@ -117,7 +131,7 @@ def test_of_equal_priority_the_one_that_started_first_stays():
 class TestBudgets:
     """PodDisruptionBudgets are a preference."""
 
-    def test_protected_pods_are_spared_where_others_can_go(self):
+    def test_protected_pods_are_spared_where_others_can_go(self) -> None:
         """On one node, and among nodes."""
         web = {"labels": {"app": "web"}}
         pods = [a_victim("web", "n1", priority=0, **web), a_victim("plain", "n1", priority=9)]
@@ -127,7 +141,7 @@ class TestBudgets:
         protect(scheduler, "pdb", 0)
         assert outcome(scheduler, a_preemptor(cpu="1")) == ("n1", ["plain"])
 
-    def test_the_node_with_the_fewest_violations_wins(self):
+    def test_the_node_with_the_fewest_violations_wins(self) -> None:
         """Even at the price of a more important victim; if there is no other way a budget is broken."""
         pods = [
             a_victim("web", "n1", cpu="2", labels={"app": "web"}),
@@ -143,7 +157,7 @@ class TestBudgets:
         assert nomination.node == "n1"
         assert nomination.search.candidates()["n1"].violations == 1
 
-    def test_allowed_disruptions_are_spent_in_order_of_importance(self):
+    def test_allowed_disruptions_are_spent_in_order_of_importance(self) -> None:
         """Two of three may go: the least important one is protected and spared."""
         pods = [a_victim(f"w{number}", "n1", priority=number, labels={"app": "web"}) for number in (1, 2, 3)]
         scheduler = a_scheduler(small("n1", cpu="3"), pods)
@@ -151,7 +165,7 @@ class TestBudgets:
 
         assert outcome(scheduler, a_preemptor(cpu="2")) == ("n1", ["w3", "w2"])
 
-    def test_a_disruption_already_granted_is_not_counted_again(self):
+    def test_a_disruption_already_granted_is_not_counted_again(self) -> None:
         """The pod is named in the budget's status."""
         pods = [a_victim("w", "n1", labels={"app": "web"})]
         scheduler = a_scheduler(small("n1"), pods)
@@ -198,7 +212,9 @@ class TestBudgets:
         ),
     ],
 )
-def test_the_message_says_why_nothing_can_be_done(nodes, pods, preemptor, message):
+def test_the_message_says_why_nothing_can_be_done(
+    nodes: list[Node], pods: list[Pod], preemptor: Pod, message: str
+) -> None:
     """Word for word as upstream says it; an earlier nomination is cleared unless the pod was not eligible."""
     decision = decided(a_scheduler(nodes, pods), preemptor)
 
@@ -207,7 +223,7 @@ def test_the_message_says_why_nothing_can_be_done(nodes, pods, preemptor, messag
     assert decision.nomination.node == (None if "not eligible" in message else "")
 
 
-def test_a_pod_waits_while_its_victims_are_leaving():
+def test_a_pod_waits_while_its_victims_are_leaving() -> None:
     """Its nominated node still has a pod that terminates because of preemption."""
     leaving = a_victim(
         "leaving",
@@ -235,7 +251,7 @@ def test_a_pod_waits_while_its_victims_are_leaving():
     assert again.nomination.node == "n1"
 
 
-def test_nominated_pods_of_lower_priority_give_way():
+def test_nominated_pods_of_lower_priority_give_way() -> None:
     """Their nominations to the chosen node are cleared; higher ones are kept room for."""
     scheduler = a_scheduler(small("n1", "n2"), [a_victim("a", "n1", "2"), a_victim("b", "n2", "2")])
     info = scheduler.cluster.templates.info
@@ -249,7 +265,7 @@ def test_nominated_pods_of_lower_priority_give_way():
     assert set(nomination.search.statuses()) == {"n1"}
 
 
-def test_filters_that_look_beyond_requests_are_tried_pod_by_pod():
+def test_filters_that_look_beyond_requests_are_tried_pod_by_pod() -> None:
     """Only removing the pod it cannot stand helps, whatever else could go."""
     hostname = {"topologyKey": "kubernetes.io/hostname"}
     web = {"labelSelector": {"matchLabels": {"app": "web"}}, **hostname}
@@ -270,7 +286,7 @@ def test_filters_that_look_beyond_requests_are_tried_pod_by_pod():
     assert list(search.statuses()) == ["n2"]
 
 
-def test_candidates_are_enough_when_there_are_as_many_as_asked_for():
+def test_candidates_are_enough_when_there_are_as_many_as_asked_for() -> None:
     """Pod by pod, the search ends early; one candidate without violations will do."""
     pods = [a_victim(f"holder-{number}", f"n{number}", "1", priority=number) for number in range(4)]
     ports = [{"name": "c", "ports": [{"hostPort": 80}], "resources": {"requests": {"cpu": "1"}}}]
@@ -285,7 +301,7 @@ def test_candidates_are_enough_when_there_are_as_many_as_asked_for():
     assert len(decided(every, preemptor).nomination.search.candidates()) == 4
 
 
-def test_what_is_remembered_follows_the_pods():
+def test_what_is_remembered_follows_the_pods() -> None:
     """The second attempt of a template looks at changed nodes only, and comes to the same as a new one."""
     nodes = small("n1", "n2", "n3")
     pods = [a_victim("a", "n1", "2", 5), a_victim("b", "n2", "2", 6), a_victim("c", "n3", "2", 7)]
@@ -300,7 +316,7 @@ def test_what_is_remembered_follows_the_pods():
     assert outcome(scheduler, a_preemptor()) == ("n2", ["b", "e"])
 
 
-def test_without_anybody_to_ask_nothing_is_nominated():
+def test_without_anybody_to_ask_nothing_is_nominated() -> None:
     """A caller that cannot try things out gets a refusal, not an error."""
     cluster = a_cluster([a_node("n1")])
     plugin = DefaultPreemption(DefaultPreemptionArgs())
@@ -316,7 +332,7 @@ def test_without_anybody_to_ask_nothing_is_nominated():
     assert nomination.node is None
 
 
-def test_asking_for_no_candidates_is_refused():
+def test_asking_for_no_candidates_is_refused() -> None:
     """One of the two limits must be above 0."""
     with pytest.raises(ValidationError, match="one must be above 0"):
         DefaultPreemptionArgs(min_candidate_nodes_percentage=0, min_candidate_nodes_absolute=0)
@@ -325,7 +341,7 @@ def test_asking_for_no_candidates_is_refused():
 class TestViaEviction:
     """Budgets are walls: who could not be evicted is no victim."""
 
-    def test_a_node_whose_victims_are_protected_is_no_candidate(self):
+    def test_a_node_whose_victims_are_protected_is_no_candidate(self) -> None:
         """Even if the others cost a more important pod; without such nodes the pod waits."""
         pods = [
             a_victim("web", "n1", "2", labels={"app": "web"}),
@@ -337,7 +353,7 @@ class TestViaEviction:
         assert outcome(scheduler, a_preemptor()) == ("n2", ["important"])
 
     @pytest.mark.parametrize("spread", [False, True], ids=["at-once", "one-by-one"])
-    def test_a_pod_that_only_protected_pods_could_make_room_for_waits(self, spread):
+    def test_a_pod_that_only_protected_pods_could_make_room_for_waits(self, spread: bool) -> None:
         """It says what is in the way; upstream would break the budget."""
         pods = [a_victim("web", "n1", "2", labels={"app": "web"})]
         # Hard anti-affinity makes filters look at pods, so that nodes are tried one by one.
@@ -362,7 +378,7 @@ class TestViaEviction:
             " 1 node(s) whose victims a PodDisruptionBudget protects."
         )
 
-    def test_what_the_budget_allows_is_taken(self):
+    def test_what_the_budget_allows_is_taken(self) -> None:
         """And not one pod more."""
         pods = [a_victim(name, "n1", "1", labels={"app": "web"}) for name in ("a", "b")]
         scheduler = a_scheduler(small("n1"), pods, via_eviction=True)
@@ -371,7 +387,7 @@ class TestViaEviction:
         assert len(outcome(scheduler, a_preemptor(cpu="1"))[1]) == 1
         assert outcome(scheduler, a_preemptor(cpu="2")) == ("", [])
 
-    def test_a_pod_that_two_budgets_cover_cannot_be_evicted(self):
+    def test_a_pod_that_two_budgets_cover_cannot_be_evicted(self) -> None:
         """The Eviction API answers with an error, whatever they allow."""
         pods = [
             a_victim("web", "n1", "2", labels={"app": "web"}),
@@ -383,7 +399,7 @@ class TestViaEviction:
 
         assert outcome(scheduler, a_preemptor()) == ("n2", ["important"])
 
-    def test_a_budget_that_recovers_makes_candidates_again(self):
+    def test_a_budget_that_recovers_makes_candidates_again(self) -> None:
         """What was kept of the last attempt is forgotten when a budget changes."""
         pods = [a_victim("web", "n1", "2", labels={"app": "web"})]
         scheduler = a_scheduler(small("n1"), pods, via_eviction=True)
@@ -394,7 +410,7 @@ class TestViaEviction:
         assert outcome(scheduler, a_preemptor()) == ("n1", ["web"])
 
     @pytest.mark.parametrize(("via_eviction", "waits"), [(True, True), (False, False)])
-    def test_pods_that_were_evicted_are_waited_for(self, via_eviction, waits):
+    def test_pods_that_were_evicted_are_waited_for(self, via_eviction: bool, waits: bool) -> None:
         """On the nominated node, as for those that were deleted."""
         leaving = a_pod(
             "web",

@@ -23,7 +23,7 @@ PLUGIN = DynamicResources(DynamicResourcesArgs())
 REJECTIONS = Rejections({}, Status(), Diagnosis(1))
 
 
-def test_pods_without_claims_are_skipped():
+def test_pods_without_claims_are_skipped() -> None:
     """And PostFilter then has nothing to give back, which leaves the rest to preemption."""
     state, pod, snapshot = CycleState(), the_info(a_pod()), a_snapshot(a_node())
 
@@ -33,14 +33,14 @@ def test_pods_without_claims_are_skipped():
     )
 
 
-def test_pods_with_claims_are_refused_with_a_sentence():
+def test_pods_with_claims_are_refused_with_a_sentence() -> None:
     """Nothing is allocated here, so nothing is pretended."""
     pod = the_info(a_pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}]))
 
     assert PLUGIN.pre_filter(CycleState(), pod, a_snapshot(a_node())) == unresolvable(NOT_SERVED)
 
 
-def test_the_message_of_a_pod_with_claims_says_so_and_promises_nothing():
+def test_the_message_of_a_pod_with_claims_says_so_and_promises_nothing() -> None:
     """No node is emptied for a pod that no emptying helps."""
     registry = Registry(IN_TREE)
     profile = build_profile(
@@ -57,7 +57,7 @@ def test_the_message_of_a_pod_with_claims_says_so_and_promises_nothing():
     )
 
 
-def test_a_rejection_ahead_of_its_turn_ends_post_filter():
+def test_a_rejection_ahead_of_its_turn_ends_post_filter() -> None:
     """Upstream fails to find its own state then, and so never preempts."""
     nomination = PLUGIN.post_filter(CycleState(), the_info(a_pod()), a_snapshot(a_node()), REJECTIONS)
 

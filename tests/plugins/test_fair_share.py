@@ -1,28 +1,32 @@
 """FairShare: order, ceilings and reclaim; the scheduler is the real one, shares are worked out beside."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.engine.attempt import schedule
-from plimsoll.engine.decision import AttemptOutcome
+from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.gang import place_together
 from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry, Snapshot
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.queue_usage import queue_key
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.toolkit.scheduling.fair_shares import dominant_share
 
 
-def in_queue(name, queue, cpu="1", **more):
+def in_queue(name: str, queue: str, cpu: str | int = "1", **more: Any) -> Pod:
     """A pod of a queue."""
     labels = {"plimsoll.dev/queue": queue, **more.pop("labels", {})}
     return a_pod(name, cpu=cpu, schedulerName="s", labels=labels, **more)
 
 
-def sharing(cluster, *queues, reclaim="Never"):
+def sharing(cluster: Cluster, *queues: dict[str, Any], reclaim: str = "Never") -> Any:
     """The scheduler of a policy with these queues, and its plugin."""
     defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
     config = ProfileConfig(
@@ -35,18 +39,18 @@ def sharing(cluster, *queues, reclaim="Never"):
     return scheduler, plugin
 
 
-def crowded(count=4, queue="b", cpu=1, nodes=2, **more):
+def crowded(count: int = 4, queue: str = "b", cpu: int = 1, nodes: int = 2, **more: Any) -> Cluster:
     """Nodes of two cpus, full of one queue's pods."""
     pods = [in_queue(f"{queue}{at}", queue, cpu=cpu, node=f"n{at % nodes}", **more) for at in range(count)]
     return a_cluster([a_node(f"n{at}", cpu="2") for at in range(nodes)], pods)
 
 
-def tried(scheduler, pod):
+def tried(scheduler: ProfileScheduler, pod: Pod) -> Decision:
     """The decision on a pod."""
     return schedule(scheduler, scheduler.cluster.templates.info(pod))
 
 
-def test_a_queue_stands_by_its_dominant_share_and_weight():
+def test_a_queue_stands_by_its_dominant_share_and_weight() -> None:
     """Two of four cpus are a half, by weight 2 a quarter; pods without a listed queue are in default."""
     cluster = a_cluster(
         [a_node("n", cpu="4")],
@@ -60,7 +64,7 @@ def test_a_queue_stands_by_its_dominant_share_and_weight():
     assert plugin.standing("a", "another", snapshot) == 0.0
 
 
-def test_a_pod_above_its_queues_capability_waits():
+def test_a_pod_above_its_queues_capability_waits() -> None:
     """And is told of the resource; another queue's pod is placed."""
     cluster = a_cluster([a_node("n", cpu="8")], [in_queue("a1", "a", cpu="2", node="n")])
     scheduler, _ = sharing(cluster, {"name": "a", "capability": {"cpu": "3"}})
@@ -74,7 +78,7 @@ def test_a_pod_above_its_queues_capability_waits():
     assert tried(scheduler, in_queue("b1", "b", cpu="4")).outcome is AttemptOutcome.SCHEDULED
 
 
-def test_a_gang_is_measured_as_a_whole():
+def test_a_gang_is_measured_as_a_whole() -> None:
     """Its members count one another: of three, two have capability, so a gang of three does not start."""
     cluster = a_cluster([a_node("n", cpu="8")])
     scheduler, _ = sharing(cluster, {"name": "a", "capability": {"cpu": "2"}})
@@ -86,7 +90,7 @@ def test_a_gang_is_measured_as_a_whole():
     assert "1 lack a node: 0/1 nodes are available: queue a has no capability" in decision.message(0)
 
 
-def test_a_queue_below_what_it_deserves_takes_it_back():
+def test_a_queue_below_what_it_deserves_takes_it_back() -> None:
     """A and b deserve two cpus each; b has all four and gives one, the least important."""
     cluster = crowded()
     cluster.place(cluster.templates.info(in_queue("b3", "b", node="n1", priority=-1)), "n1")
@@ -97,7 +101,7 @@ def test_a_queue_below_what_it_deserves_takes_it_back():
     assert (decision.nomination.node, [each.name for each in decision.nomination.victims]) == ("n1", ["b3"])
 
 
-def test_nothing_is_taken_back_unless_asked_for():
+def test_nothing_is_taken_back_unless_asked_for() -> None:
     """Never is the default."""
     cluster = crowded()
     scheduler, _ = sharing(cluster, {"name": "a"}, {"name": "b"})
@@ -108,7 +112,7 @@ def test_nothing_is_taken_back_unless_asked_for():
     assert "reclaim" not in decision.message
 
 
-def test_victims_stop_at_what_they_deserve():
+def test_victims_stop_at_what_they_deserve() -> None:
     """B deserves two of four: a may take two, the third is refused; claims that are under way count."""
     cluster = crowded()
     scheduler, _ = sharing(cluster, {"name": "a"}, {"name": "b"}, reclaim="AboveDeserved")
@@ -121,7 +125,7 @@ def test_victims_stop_at_what_they_deserve():
     assert "reclaim: queue a would be above what it deserves." in decisions[2].message
 
 
-def test_what_others_wait_for_counts():
+def test_what_others_wait_for_counts() -> None:
     """C waits for as much as a: each of the three deserves a third, and a takes no half."""
     cluster = crowded(count=6, nodes=3)
     scheduler, plugin = sharing(cluster, {"name": "a"}, {"name": "b"}, {"name": "c"}, reclaim="AboveDeserved")
@@ -141,7 +145,7 @@ def test_what_others_wait_for_counts():
         pytest.param({"name": "b"}, {"labels": {"app": "db"}}, id="protected by a budget"),
     ],
 )
-def test_who_is_no_victim(queue, victim):
+def test_who_is_no_victim(queue: dict[str, Any], victim: dict[str, Any]) -> None:
     """Whatever share its queue has."""
     cluster = crowded(**victim)
     budget = {
@@ -156,7 +160,7 @@ def test_who_is_no_victim(queue, victim):
     assert not tried(scheduler, in_queue("a1", "a")).nomination.victims
 
 
-def test_nobody_goes_in_vain():
+def test_nobody_goes_in_vain() -> None:
     """A pod that needs three cpus fits no node of two: b keeps all."""
     scheduler, _ = sharing(crowded(), {"name": "a", "weight": 9}, {"name": "b"}, reclaim="AboveDeserved")
 
@@ -166,7 +170,7 @@ def test_nobody_goes_in_vain():
     assert "reclaim: no queue has more than it deserves where it would help." in decision.message
 
 
-def test_who_need_not_go_stays():
+def test_who_need_not_go_stays() -> None:
     """One large victim is enough; the small ones that were looked at before are put back."""
     pods = [
         in_queue("small", "b", cpu="500m", node="n0"),
@@ -180,7 +184,7 @@ def test_who_need_not_go_stays():
     assert [each.name for each in decision.nomination.victims] == ["large"]
 
 
-def test_no_queue_ends_below_what_it_deserves():
+def test_no_queue_ends_below_what_it_deserves() -> None:
     """Carried out to the end, a and b have half each."""
     cluster = crowded(count=8, nodes=4)
     scheduler, plugin = sharing(cluster, {"name": "a"}, {"name": "b"}, reclaim="AboveDeserved")

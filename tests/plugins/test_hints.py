@@ -3,14 +3,17 @@
 Rows follow the order of the default profile. A row that no registration of the plugin covers counts as no.
 """
 
+from typing import Any
+
 import pytest
 
 from plimsoll.cluster.changes import node_changes, pod_changes, waiting_changes
 from plimsoll.framework import ActionType, Change, EnqueueExtensions, EventResource, QueueingHint, Registry
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import ClusterObjects
-from plimsoll.model.kinds.pod_info import Templates
+from plimsoll.model.kinds.pod_info import PodInfo, Templates
 from plimsoll.model.kinds.storage import (
     CSIDriver,
     CSINode,
@@ -33,11 +36,18 @@ OBJECTS = ClusterObjects(namespaces={"far": Namespace(metadata=ObjectMeta(name="
 DRIVER = "disk.example"
 
 
-def info(name="pod", **options):
+def info(name: Any = "pod", **options: Any) -> PodInfo:
     return TEMPLATES.info(a_pod(name, **options))
 
 
-def obj(kind, name, namespace="", annotations=None, labels=None, **fields):
+def obj(
+    kind: Any,
+    name: str,
+    namespace: str = "",
+    annotations: dict[str, Any] | None = None,
+    labels: dict[str, Any] | None = None,
+    **fields: Any,
+) -> Any:
     metadata = {
         "name": name,
         "namespace": namespace,
@@ -47,7 +57,7 @@ def obj(kind, name, namespace="", annotations=None, labels=None, **fields):
     return convert(kind, {"metadata": metadata, **fields})
 
 
-def woken(plugin, pod, changes, args=None):
+def woken(plugin: str, pod: PodInfo, changes: list[Change], args: dict[str, Any] | None = None) -> bool:
     """Whether any of the changes is covered by a registration whose hint says QUEUE."""
     built = REGISTRY.build(plugin, args, "spec")
     assert isinstance(built, EnqueueExtensions)
@@ -59,7 +69,7 @@ def woken(plugin, pod, changes, args=None):
     )
 
 
-def node(old=None, new=None):
+def node(old: Any = None, new: Node | None = None) -> list[Change]:
     """What ingestion tells of a node that came, went or changed."""
     if old is None or new is None:
         action = ActionType.ADD if old is None else ActionType.DELETE
@@ -67,7 +77,7 @@ def node(old=None, new=None):
     return [Change(EventResource.NODE, bit, old, new, OBJECTS) for bit in node_changes(old, new)]
 
 
-def placed(old=None, new=None):
+def placed(old: PodInfo | None = None, new: PodInfo | None = None) -> list[Change]:
     """What it tells of a pod with a node."""
     if old is None or new is None:
         action = ActionType.ADD if old is None else ActionType.DELETE
@@ -75,35 +85,35 @@ def placed(old=None, new=None):
     return [Change(EventResource.ASSIGNED_POD, bit, old, new, OBJECTS) for bit in pod_changes(old, new)]
 
 
-def own(old, new):
+def own(old: PodInfo, new: PodInfo) -> list[Change]:
     """What the queue makes of an update of the waiting pod."""
     return [
         Change(EventResource.UNSCHEDULABLE_POD, bit, old, new, OBJECTS) for bit in waiting_changes(old, new)
     ]
 
 
-def thing(old=None, new=None):
+def thing(old: Any = None, new: Any = None) -> list[Change]:
     """What ingestion tells of an object of another kind."""
     action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE
     kind = type(old if new is None else new).__name__
     return [Change(kind, action, old, new, OBJECTS)]
 
 
-def check(plugin, pod, changes, expected, case):
+def check(plugin: str, pod: PodInfo, changes: list[Change], expected: bool, case: str) -> pytest.ParameterSet:
     return pytest.param(plugin, pod, changes, expected, id=f"{plugin}-{case}")
 
 
-def on(name="other", **options):
+def on(name: str = "other", **options: Any) -> PodInfo:
     return info(name, node="n1", **options)
 
 
-def term(app, *, anti=False, **more):
+def term(app: str, *, anti: bool = False, **more: Any) -> dict[str, Any]:
     found = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "zone", **more}
     kind = "podAntiAffinity" if anti else "podAffinity"
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [found]}}
 
 
-def spread(app="web", **more):
+def spread(app: str = "web", **more: Any) -> list[dict[str, Any]]:
     return [
         {
             "maxSkew": 1,
@@ -128,24 +138,24 @@ OTHER_DISK = [{"name": "v", "gcePersistentDisk": {"pdName": "e"}}]
 INLINE = [{"name": "v", "csi": {"driver": DRIVER}}]
 
 
-def claim(name="data", namespace="default", **more):
+def claim(name: str = "data", namespace: str = "default", **more: Any) -> Any:
     return obj(PersistentVolumeClaim, name, namespace, **more)
 
 
-def limits(count, **more):
-    drivers = [] if count is None else [{"name": DRIVER, "allocatable": {"count": count}}]
+def limits(count: int, **more: Any) -> Any:
+    drivers = [] if count is None else [{"name": DRIVER, "allocatable": {"count": count}}]  # type: ignore[redundant-expr] # mypy does not see the change
     return obj(CSINode, "n", spec={"drivers": drivers}, **more)
 
 
-def room(capacity, largest="1Gi"):
+def room(capacity: str, largest: str = "1Gi") -> Any:
     return obj(CSIStorageCapacity, "c", "ns", capacity=capacity, maximumVolumeSize=largest)
 
 
-def a_class(mode="WaitForFirstConsumer", **more):
+def a_class(mode: str = "WaitForFirstConsumer", **more: Any) -> Any:
     return obj(StorageClass, "s", provisioner="p", volumeBindingMode=mode, **more)
 
 
-def attached(driver=DRIVER):
+def attached(driver: str = DRIVER) -> Any:
     return obj(VolumeAttachment, "a", spec={"attacher": driver, "nodeName": "n"})
 
 
@@ -440,13 +450,13 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("plugin", "pod", "changes", "expected"), ROWS)
-def test_a_change_wakes(plugin, pod, changes, expected):
+def test_a_change_wakes(plugin: str, pod: PodInfo, changes: list[Change], expected: bool) -> None:
     """As kube-scheduler's plugin would."""
     assert changes or not expected
     assert woken(plugin, pod, changes) is expected
 
 
-def test_an_added_affinity_counts_like_the_pods_own():
+def test_an_added_affinity_counts_like_the_pods_own() -> None:
     """A node that the profile does not allow is no reason to try again."""
     required = {
         "nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "In", "values": ["a"]}]}]
@@ -460,7 +470,7 @@ def test_an_added_affinity_counts_like_the_pods_own():
     assert woken("NodeAffinity", pod, node(None, both), args)
 
 
-def test_ignored_resources_wake_nobody_and_hinder_nobody():
+def test_ignored_resources_wake_nobody_and_hinder_nobody() -> None:
     """The filter does not look at them, nor does the hint."""
     pod = info(cpu="1", requests={"example.com/gpu": "8"})
     args = {"ignoredResources": ["example.com/gpu"]}
@@ -469,12 +479,12 @@ def test_ignored_resources_wake_nobody_and_hinder_nobody():
     assert not woken("NodeResourcesFit", pod, node(None, a_node("n", cpu="4")))
 
 
-def test_every_registration_of_every_plugin_is_exercised():
+def test_every_registration_of_every_plugin_is_exercised() -> None:
     """A plugin that registers for something new gets a row here."""
     for cls in IN_TREE:
         if not hasattr(cls, "events_to_register") or cls.name in ELSEWHERE:
             continue
-        for registered in REGISTRY.build(cls.name, None, "spec").events_to_register():
+        for registered in REGISTRY.build(cls.name, None, "spec").events_to_register():  # type: ignore[attr-defined] # known to exist in this test
             rows = [
                 change
                 for row in ROWS

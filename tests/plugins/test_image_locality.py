@@ -1,8 +1,12 @@
 """ImageLocality, against upstream's own arithmetic and the conformance laws."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.framework import CycleState, NoArgs
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.plugins.image_locality import ImageLocality, normalized
 from plimsoll.testing.builders import a_node, a_pod, a_snapshot, the_info
 from plimsoll.testing.conformance import ScorePluginConformance
@@ -11,7 +15,7 @@ MIB = 2**20
 PLUGIN = ImageLocality(NoArgs())
 
 
-def with_images(name, **sizes_mib):
+def with_images(name: str, **sizes_mib: Any) -> Node:
     images = [
         {"names": [f"{image}:latest", f"{image}@sha256:0"], "sizeBytes": size * MIB}
         for image, size in sizes_mib.items()
@@ -19,7 +23,9 @@ def with_images(name, **sizes_mib):
     return a_node(name, status={"images": images})
 
 
-def running(*images, init=(), volumes=()):
+def running(
+    *images: str, init: list[str] | tuple[Any, ...] = (), volumes: list[str] | tuple[Any, ...] = ()
+) -> PodInfo:
     return the_info(
         a_pod(
             containers=[{"name": "c", "image": image} for image in images],
@@ -49,7 +55,7 @@ def running(*images, init=(), volumes=()):
         pytest.param(running("big:other"), [0, 0], id="other-tag"),
     ],
 )
-def test_scores_match_worked_examples(pod, points):
+def test_scores_match_worked_examples(pod: PodInfo, points: list[int]) -> None:
     """Each case states its arithmetic."""
     snapshot = a_snapshot(with_images("n1", big=250, both=40, tiny=20), with_images("n2", both=40, huge=5000))
 
@@ -65,7 +71,7 @@ def test_scores_match_worked_examples(pod, points):
         ("app@sha256:0", "app@sha256:0"),
     ],
 )
-def test_a_name_without_tag_means_latest(image, name):
+def test_a_name_without_tag_means_latest(image: str, name: str) -> None:
     """A colon counts behind the last slash; a digest has one."""
     assert normalized(image) == name
 

@@ -1,10 +1,14 @@
 """InterPodAffinity, against upstream's rules and the conformance laws."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from plimsoll.framework import SKIP, SUCCESS, CycleState, Snapshot
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.plugins.inter_pod_affinity import REFUSALS, InterPodAffinity, InterPodAffinityArgs
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -16,19 +20,19 @@ OPEN, AFFINITY, ANTI, EXISTING = 0, 1, 2, 3
 A, B = {"a1": "a", "a2": "a", "b1": "b"}, {"a1": "a", "b1": "b", "bare": None}
 
 
-def term(app="web", key=ZONE, **more):
+def term(app: str = "web", key: str = ZONE, **more: Any) -> dict[str, Any]:
     return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
 
 
-def near(*terms):
+def near(*terms: dict[str, Any]) -> dict[str, Any]:
     return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
 
 
-def far(*terms):
+def far(*terms: dict[str, Any]) -> dict[str, Any]:
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
 
 
-def rather(kind, weight, each):
+def rather(kind: str, weight: int, each: dict[str, Any]) -> dict[str, Any]:
     return {
         kind: {
             "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": weight, "podAffinityTerm": each}]
@@ -36,22 +40,22 @@ def rather(kind, weight, each):
     }
 
 
-def a_cluster_of(zones, *pods):
+def a_cluster_of(zones: dict[str, Any], *pods: Pod) -> Cluster:
     nodes = [a_node(name, labels={ZONE: zone} if zone else {}) for name, zone in zones.items()]
     return a_cluster(nodes, pods)
 
 
-def a_web_pod(name, node, app="web", **more):
+def a_web_pod(name: str, node: str, app: str = "web", **more: Any) -> Pod:
     return a_pod(name, node=node, labels={"app": app}, **more)
 
 
-def codes(cluster, pod):
+def codes(cluster: Cluster, pod: Pod) -> Any:
     state, info, snapshot = CycleState(), cluster.templates.info(pod), Snapshot(cluster)
     assert PLUGIN.pre_filter(state, info, snapshot) == SUCCESS
     return PLUGIN.filter(state, info, snapshot).tolist()
 
 
-def points(cluster, pod, plugin=PLUGIN):
+def points(cluster: Cluster, pod: Pod, plugin: InterPodAffinity = PLUGIN) -> tuple[list[int], ...] | None:
     """Raw and normalised points of all nodes; None when the plugin has nothing to add."""
     state, info, snapshot = CycleState(), cluster.templates.info(pod), Snapshot(cluster)
     if plugin.pre_score(state, info, snapshot) == SKIP:
@@ -60,14 +64,14 @@ def points(cluster, pod, plugin=PLUGIN):
     return raw.tolist(), plugin.normalize(state, info, raw).tolist()
 
 
-def test_required_affinity_keeps_to_the_domains_of_matching_pods():
+def test_required_affinity_keeps_to_the_domains_of_matching_pods() -> None:
     """Every node of the zone is near; a node without the label never is."""
     cluster = a_cluster_of({**A, "bare": None}, a_web_pod("w", "a1"))
 
     assert codes(cluster, a_pod(affinity=near(term()))) == [OPEN, OPEN, AFFINITY, AFFINITY]
 
 
-def test_all_affinity_terms_must_hold_on_one_pod():
+def test_all_affinity_terms_must_hold_on_one_pod() -> None:
     """Two pods that match one term each do not help."""
     cluster = a_cluster_of(
         A, a_pod("w", node="a1", labels={"app": "web"}), a_pod("d", node="a1", labels={"tier": "db"})
@@ -85,21 +89,23 @@ def test_all_affinity_terms_must_hold_on_one_pod():
         pytest.param((("w", "b1"),), {"app": "web"}, [AFFINITY, OPEN, AFFINITY], id="somebody-is-there"),
     ],
 )
-def test_the_first_pod_of_a_group_may_go_anywhere_with_the_label(others, labels, expected):
+def test_the_first_pod_of_a_group_may_go_anywhere_with_the_label(
+    others: tuple[tuple[str, ...], ...], labels: dict[str, Any], expected: list[int]
+) -> None:
     """Only when nobody matches anywhere, and the pod matches its own terms."""
     cluster = a_cluster_of(B, *(a_web_pod(*other) for other in others))
 
     assert codes(cluster, a_pod(labels=labels, affinity=near(term()))) == expected
 
 
-def test_required_anti_affinity_keeps_out_of_the_domains_of_matching_pods():
+def test_required_anti_affinity_keeps_out_of_the_domains_of_matching_pods() -> None:
     """A node without the label always passes."""
     cluster = a_cluster_of({**A, "bare": None}, a_web_pod("w", "a1"))
 
     assert codes(cluster, a_pod(affinity=far(term()))) == [ANTI, ANTI, OPEN, OPEN]
 
 
-def test_placed_pods_keep_others_out_of_their_domains():
+def test_placed_pods_keep_others_out_of_their_domains() -> None:
     """An existing pod's anti-affinity binds newcomers that it matches, and no others."""
     cluster = a_cluster_of(A, a_pod("hermit", node="b1", affinity=far(term())))
 
@@ -108,7 +114,7 @@ def test_placed_pods_keep_others_out_of_their_domains():
     assert PLUGIN.pre_filter(CycleState(), info, Snapshot(cluster)) == SKIP
 
 
-def test_rules_are_named_in_upstreams_order():
+def test_rules_are_named_in_upstreams_order() -> None:
     """Affinity first, then the pod's anti-affinity, then the others'."""
     cluster = a_cluster_of(
         A, a_web_pod("w", "a1", app="db"), a_pod("hermit", node="a1", affinity=far(term("new")))
@@ -119,7 +125,7 @@ def test_rules_are_named_in_upstreams_order():
     assert codes(cluster, a_pod(labels={"app": "new"}, affinity=far(term("db")))) == [ANTI, ANTI, OPEN]
 
 
-def test_counts_follow_every_pod():
+def test_counts_follow_every_pod() -> None:
     """Terms and matches are kept as pods come and go; the last pod with a term frees its domain."""
     cluster = a_cluster_of(A)
     pod = a_pod("new", labels={"app": "web"}, affinity=far(term("db")))
@@ -152,7 +158,7 @@ def test_counts_follow_every_pod():
         ),
     ],
 )
-def test_terms_mean_pods_of_their_namespaces(more, expected):
+def test_terms_mean_pods_of_their_namespaces(more: dict[str, Any], expected: list[int]) -> None:
     """Listed, selected by label, or the pod's own when neither is given."""
     cluster = a_cluster_of(A, a_web_pod("w", "a1", namespace="other"))
     cluster.objects.namespaces["other"] = convert(
@@ -163,7 +169,7 @@ def test_terms_mean_pods_of_their_namespaces(more, expected):
     assert codes(cluster, a_pod(affinity=far(term(**more)))) == expected
 
 
-def test_terms_of_placed_pods_are_judged_by_the_labels_of_the_pods_namespace():
+def test_terms_of_placed_pods_are_judged_by_the_labels_of_the_pods_namespace() -> None:
     """A namespace selector of somebody else's term asks for the newcomer's namespace."""
     wanted = term(namespaceSelector={"matchLabels": {"team": "x"}})
     cluster = a_cluster_of(A, a_pod("hermit", node="a1", affinity=far(wanted)))
@@ -179,7 +185,7 @@ def test_terms_of_placed_pods_are_judged_by_the_labels_of_the_pods_namespace():
     assert codes(cluster, pod) == [EXISTING, EXISTING, OPEN]
 
 
-def test_preferred_terms_add_and_subtract_their_weight():
+def test_preferred_terms_add_and_subtract_their_weight() -> None:
     """Two web pods in zone a at 10 each, one db pod in zone b at -5; normalised between the extremes."""
     cluster = a_cluster_of(
         {**A, "bare": None}, a_web_pod("w1", "a1"), a_web_pod("w2", "a2"), a_web_pod("d", "b1", app="db")
@@ -190,7 +196,7 @@ def test_preferred_terms_add_and_subtract_their_weight():
     assert points(cluster, pod) == ([20, 20, -5, 0], [100, 100, 0, 20])
 
 
-def test_terms_of_placed_pods_attract_and_repel():
+def test_terms_of_placed_pods_attract_and_repel() -> None:
     """Required affinity at hardPodAffinityWeight, preferred terms at their weight; all match the newcomer."""
     cluster = a_cluster_of(
         A,
@@ -207,7 +213,7 @@ def test_terms_of_placed_pods_attract_and_repel():
     assert points(cluster, a_pod("db", labels={"app": "db"})) is None
 
 
-def test_preferred_terms_of_placed_pods_can_be_ignored():
+def test_preferred_terms_of_placed_pods_can_be_ignored() -> None:
     """Then a pod without preferred terms of its own is not scored, whoever likes it."""
     plugin = InterPodAffinity(InterPodAffinityArgs(ignore_preferred_terms_of_existing_pods=True))
     cluster = a_cluster_of(A, a_pod("fan", node="a1", affinity=rather("podAffinity", 3, term())))
@@ -215,7 +221,7 @@ def test_preferred_terms_of_placed_pods_can_be_ignored():
     assert points(cluster, a_pod(labels={"app": "web"}), plugin) is None
 
 
-def test_normalisation_truncates():
+def test_normalisation_truncates() -> None:
     """Upstream's example: -5, 0 and 7 become 0, 41 and 100; equal points become 0."""
     info = a_cluster().templates.info(a_pod())
 
@@ -223,7 +229,7 @@ def test_normalisation_truncates():
     assert PLUGIN.normalize(CycleState(), info, np.array([3, 3])).tolist() == [0, 0]
 
 
-def test_a_pod_whose_terms_cannot_be_read_is_rejected():
+def test_a_pod_whose_terms_cannot_be_read_is_rejected() -> None:
     """With the reason, and for good."""
     bad = {"topologyKey": ZONE, "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}
     cluster = a_cluster_of(A)
@@ -236,7 +242,7 @@ def test_a_pod_whose_terms_cannot_be_read_is_rejected():
 
 
 @pytest.mark.parametrize("code", [AFFINITY, ANTI, EXISTING])
-def test_refusals_are_worded_as_upstream_words_them(code):
+def test_refusals_are_worded_as_upstream_words_them(code: int) -> None:
     """One sentence a rule."""
     info = a_cluster().templates.info(a_pod())
 

@@ -1,9 +1,12 @@
 """NodeAffinity: what a pod must have and would like of its node."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
 from plimsoll.framework import SKIP, SUCCESS, Code, CycleState, Narrowing, unresolvable
+from plimsoll.framework.status import Status
 from plimsoll.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from plimsoll.testing.builders import a_node, a_pod, a_snapshot, the_info
 from plimsoll.testing.conformance import FilterPluginConformance, ScorePluginConformance
@@ -12,25 +15,25 @@ PLAIN = NodeAffinity(NodeAffinityArgs())
 NODES = a_node("n1", labels={"disk": "ssd", "gen": "3"}), a_node("n2", labels={"disk": "hdd"}), a_node("n3")
 
 
-def expression(key, operator, *values):
+def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
     return {"key": key, "operator": operator, "values": list(values)}
 
 
-def labels(*expressions):
+def labels(*expressions: dict[str, Any]) -> dict[str, Any]:
     return {"matchExpressions": list(expressions)}
 
 
-def names(operator, *values):
+def names(operator: str, *values: str) -> dict[str, Any]:
     return {"matchFields": [expression("metadata.name", operator, *values)]}
 
 
-def required(*terms):
+def required(*terms: dict[str, Any]) -> dict[str, Any]:
     return {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
     }
 
 
-def preferred(*weighted):
+def preferred(*weighted: tuple[int, dict[str, Any]]) -> dict[str, Any]:
     terms = [{"weight": weight, "preference": term} for weight, term in weighted]
     return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
 
@@ -65,7 +68,7 @@ def preferred(*weighted):
         ),
     ],
 )
-def test_nodes_must_match_selector_and_required_terms(wishes, feasible):
+def test_nodes_must_match_selector_and_required_terms(wishes: dict[str, Any], feasible: list[str]) -> None:
     """Pairs of nodeSelector and one of the terms; worded as upstream words it."""
     pod = the_info(a_pod(**wishes))
     snapshot = a_snapshot(*NODES)
@@ -110,12 +113,12 @@ def test_nodes_must_match_selector_and_required_terms(wishes, feasible):
         pytest.param({"affinity": required()}, SUCCESS, id="no-term"),
     ],
 )
-def test_named_nodes_narrow_the_search(wishes, answer):
+def test_named_nodes_narrow_the_search(wishes: dict[str, Any], answer: Status | Narrowing) -> None:
     """When every term names nodes, only those are looked at; contradicting names refuse the pod."""
     assert PLAIN.pre_filter(CycleState(), the_info(a_pod(**wishes)), a_snapshot(*NODES)) == answer
 
 
-def test_preferred_terms_add_up():
+def test_preferred_terms_add_up() -> None:
     """Raw points are the weights that hold; the best node gets 100, the others their share."""
     # n1: 10 + 5 = 15, n2: 5, n3: 0; 100*15//15 = 100, 100*5//15 = 33
     affinity = preferred(
@@ -132,12 +135,12 @@ def test_preferred_terms_add_up():
     assert PLAIN.normalize(CycleState(), pod, raw).tolist() == [100, 33, 0]
 
 
-def test_without_preferred_terms_nothing_is_scored():
+def test_without_preferred_terms_nothing_is_scored() -> None:
     """Required affinity alone adds no points."""
     assert PLAIN.pre_score(CycleState(), the_info(a_pod(affinity=required())), a_snapshot(*NODES)) == SKIP
 
 
-def test_a_preference_that_says_nothing_takes_part_and_adds_nothing():
+def test_a_preference_that_says_nothing_takes_part_and_adds_nothing() -> None:
     """The plugin runs for any preference; an empty one matches no node."""
     pod = the_info(a_pod(affinity=preferred((9, {}))))
 
@@ -145,7 +148,7 @@ def test_a_preference_that_says_nothing_takes_part_and_adds_nothing():
     assert PLAIN.score(CycleState(), pod, a_snapshot(*NODES)).tolist() == [0, 0, 0]
 
 
-def test_a_malformed_preference_fails_the_attempt():
+def test_a_malformed_preference_fails_the_attempt() -> None:
     """The sentence says where; required terms would only match nothing."""
     pod = the_info(a_pod(affinity=preferred((5, labels(expression("gen", "Gt", "abc"))))))
 
@@ -174,7 +177,7 @@ ADDED = NodeAffinity(
 )
 
 
-def test_the_added_affinity_holds_for_every_pod():
+def test_the_added_affinity_holds_for_every_pod() -> None:
     """Its refusal comes before the pod's own and says who enforces it; its preferences add to the pod's."""
     pod = the_info(a_pod(node_selector={"disk": "ssd"}))
     snapshot = a_snapshot(*NODES)
@@ -197,7 +200,7 @@ def test_the_added_affinity_holds_for_every_pod():
         ({"matchExpression": []}, "Extra inputs are not permitted"),
     ],
 )
-def test_a_malformed_added_affinity_is_refused(term, sentence):
+def test_a_malformed_added_affinity_is_refused(term: dict[str, Any], sentence: str) -> None:
     """It is validated like the API validates a pod's, when the policy is read."""
     added = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
 

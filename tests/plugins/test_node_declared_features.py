@@ -1,8 +1,11 @@
 """NodeDeclaredFeatures: pods go where the kubelet can do what they need."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.framework import SKIP, SUCCESS, CycleState, NoArgs, unresolvable
+from plimsoll.framework.status import Status
 from plimsoll.plugins.node_declared_features import NodeDeclaredFeatures
 from plimsoll.testing.builders import a_node, a_pod, a_snapshot, the_info
 from plimsoll.testing.conformance import FilterPluginConformance
@@ -24,7 +27,7 @@ OWN_USERS = {"hostNetwork": True, "hostUsers": False}
         pytest.param(RESTARTS_ALL | OWN_USERS, SUCCESS, [0, 1, 1], id="both"),
     ],
 )
-def test_what_the_spec_needs_must_be_declared(spec, answer, codes):
+def test_what_the_spec_needs_must_be_declared(spec: dict[str, Any], answer: Status, codes: list[int]) -> None:
     """Two features follow from a spec; all that follow have to be there."""
     both = ["RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"]
     nodes = [a_node(f"n{n}", status={"declaredFeatures": both[n:]}) for n in range(3)]

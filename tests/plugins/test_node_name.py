@@ -13,7 +13,7 @@ from plimsoll.testing.conformance import FilterPluginConformance
     [("", [0, 0]), ("n2", [1, 0]), ("unknown", [1, 1])],
     ids=["none", "one", "unknown"],
 )
-def test_only_the_named_node_is_feasible(wanted, expected):
+def test_only_the_named_node_is_feasible(wanted: str, expected: list[int]) -> None:
     """Without a name all nodes are; a name that no node has leaves none."""
     pod = the_info(a_pod(node=wanted))
 
@@ -22,7 +22,7 @@ def test_only_the_named_node_is_feasible(wanted, expected):
     assert codes.tolist() == expected
 
 
-def test_the_refusal_is_worded_as_upstream_words_it():
+def test_the_refusal_is_worded_as_upstream_words_it() -> None:
     """Users search for the sentence; removing pods cannot help."""
     status = NodeName(NoArgs()).refusal(1, CycleState(), the_info(a_pod()))
 

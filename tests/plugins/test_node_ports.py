@@ -1,8 +1,11 @@
 """NodePorts: a host port is taken once a node."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.framework import SKIP, SUCCESS, CycleState, NoArgs, unschedulable
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.plugins.node_ports import HostPortIndex, NodePorts
 from plimsoll.testing.builders import a_cluster, a_node, a_pod, a_snapshot, the_info
 from plimsoll.testing.conformance import FilterPluginConformance
@@ -10,8 +13,13 @@ from plimsoll.testing.conformance import FilterPluginConformance
 PLUGIN = NodePorts(NoArgs())
 
 
-def with_ports(name, *ports, node="", init=()):
-    def container(port):
+def with_ports(
+    name: str,
+    *ports: tuple[int, str, str],
+    node: str = "",
+    init: list[tuple[tuple[int, str, str], str]] | tuple[Any, ...] = (),
+) -> Pod:
+    def container(port: tuple[int, str, str]) -> dict[str, Any]:
         number, protocol, address = port
         return {"name": "c", "ports": [{"hostPort": number, "protocol": protocol, "hostIP": address}]}
 
@@ -37,7 +45,9 @@ def with_ports(name, *ports, node="", init=()):
         pytest.param((0, "TCP", ""), (80, "TCP", ""), False, id="no-host-port"),
     ],
 )
-def test_ports_conflict_by_protocol_number_and_address(held, wanted, taken):
+def test_ports_conflict_by_protocol_number_and_address(
+    held: tuple[int, str, str], wanted: tuple[int, str, str], taken: bool
+) -> None:
     """An empty address is all addresses, and all addresses conflict with each."""
     snapshot = a_snapshot(a_node("n1"), a_node("n2"), pods=[with_ports("holder", held, node="n1")])
 
@@ -46,7 +56,7 @@ def test_ports_conflict_by_protocol_number_and_address(held, wanted, taken):
     assert codes.tolist() == [int(taken), 0]
 
 
-def test_sidecars_hold_ports_and_init_containers_do_not():
+def test_sidecars_hold_ports_and_init_containers_do_not() -> None:
     """An ordinary init container is gone before the pod runs."""
     sidecar = the_info(with_ports("a", init=[((80, "TCP", ""), "Always")]))
     ordinary = the_info(with_ports("b", init=[((80, "TCP", ""), "")]))
@@ -55,14 +65,14 @@ def test_sidecars_hold_ports_and_init_containers_do_not():
     assert PLUGIN.pre_filter(CycleState(), ordinary, a_snapshot(a_node())) == SKIP
 
 
-def test_the_refusal_is_worded_as_upstream_words_it():
+def test_the_refusal_is_worded_as_upstream_words_it() -> None:
     """Removing the holder helps."""
     status = PLUGIN.refusal(1, CycleState(), the_info(a_pod()))
 
     assert status == unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 
-def test_ports_come_free_when_their_holder_goes():
+def test_ports_come_free_when_their_holder_goes() -> None:
     """The index follows pods that come, go and move with their node's row, on its own side of a fork."""
     cluster = a_cluster(
         [a_node("n1"), a_node("n2")],

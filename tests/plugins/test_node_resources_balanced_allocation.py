@@ -1,5 +1,7 @@
 """NodeResourcesBalancedAllocation, against upstream's own arithmetic and the conformance laws."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
@@ -14,7 +16,7 @@ from plimsoll.testing.conformance import ScorePluginConformance
 GPU = "example.com/gpu"
 
 
-def over(*names):
+def over(*names: str) -> NodeResourcesBalancedAllocation:
     args = {"resources": [{"name": name} for name in names]}
     return NodeResourcesBalancedAllocation(NodeResourcesBalancedAllocationArgs.model_validate(args))
 
@@ -55,7 +57,9 @@ PLUGIN = over("cpu", "memory")
         ),
     ],
 )  # fmt: skip
-def test_scores_match_worked_examples(node, taken, pod, points):
+def test_scores_match_worked_examples(
+    node: tuple[int, ...], taken: tuple[str, int], pod: tuple[str, int], points: int
+) -> None:
     """Each case states its arithmetic; most are upstream's own table."""
     cpu, memory = node
     other = a_pod("other", node="n1", cpu=taken[0], memory=taken[1])
@@ -66,7 +70,7 @@ def test_scores_match_worked_examples(node, taken, pod, points):
     assert scores.tolist() == [points]
 
 
-def test_three_resources_use_the_standard_deviation():
+def test_three_resources_use_the_standard_deviation() -> None:
     """After 0.5, 0.25, 0: mean 0.25, std sqrt(0.125/3) = 0.204 -> 79; before 100; 50 + (50-21)//2."""
     plugin = over("cpu", "memory", "ephemeral-storage")
     node = a_node(cpu="4", memory=4000, allocatable={"ephemeral-storage": 10})
@@ -76,7 +80,7 @@ def test_three_resources_use_the_standard_deviation():
     assert scores.tolist() == [64]
 
 
-def test_scalar_resources_count_when_the_pod_requests_them():
+def test_scalar_resources_count_when_the_pod_requests_them() -> None:
     """Of cpu and gpu, a pod without gpus leaves one resource: 75 everywhere."""
     plugin = over("cpu", GPU)
     node = a_node(cpu="4", allocatable={GPU: 4})
@@ -88,7 +92,7 @@ def test_scalar_resources_count_when_the_pod_requests_them():
     ).tolist() == [56]
 
 
-def test_a_pod_that_requests_nothing_is_skipped():
+def test_a_pod_that_requests_nothing_is_skipped() -> None:
     """It changes no balance; what a container takes at least is not assumed."""
     snapshot = a_snapshot(a_node())
 
@@ -104,13 +108,13 @@ def test_a_pod_that_requests_nothing_is_skipped():
         ([{"name": "cpu", "weight": 2}], "Input should be 1"),
     ],
 )
-def test_bad_arguments_are_refused(resources, sentence):
+def test_bad_arguments_are_refused(resources: list[dict[str, Any]], sentence: str) -> None:
     """The sentence says what is allowed."""
     with pytest.raises(ValidationError, match=sentence):
         NodeResourcesBalancedAllocationArgs.model_validate({"resources": resources})
 
 
-def test_without_resources_cpu_and_memory_are_compared():
+def test_without_resources_cpu_and_memory_are_compared() -> None:
     """An empty list says no more than none."""
     assert NodeResourcesBalancedAllocationArgs(resources=()) == NodeResourcesBalancedAllocationArgs()
 

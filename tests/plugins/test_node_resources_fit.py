@@ -1,5 +1,7 @@
 """NodeResourcesFit, against upstream's own arithmetic and the conformance laws."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,6 +9,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from plimsoll.framework import SUCCESS, Code, CycleState, Snapshot
+from plimsoll.framework.status import Status
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from plimsoll.testing.builders import a_cluster, a_node, a_pod, a_snapshot, the_info
 from plimsoll.testing.conformance import FilterPluginConformance, ScorePluginConformance
@@ -15,11 +21,13 @@ from plimsoll.toolkit.scheduling.resource_points import EXACT, divided
 GPU = "example.com/gpu"
 
 
-def with_args(**args):
+def with_args(**args: Any) -> NodeResourcesFit:
     return NodeResourcesFit(NodeResourcesFitArgs.model_validate(args))
 
 
-def strategy(kind, *resources, shape=None):
+def strategy(
+    kind: str, *resources: tuple[str, int], shape: list[dict[str, int]] | None = None
+) -> NodeResourcesFit:
     return with_args(
         scoringStrategy={
             "type": kind,
@@ -29,7 +37,7 @@ def strategy(kind, *resources, shape=None):
     )
 
 
-def verdict(plugin, pod, snapshot):
+def verdict(plugin: NodeResourcesFit, pod: PodInfo, snapshot: Snapshot) -> Status:
     state = CycleState()
     assert plugin.pre_filter(state, pod, snapshot) == SUCCESS
     code = int(plugin.filter(state, pod, snapshot)[0])
@@ -80,14 +88,14 @@ def verdict(plugin, pod, snapshot):
         pytest.param(a_pod(cpu="1E"), a_node(), Code.SUCCESS, (), id="overflowing-milli-cpu-reads-as-none"),
     ],
 )
-def test_refuses_what_does_not_fit(pod, node, code, reasons):
+def test_refuses_what_does_not_fit(pod: Pod, node: Node, code: Code, reasons: tuple[str, ...]) -> None:
     """All that is short is named, in upstream's order; more than the whole node cannot be resolved."""
     status = verdict(with_args(), the_info(pod), a_snapshot(node))
 
     assert (status.code, status.reasons) == (code, reasons)
 
 
-def test_what_runs_on_the_node_is_taken():
+def test_what_runs_on_the_node_is_taken() -> None:
     """Removing it would help."""
     snapshot = a_snapshot(a_node("n1", cpu="4", pods=1), pods=[a_pod("other", node="n1", cpu="3")])
 
@@ -99,7 +107,7 @@ def test_what_runs_on_the_node_is_taken():
 @pytest.mark.parametrize(
     "args", [{"ignoredResources": [GPU]}, {"ignoredResourceGroups": ["example.com"]}], ids=["name", "group"]
 )
-def test_ignored_resources_are_not_looked_at(args):
+def test_ignored_resources_are_not_looked_at(args: dict[str, Any]) -> None:
     """Somebody else looks after them; the others still count."""
     pod = the_info(a_pod(requests={GPU: 1, "example.org/fpga": 1}))
 
@@ -179,14 +187,14 @@ RISING = [{"utilization": 0, "score": 0}, {"utilization": 40, "score": 8}, {"uti
         ),
     ],
 )
-def test_scores_match_worked_examples(plugin, pod, points):
+def test_scores_match_worked_examples(plugin: NodeResourcesFit, pod: Pod, points: list[int]) -> None:
     """Each case states its arithmetic; the sums are upstream's, not ours."""
     scores = plugin.score(CycleState(), the_info(pod), a_snapshot(SMALL, LARGE))
 
     assert scores.tolist() == points
 
 
-def test_running_pods_count_with_defaults_for_cpu_and_memory_only():
+def test_running_pods_count_with_defaults_for_cpu_and_memory_only() -> None:
     """Cpu 4000: 100 by default + 3000 -> 22; ephemeral storage: what is requested, 1 + 1 of 4 -> 50."""
     node = a_node("n1", cpu="4", allocatable={"ephemeral-storage": 4})
     snapshot = a_snapshot(node, pods=[a_pod("other", node="n1", requests={"ephemeral-storage": 1})])
@@ -198,7 +206,7 @@ def test_running_pods_count_with_defaults_for_cpu_and_memory_only():
     ).tolist() == [50]
 
 
-def test_absurd_amounts_score_as_they_do_upstream():
+def test_absurd_amounts_score_as_they_do_upstream() -> None:
     """Products beyond 64 bits wrap around there, and the quotient is truncated towards zero.
 
     memory (2**50*100 - 2**53)*100 wraps to a negative number, // 2**50*100 = -71; cpu 95; (95-71)//2 = 12.
@@ -236,13 +244,13 @@ def test_absurd_amounts_score_as_they_do_upstream():
         ({"scoringStrategie": {}}, "Extra inputs are not permitted"),
     ],
 )
-def test_bad_arguments_are_refused(args, sentence):
+def test_bad_arguments_are_refused(args: dict[str, Any], sentence: str) -> None:
     """The sentence says what is allowed."""
     with pytest.raises(ValidationError, match=sentence):
         NodeResourcesFitArgs.model_validate(args)
 
 
-def test_an_empty_list_of_resources_means_the_default():
+def test_an_empty_list_of_resources_means_the_default() -> None:
     """As upstream defaults it: cpu and memory."""
     args = NodeResourcesFitArgs.model_validate(
         {"scoringStrategy": {"type": "MostAllocated", "resources": []}}
@@ -282,7 +290,9 @@ class TestRequestedToCapacityRatioConformance(ScorePluginConformance):
     divisor=st.one_of(st.integers(1, 2**63 - 1), st.integers(1, 2**20)),
     near=st.booleans(),
 )
-def test_quotients_are_exact_and_truncated_whatever_the_size(numerators, divisor, near):
+def test_quotients_are_exact_and_truncated_whatever_the_size(
+    numerators: list[int], divisor: int, near: bool
+) -> None:
     """Also where a double would round up: just below a multiple of the divisor."""
     if near:
         numerators = [max(number // divisor * divisor - 1, 0) for number in numerators]
@@ -299,7 +309,9 @@ def test_quotients_are_exact_and_truncated_whatever_the_size(numerators, divisor
     off=st.integers(-1, 1),
     weights=st.tuples(st.integers(1, 100), st.integers(1, 100)),
 )
-def test_points_are_those_of_integers_wherever_doubles_are_used(nodes, steps, off, weights):
+def test_points_are_those_of_integers_wherever_doubles_are_used(
+    nodes: list[tuple[int, ...]], steps: int, off: int, weights: tuple[int, ...]
+) -> None:
     """Also next to where a percent ends, and with more memory than doubles can be trusted with."""
     memory = nodes[0][0]
     wanted = max(1, memory - (memory * steps + 99) // 100 + off)
@@ -315,7 +327,7 @@ def test_points_are_those_of_integers_wherever_doubles_are_used(nodes, steps, of
         CycleState(), pod, snapshot
     )
 
-    def share(used, size):
+    def share(used: int, size: int) -> int:
         return max(size - used, 0) * 100 // size
 
     taken = snapshot.nonzero_requested.tolist()

@@ -1,5 +1,7 @@
 """NodeUnschedulable: cordoned nodes are refused unless the cordon is tolerated."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.framework import CycleState, NoArgs, unresolvable
@@ -22,7 +24,7 @@ CORDON = "node.kubernetes.io/unschedulable"
         pytest.param([{"key": CORDON, "value": "true"}], [0, 1], id="other-value"),
     ],
 )
-def test_cordoned_nodes_need_a_toleration(tolerations, expected):
+def test_cordoned_nodes_need_a_toleration(tolerations: list[dict[str, Any]], expected: list[int]) -> None:
     """The toleration is for the taint that a cordon amounts to, present on the node or not."""
     plugin = NodeUnschedulable(NoArgs())
     pod = the_info(a_pod(tolerations=tolerations))
@@ -34,7 +36,7 @@ def test_cordoned_nodes_need_a_toleration(tolerations, expected):
     assert codes.tolist() == expected
 
 
-def test_the_refusal_is_worded_as_upstream_words_it():
+def test_the_refusal_is_worded_as_upstream_words_it() -> None:
     """Users search for the sentence; removing pods cannot help."""
     status = NodeUnschedulable(NoArgs()).refusal(1, CycleState(), the_info(a_pod()))
 

@@ -1,8 +1,11 @@
 """NodeVolumeLimits: what drivers can attach to a node."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.framework import SKIP, SUCCESS, CycleState, NoArgs, Snapshot, unresolvable
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.plugins.node_volume_limits import TOO_MANY, NodeVolumeLimits
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import FilterPluginConformance
@@ -13,7 +16,7 @@ OPEN, FULL, MISSING = 0, 1, 2
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Cluster:
     """Node ``few`` takes two volumes of the driver, ``any`` says nothing, ``bare`` has no CSINode."""
     made = a_cluster([a_node("few"), a_node("any"), a_node("bare")])
     a_csi_node(made, "few", csi_example_com=2)
@@ -25,7 +28,7 @@ def cluster():
     return made
 
 
-def codes(cluster, *claims, **pod):
+def codes(cluster: Cluster, *claims: str, **pod: Any) -> Any:
     state, snapshot = CycleState(), Snapshot(cluster)
     info = cluster.templates.info(a_pod(volumes=pod.pop("volumes", mounting(*claims)), **pod))
     assert PLUGIN.pre_filter(state, info, snapshot) == SUCCESS
@@ -42,14 +45,16 @@ def codes(cluster, *claims, **pod):
         pytest.param(("c0",), ("c1",), OPEN, id="one-left"),
     ],
 )
-def test_volumes_are_counted_by_driver(cluster, held, wanted, expected):
+def test_volumes_are_counted_by_driver(
+    cluster: Cluster, held: tuple[str, ...], wanted: tuple[str, ...], expected: int
+) -> None:
     """Nodes without a limit take everything."""
     cluster.place(cluster.templates.info(a_pod("holder", volumes=mounting(*held))), "few")
 
     assert codes(cluster, *wanted) == [expected, OPEN, OPEN]
 
 
-def test_attachments_count_beside_the_pods_volumes(cluster):
+def test_attachments_count_beside_the_pods_volumes(cluster: Cluster) -> None:
     """One that the pod wants and nobody on the node uses yet counts twice, as upstream counts it."""
     an_attachment(cluster, "a", volume="pv0", node="few")
     assert codes(cluster, "c1") == [OPEN] * 3
@@ -58,7 +63,7 @@ def test_attachments_count_beside_the_pods_volumes(cluster):
     assert codes(cluster, "c0", "c1") == [FULL, OPEN, OPEN]
 
 
-def test_claims_without_a_volume_count_for_the_driver_of_their_class(cluster):
+def test_claims_without_a_volume_count_for_the_driver_of_their_class(cluster: Cluster) -> None:
     """Each under its own name."""
     for number in range(3):
         a_claim(cluster, f"new{number}")
@@ -67,7 +72,7 @@ def test_claims_without_a_volume_count_for_the_driver_of_their_class(cluster):
     assert codes(cluster, "new0", "new1", "new2") == [FULL, OPEN, OPEN]
 
 
-def test_in_tree_disks_count_for_the_driver_that_took_over(cluster):
+def test_in_tree_disks_count_for_the_driver_that_took_over(cluster: Cluster) -> None:
     """Wherever there is a CSINode; the zone in an EBS volume's name is no part of it."""
     a_csi_node(cluster, "few", ebs_csi_aws_com=1)
     a_csi_node(cluster, "any", pd_csi_storage_gke_io=0)
@@ -83,7 +88,7 @@ def test_in_tree_disks_count_for_the_driver_that_took_over(cluster):
     assert codes(cluster, volumes=[{"name": "d", "gcePersistentDisk": {"pdName": "p"}}]) == [OPEN, FULL, OPEN]
 
 
-def test_a_missing_claim_is_named(cluster):
+def test_a_missing_claim_is_named(cluster: Cluster) -> None:
     """The lookup's sentence; other plugins usually say it before."""
     state, snapshot = CycleState(), Snapshot(cluster)
     info = cluster.templates.info(a_pod(volumes=mounting("gone")))
@@ -96,9 +101,9 @@ def test_a_missing_claim_is_named(cluster):
     assert PLUGIN.refusal(FULL, state, info) == TOO_MANY
 
 
-def test_pods_without_such_volumes_are_skipped(cluster):
+def test_pods_without_such_volumes_are_skipped(cluster: Cluster) -> None:
     """Directories attach nothing, and neither does a Ceph image."""
-    for volume in ({"emptyDir": {}}, {"rbd": {"monitors": ["m"], "image": "i"}}):
+    for volume in ({"emptyDir": {}}, {"rbd": {"monitors": ["m"], "image": "i"}}):  # type: ignore[var-annotated] # known in this test
         info = cluster.templates.info(a_pod(volumes=[{"name": "v", **volume}]))
         assert PLUGIN.pre_filter(CycleState(), info, Snapshot(cluster)) == SKIP
 

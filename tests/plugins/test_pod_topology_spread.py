@@ -1,10 +1,15 @@
 """PodTopologySpread, against upstream's own arithmetic and the conformance laws."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
 from plimsoll.framework import SKIP, SUCCESS, CycleState, Snapshot
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import LabelMapSpec, Service
 from plimsoll.plugins.pod_topology_spread import (
     LABEL_MISSING,
@@ -20,7 +25,7 @@ PLUGIN = PodTopologySpread(PodTopologySpreadArgs())
 OPEN, SKEW, LABEL = 0, 2, 1
 
 
-def spread(key=ZONE, skew=1, when="DoNotSchedule", **more):
+def spread(key: str = ZONE, skew: int = 1, when: str = "DoNotSchedule", **more: Any) -> dict[str, Any]:
     return {
         "topologyKey": key,
         "maxSkew": skew,
@@ -30,12 +35,12 @@ def spread(key=ZONE, skew=1, when="DoNotSchedule", **more):
     }
 
 
-def zoned(**zones):
+def zoned(**zones: Any) -> list[Node]:
     """Nodes by name, each in a zone; None for a node without one."""
     return [a_node(name, labels={ZONE: zone} if zone else {}) for name, zone in zones.items()]
 
 
-def placed(**counts):
+def placed(**counts: Any) -> list[Pod]:
     """As many pods of ``web`` on each node."""
     return [
         a_pod(f"{node}-{number}", node=node, labels={"app": "web"})
@@ -44,17 +49,17 @@ def placed(**counts):
     ]
 
 
-def a_web_pod(*constraints, **more):
+def a_web_pod(*constraints: dict[str, Any], **more: Any) -> Pod:
     return a_pod("incoming", labels={"app": "web"}, topologySpreadConstraints=list(constraints), **more)
 
 
-def codes(cluster, pod, plugin=PLUGIN):
+def codes(cluster: Cluster, pod: Pod, plugin: PodTopologySpread = PLUGIN) -> Any:
     state, info, snapshot = CycleState(), cluster.templates.info(pod), Snapshot(cluster)
     assert plugin.pre_filter(state, info, snapshot) == SUCCESS
     return plugin.filter(state, info, snapshot).tolist()
 
 
-def points(cluster, pod, plugin=PLUGIN):
+def points(cluster: Cluster, pod: Pod, plugin: PodTopologySpread = PLUGIN) -> tuple[list[int], ...]:
     """Raw and normalised points of all nodes."""
     state, info, snapshot = CycleState(), cluster.templates.info(pod), Snapshot(cluster)
     assert plugin.pre_score(state, info, snapshot) == SUCCESS
@@ -128,14 +133,16 @@ def points(cluster, pod, plugin=PLUGIN):
         ),
     ],
 )
-def test_hard_constraints_refuse_nodes_by_skew(zones, counts, constraint, expected):
+def test_hard_constraints_refuse_nodes_by_skew(
+    zones: dict[str, Any], counts: dict[str, int], constraint: dict[str, Any], expected: list[int]
+) -> None:
     """Each case states its arithmetic: counts + the pod itself - the least."""
     cluster = a_cluster(zoned(**zones), placed(**counts))
 
     assert codes(cluster, a_web_pod(constraint)) == expected
 
 
-def test_the_first_constraint_that_fails_is_named():
+def test_the_first_constraint_that_fails_is_named() -> None:
     """A missing label of a later constraint does not hide the skew of an earlier one."""
     cluster = a_cluster(zoned(n1="a", n2="b"), placed(n1=2))
     pod = a_web_pod(spread(), spread(key="rack"))
@@ -144,7 +151,7 @@ def test_the_first_constraint_that_fails_is_named():
     assert codes(cluster, pod) == [LABEL, LABEL]
 
 
-def test_terminating_pods_and_other_namespaces_are_not_counted():
+def test_terminating_pods_and_other_namespaces_are_not_counted() -> None:
     """Only living pods of the pod's own namespace weigh."""
     leaving = a_pod(
         "leaving", node="n1", labels={"app": "web"}, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}
@@ -155,7 +162,7 @@ def test_terminating_pods_and_other_namespaces_are_not_counted():
     assert codes(cluster, a_web_pod(spread())) == [OPEN, OPEN]
 
 
-def test_match_label_keys_narrow_the_selector():
+def test_match_label_keys_narrow_the_selector() -> None:
     """Only pods of the same revision count."""
     old = [a_pod(f"old-{n}", node="n1", labels={"app": "web", "rev": "1"}) for n in range(3)]
     cluster = a_cluster(zoned(n1="a", n2="b"), old)
@@ -177,7 +184,9 @@ def test_match_label_keys_narrow_the_selector():
         pytest.param({"nodeAffinityPolicy": "Ignore"}, [SKEW, OPEN], id="affinity-ignored"),
     ],
 )
-def test_inclusion_policies_decide_which_nodes_make_domains(policies, expected):
+def test_inclusion_policies_decide_which_nodes_make_domains(
+    policies: dict[str, Any], expected: list[int]
+) -> None:
     """A zone that the pod's node selector excludes is no domain, unless the policy says so."""
     nodes = [a_node("n1", labels={ZONE: "a", "disk": "ssd"}), a_node("n2", labels={ZONE: "b"})]
     cluster = a_cluster(nodes, placed(n1=2))
@@ -185,7 +194,7 @@ def test_inclusion_policies_decide_which_nodes_make_domains(policies, expected):
     assert codes(cluster, a_web_pod(spread(**policies), node_selector={"disk": "ssd"})) == expected
 
 
-def test_the_taints_policy_excludes_nodes_when_honoured():
+def test_the_taints_policy_excludes_nodes_when_honoured() -> None:
     """A tainted node's empty zone is not the least any more."""
     nodes = [*zoned(n1="a"), a_node("n2", labels={ZONE: "b"}, taints=["x:NoSchedule"])]
     cluster = a_cluster(nodes, placed(n1=2))
@@ -194,7 +203,7 @@ def test_the_taints_policy_excludes_nodes_when_honoured():
     assert codes(cluster, a_web_pod(spread(nodeTaintsPolicy="Honor"))) == [OPEN, OPEN]
 
 
-def test_counts_follow_every_pod():
+def test_counts_follow_every_pod() -> None:
     """Placing, moving and removing pods changes the answer at once."""
     cluster = a_cluster(zoned(n1="a", n2="b"))
     pod = a_web_pod(spread())
@@ -211,7 +220,7 @@ def test_counts_follow_every_pod():
     assert codes(cluster, pod) == [OPEN, OPEN]
 
 
-def test_a_simulated_pod_that_terminates_counts_though_the_kept_counts_leave_it_out():
+def test_a_simulated_pod_that_terminates_counts_though_the_kept_counts_leave_it_out() -> None:
     """Upstream counts terminating pods when they are added or removed in thought, and only then."""
     leaving = a_pod(
         "leaving", node="n1", labels={"app": "web"}, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}
@@ -240,7 +249,7 @@ def test_a_simulated_pod_that_terminates_counts_though_the_kept_counts_leave_it_
         pytest.param(2, [5, 3, 1, 6], [33, 66, 100, 16], id="skew-2"),
     ],
 )
-def test_soft_constraints_score_hosts_by_their_own_pods(skew, raw, final):
+def test_soft_constraints_score_hosts_by_their_own_pods(skew: int, raw: list[int], final: list[int]) -> None:
     """Upstream's worked example."""
     cluster = a_cluster([a_node(f"n{n}") for n in range(4)], placed(n0=2, n1=1, n3=3))
     pod = a_web_pod(spread(key=HOST, skew=skew, when="ScheduleAnyway"))
@@ -248,7 +257,7 @@ def test_soft_constraints_score_hosts_by_their_own_pods(skew, raw, final):
     assert points(cluster, pod) == (raw, final)
 
 
-def test_soft_constraints_score_zones_by_the_zone():
+def test_soft_constraints_score_zones_by_the_zone() -> None:
     """Weight ln 4: round(3 * 1.386) = 4 and round(1.386) = 1; 100 * (4 + 1 - 4) // 4 = 25."""
     cluster = a_cluster(zoned(a1="a", a2="a", b1="b", b2="b"), placed(a1=2, a2=1, b1=1))
     pod = a_web_pod(spread(when="ScheduleAnyway"))
@@ -256,18 +265,18 @@ def test_soft_constraints_score_zones_by_the_zone():
     assert points(cluster, pod) == ([4, 4, 1, 1], [25, 25, 100, 100])
 
 
-def test_a_node_without_a_required_key_scores_nothing():
+def test_a_node_without_a_required_key_scores_nothing() -> None:
     """With constraints of its own the pod ignores such nodes; the others are weighed without them."""
     cluster = a_cluster(zoned(n1="a", n2=None), placed(n1=1))
 
     assert points(cluster, a_web_pod(spread(when="ScheduleAnyway"))) == ([1, 0], [100, 0])
 
 
-def a_service(**selector):
+def a_service(**selector: Any) -> Service:
     return Service(metadata=ObjectMeta(name="s", namespace="default"), spec=LabelMapSpec(selector=selector))
 
 
-def test_the_built_in_defaults_spread_the_pods_of_a_service():
+def test_the_built_in_defaults_spread_the_pods_of_a_service() -> None:
     """Hosts at 3 and zones at 5; without a Service or controller that selects the pod there are none."""
     cluster = a_cluster(zoned(n1="a", n2="b", n3=None), placed(n1=2))
     pod = a_web_pod()
@@ -282,7 +291,7 @@ def test_the_built_in_defaults_spread_the_pods_of_a_service():
     assert PLUGIN.pre_filter(CycleState(), info, snapshot) == SKIP
 
 
-def test_a_zone_without_a_name_is_the_zone_of_nodes_without_one():
+def test_a_zone_without_a_name_is_the_zone_of_nodes_without_one() -> None:
     """The built-in defaults count both together, and score only the node that has the label."""
     nodes = [a_node("n1", labels={ZONE: ""}), *zoned(n2=None, n3=None, n4="a")]
     cluster = a_cluster(nodes, placed(n2=2, n3=1, n4=1))
@@ -293,10 +302,10 @@ def test_a_zone_without_a_name_is_the_zone_of_nodes_without_one():
     assert points(cluster, a_web_pod())[0] == [10, 6, 4, 9]
 
 
-def test_default_constraints_may_say_how_many_domains_there_are_to_be_and_what_makes_one():
+def test_default_constraints_may_say_how_many_domains_there_are_to_be_and_what_makes_one() -> None:
     """Their other fields mean what they mean in a pod."""
 
-    def judged(**more):
+    def judged(**more: Any) -> Any:
         constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", **more}
         args = {"defaultingType": "List", "defaultConstraints": [constraint]}
         return codes(cluster, a_web_pod(), PodTopologySpread(PodTopologySpreadArgs.model_validate(args)))
@@ -310,7 +319,7 @@ def test_default_constraints_may_say_how_many_domains_there_are_to_be_and_what_m
     assert judged(nodeTaintsPolicy="Honor", minDomains=3) == [SKEW, SKEW, OPEN]
 
 
-def test_a_list_of_defaults_may_refuse_nodes():
+def test_a_list_of_defaults_may_refuse_nodes() -> None:
     """With defaultingType List the constraints are the administrator's, hard ones included."""
     plugin = PodTopologySpread(
         PodTopologySpreadArgs.model_validate(
@@ -361,13 +370,13 @@ def test_a_list_of_defaults_may_refuse_nodes():
     ],
     ids=["with-system", "twice", "bad-key"],
 )
-def test_defaults_that_mean_nothing_are_refused(args, complaint):
+def test_defaults_that_mean_nothing_are_refused(args: dict[str, Any], complaint: str) -> None:
     """As upstream validates them."""
     with pytest.raises(ValidationError, match=complaint):
         PodTopologySpreadArgs.model_validate(args)
 
 
-def test_refusals_are_worded_as_upstream_words_them():
+def test_refusals_are_worded_as_upstream_words_them() -> None:
     """Skew can be resolved by removing pods, a missing label cannot."""
     info = a_cluster().templates.info(a_pod())
 

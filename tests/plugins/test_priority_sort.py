@@ -5,7 +5,7 @@ from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.testing.builders import a_pod, the_info
 
 
-def test_higher_priority_goes_first_and_age_decides_among_equals():
+def test_higher_priority_goes_first_and_age_decides_among_equals() -> None:
     """An unset priority is 0; the timestamp is the entry into the queue."""
     plugin = PrioritySort(NoArgs())
     ordered = [("urgent", 1000, 9.0), ("old", None, 1.0), ("young", 0, 2.0), ("never", -1, 0.0)]

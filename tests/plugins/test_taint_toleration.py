@@ -1,5 +1,7 @@
 """TaintToleration: hard taints refuse, soft taints cost points."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -33,7 +35,9 @@ SOFT = "a:PreferNoSchedule", "b:PreferNoSchedule", "c:PreferNoSchedule"
         ),
     ],
 )
-def test_hard_taints_need_tolerations(taints, tolerations, refused):
+def test_hard_taints_need_tolerations(
+    taints: list[str], tolerations: list[dict[str, Any]], refused: bool
+) -> None:
     """Every taint with effect NoSchedule or NoExecute has to be covered."""
     pod = the_info(a_pod(tolerations=tolerations))
 
@@ -44,7 +48,7 @@ def test_hard_taints_need_tolerations(taints, tolerations, refused):
     assert codes.tolist() == [int(refused), 0]
 
 
-def test_the_refusal_names_no_taint():
+def test_the_refusal_names_no_taint() -> None:
     """Since 1.36 the sentence is the same for all taints, so that nodes add up in one count."""
     status = TaintToleration(NoArgs()).refusal(1, CycleState(), the_info(a_pod()))
 
@@ -67,7 +71,9 @@ def test_the_refusal_names_no_taint():
         ),
     ],
 )
-def test_soft_taints_cost_points(tolerations, raw, points):
+def test_soft_taints_cost_points(
+    tolerations: list[dict[str, Any]], raw: list[int], points: list[int]
+) -> None:
     """Nodes are compared with the one that has most untolerated soft taints."""
     plugin = TaintToleration(NoArgs())
     pod = the_info(a_pod(tolerations=tolerations))
@@ -79,7 +85,7 @@ def test_soft_taints_cost_points(tolerations, raw, points):
     assert plugin.normalize(CycleState(), pod, counted).tolist() == points
 
 
-def test_normalising_nothing_is_nothing():
+def test_normalising_nothing_is_nothing() -> None:
     """No feasible node is not an error."""
     scores = TaintToleration(NoArgs()).normalize(
         CycleState(), the_info(a_pod()), np.array([], dtype=np.int64)

@@ -1,12 +1,15 @@
 """VolumeBinding: which nodes can have the pod's volumes, and which volumes these would be."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.framework import SKIP, SUCCESS, CycleState, PluginError, Snapshot, unresolvable
 from plimsoll.framework.volumes import migrated_affinity
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.selectors import NodeSelector
-from plimsoll.plugins.volume_binding import (
+from plimsoll.plugins.volume_binding import (  # type: ignore[attr-defined] # known to exist in this test
     AFFINITY,
     NO_SPACE,
     NOTHING_TO_BIND,
@@ -24,14 +27,14 @@ OPEN = 0
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Cluster:
     """A node in zone a and one in zone b; class ``slow`` waits for its first consumer."""
     made = a_cluster([a_node("na", labels={ZONE: "a"}), a_node("nb", labels={ZONE: "b"})])
     a_class(made)
     return made
 
 
-def decided(cluster, *claims, **pod):
+def decided(cluster: Cluster, *claims: str, **pod: Any) -> Any:
     """PreFilter's status and, if it agreed, the codes, and what the claims get on each feasible node."""
     state, snapshot = CycleState(), Snapshot(cluster)
     info = cluster.templates.info(a_pod(volumes=pod.pop("volumes", mounting(*claims)), **pod))
@@ -46,7 +49,7 @@ def decided(cluster, *claims, **pod):
     }
 
 
-def test_a_bound_volume_must_be_reachable(cluster):
+def test_a_bound_volume_must_be_reachable(cluster: Cluster) -> None:
     """Its node affinity decides; claims that are bound leave nothing to decide."""
     a_claim(cluster, volume="pv")
     a_volume(cluster, "pv", zones="a")
@@ -54,14 +57,14 @@ def test_a_bound_volume_must_be_reachable(cluster):
     assert decided(cluster, "data") == ([OPEN, AFFINITY], {"na": {}})
 
 
-def test_a_bound_volume_that_is_missing_rules_out_every_node(cluster):
+def test_a_bound_volume_that_is_missing_rules_out_every_node(cluster: Cluster) -> None:
     """Nobody can reach it."""
     a_claim(cluster, volume="gone")
 
     assert decided(cluster, "data") == ([VOLUME_MISSING] * 2, {})
 
 
-def test_a_migrated_in_tree_volume_is_looked_for_under_its_drivers_key(cluster):
+def test_a_migrated_in_tree_volume_is_looked_for_under_its_drivers_key(cluster: Cluster) -> None:
     """Where the kubelet serves EBS by CSI, the zone stands under the driver's own topology key."""
     cluster.set_node(a_node("nb", labels={ZONE: "b", "topology.ebs.csi.aws.com/zone": "a"}))
     a_csi_node(cluster, "nb", migrated="kubernetes.io/aws-ebs")
@@ -73,7 +76,7 @@ def test_a_migrated_in_tree_volume_is_looked_for_under_its_drivers_key(cluster):
     assert decided(cluster, "data")[0] == [AFFINITY, OPEN]
 
 
-def term(*expressions):
+def term(*expressions: tuple[Any, ...]) -> dict[str, Any]:
     return {
         "matchExpressions": [
             dict(zip(("key", "operator", "values"), each, strict=False)) for each in expressions
@@ -114,7 +117,12 @@ BETA = "failure-domain.beta.kubernetes.io"
         pytest.param({ZONE: " "}, [], None, id="blank"),
     ],
 )
-def test_a_migrated_volumes_affinity_is_its_drivers(cluster, labels, terms, expected):
+def test_a_migrated_volumes_affinity_is_its_drivers(
+    cluster: Cluster,
+    labels: dict[str, Any],
+    terms: list[dict[str, Any]],
+    expected: list[dict[str, Any]] | None,
+) -> None:
     """The zone's values are what moves to the driver's key; None: the affinity stays as it was."""
     affinity = {"required": {"nodeSelectorTerms": terms}} if terms else None
     a_volume(cluster, "pv", labels=labels, awsElasticBlockStore={"volumeID": "v"}, nodeAffinity=affinity)
@@ -148,7 +156,9 @@ def test_a_migrated_volumes_affinity_is_its_drivers(cluster, labels, terms, expe
         ),
     ],
 )
-def test_a_waiting_claim_takes_the_smallest_volume_that_fits(cluster, volumes, expected):
+def test_a_waiting_claim_takes_the_smallest_volume_that_fits(
+    cluster: Cluster, volumes: list[tuple[str, str, dict[str, Any]]], expected: str
+) -> None:
     """Or, where none fits, one is made: the empty name."""
     a_claim(cluster)
     for name, size, more in volumes:
@@ -160,7 +170,7 @@ def test_a_waiting_claim_takes_the_smallest_volume_that_fits(cluster, volumes, e
     )
 
 
-def test_each_node_takes_what_it_can_reach(cluster):
+def test_each_node_takes_what_it_can_reach(cluster: Cluster) -> None:
     """The smaller volume is in zone b; zone a has to take the larger one."""
     a_claim(cluster)
     a_volume(cluster, "small-b", size="6Gi", zones="b")
@@ -169,7 +179,7 @@ def test_each_node_takes_what_it_can_reach(cluster):
     assert decided(cluster, "data")[1] == {"na": {"data": "large"}, "nb": {"data": "small-b"}}
 
 
-def test_a_volume_reserved_for_the_claim_is_taken_or_nothing_is(cluster):
+def test_a_volume_reserved_for_the_claim_is_taken_or_nothing_is(cluster: Cluster) -> None:
     """Where it cannot be reached no other volume is matched: one would be made."""
     a_claim(cluster)
     a_volume(cluster, "mine", zones="b", claimRef={"namespace": "default", "name": "data"})
@@ -178,7 +188,7 @@ def test_a_volume_reserved_for_the_claim_is_taken_or_nothing_is(cluster):
     assert decided(cluster, "data")[1] == {"na": {"data": ""}, "nb": {"data": "mine"}}
 
 
-def test_claims_of_one_pod_take_different_volumes_the_smaller_request_first(cluster):
+def test_claims_of_one_pod_take_different_volumes_the_smaller_request_first(cluster: Cluster) -> None:
     """Both would fit the small one."""
     a_claim(cluster, "big", size="5Gi")
     a_claim(cluster, "little", size="2Gi")
@@ -188,7 +198,7 @@ def test_claims_of_one_pod_take_different_volumes_the_smaller_request_first(clus
     assert decided(cluster, "big", "little")[1]["na"] == {"little": "pv1", "big": "pv2"}
 
 
-def test_the_claims_selector_must_match_the_volumes_labels(cluster):
+def test_the_claims_selector_must_match_the_volumes_labels(cluster: Cluster) -> None:
     """Larger but labelled right."""
     a_claim(cluster, selector={"matchLabels": {"tier": "gold"}})
     a_volume(cluster, "plain", size="6Gi")
@@ -197,7 +207,7 @@ def test_the_claims_selector_must_match_the_volumes_labels(cluster):
     assert decided(cluster, "data")[1]["na"] == {"data": "gold"}
 
 
-def test_a_claim_that_names_a_node_is_provisioned_there_or_nowhere(cluster):
+def test_a_claim_that_names_a_node_is_provisioned_there_or_nowhere(cluster: Cluster) -> None:
     """Available volumes are not looked at any more."""
     a_claim(cluster, annotations={"volume.kubernetes.io/selected-node": "nb"})
     a_volume(cluster, "pv")
@@ -206,7 +216,7 @@ def test_a_claim_that_names_a_node_is_provisioned_there_or_nowhere(cluster):
 
 
 @pytest.mark.parametrize("provisioner", ["", "kubernetes.io/no-provisioner"])
-def test_without_a_provisioner_a_volume_must_exist(cluster, provisioner):
+def test_without_a_provisioner_a_volume_must_exist(cluster: Cluster, provisioner: str) -> None:
     """Static volumes only."""
     a_class(cluster, provisioner=provisioner)
     a_claim(cluster)
@@ -215,7 +225,7 @@ def test_without_a_provisioner_a_volume_must_exist(cluster, provisioner):
     assert decided(cluster, "data") == ([OPEN, NOTHING_TO_BIND], {"na": {"data": "pv"}})
 
 
-def test_the_class_says_where_volumes_are_made(cluster):
+def test_the_class_says_where_volumes_are_made(cluster: Cluster) -> None:
     """Terms are alternatives."""
     a_class(
         cluster,
@@ -244,7 +254,9 @@ def test_the_class_says_where_volumes_are_made(cluster):
         pytest.param([{"zone": "a"}], [NO_SPACE, NO_SPACE], id="unknown-amount"),
     ],
 )
-def test_published_capacity_must_suffice(cluster, capacities, expected):
+def test_published_capacity_must_suffice(
+    cluster: Cluster, capacities: list[dict[str, Any]], expected: list[int]
+) -> None:
     """Only for drivers that publish it."""
     a_claim(cluster)
     for number, capacity in enumerate(capacities):
@@ -285,7 +297,9 @@ def test_published_capacity_must_suffice(cluster, capacities, expected):
         ),
     ],
 )
-def test_claims_that_can_have_no_volume_reject_the_pod(cluster, claim, reason):
+def test_claims_that_can_have_no_volume_reject_the_pod(
+    cluster: Cluster, claim: dict[str, Any] | None, reason: str
+) -> None:
     """Everywhere, with upstream's sentence."""
     a_class(cluster, "now", mode="Immediate")
     if claim is not None:
@@ -294,7 +308,7 @@ def test_claims_that_can_have_no_volume_reject_the_pod(cluster, claim, reason):
     assert decided(cluster, "data") == unresolvable(reason)
 
 
-def test_ephemeral_volumes_have_a_claim_named_after_the_pod(cluster):
+def test_ephemeral_volumes_have_a_claim_named_after_the_pod(cluster: Cluster) -> None:
     """It must exist and belong to the pod."""
     ephemeral = {"volumes": [{"name": "tmp", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}
     assert decided(cluster, **ephemeral) == unresolvable(
@@ -311,13 +325,13 @@ def test_ephemeral_volumes_have_a_claim_named_after_the_pod(cluster):
     assert decided(cluster, **ephemeral)[0] == [OPEN, OPEN]
 
 
-def test_pods_without_claims_are_skipped(cluster):
+def test_pods_without_claims_are_skipped(cluster: Cluster) -> None:
     """Directories and secrets are no claims, and neither are disks."""
     assert decided(cluster, volumes=[{"name": "d", "emptyDir": {}}]) == SKIP
     assert decided(cluster, volumes=[{"name": "d", "awsElasticBlockStore": {"volumeID": "v"}}]) == SKIP
 
 
-def test_a_class_without_a_binding_mode_is_broken(cluster):
+def test_a_class_without_a_binding_mode_is_broken(cluster: Cluster) -> None:
     """An error of the cycle, not a verdict on nodes."""
     a_class(cluster, mode=None)
     a_claim(cluster)
@@ -326,7 +340,7 @@ def test_a_class_without_a_binding_mode_is_broken(cluster):
         decided(cluster, "data")
 
 
-def test_refusals_list_all_reasons_in_upstreams_order(cluster):
+def test_refusals_list_all_reasons_in_upstreams_order(cluster: Cluster) -> None:
     """One node may have several."""
     info = cluster.templates.info(a_pod())
 

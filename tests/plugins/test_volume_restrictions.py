@@ -1,8 +1,11 @@
 """VolumeRestrictions: disks and claims that cannot be shared."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.framework import SKIP, SUCCESS, CycleState, NoArgs, Snapshot, unresolvable
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.plugins.volume_restrictions import CLAIM_IN_USE, DISK_CONFLICT, VolumeRestrictions
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import FilterPluginConformance
@@ -12,27 +15,27 @@ PLUGIN = VolumeRestrictions(NoArgs())
 OPEN, DISK, CLAIM = 0, 1, 2
 
 
-def gce(name="d", **more):
+def gce(name: str = "d", **more: Any) -> dict[str, Any]:
     return {"gcePersistentDisk": {"pdName": name, **more}}
 
 
-def ebs(name="v", **more):
+def ebs(name: str = "v", **more: Any) -> dict[str, Any]:
     return {"awsElasticBlockStore": {"volumeID": name, **more}}
 
 
-def iscsi(name="iqn", **more):
+def iscsi(name: str = "iqn", **more: Any) -> dict[str, Any]:
     return {"iscsi": {"iqn": name, **more}}
 
 
-def rbd(*monitors, image="i", **more):
+def rbd(*monitors: str, image: str = "i", **more: Any) -> dict[str, Any]:
     return {"rbd": {"monitors": list(monitors), "image": image, **more}}
 
 
-def disks(*sources):
+def disks(*sources: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"name": f"v{number}", **source} for number, source in enumerate(sources)]
 
 
-def codes(cluster, **pod):
+def codes(cluster: Cluster, **pod: Any) -> Any:
     state, info, snapshot = CycleState(), cluster.templates.info(a_pod(**pod)), Snapshot(cluster)
     assert PLUGIN.pre_filter(state, info, snapshot) == SUCCESS
     return PLUGIN.filter(state, info, snapshot).tolist()
@@ -57,7 +60,7 @@ def codes(cluster, **pod):
         pytest.param(ebs(), gce(), OPEN, id="different-kinds"),
     ],
 )
-def test_disks_conflict_on_one_node(held, wanted, expected):
+def test_disks_conflict_on_one_node(held: dict[str, Any], wanted: dict[str, Any], expected: int) -> None:
     """The other node is free in any case."""
     holder = a_pod("holder", node="n1", volumes=disks(held))
     cluster = a_cluster([a_node("n1"), a_node("n2")], [holder])
@@ -65,12 +68,12 @@ def test_disks_conflict_on_one_node(held, wanted, expected):
     assert codes(cluster, volumes=disks(wanted)) == [expected, OPEN]
 
 
-def test_a_claim_for_one_pod_is_in_use_everywhere_or_nowhere():
+def test_a_claim_for_one_pod_is_in_use_everywhere_or_nowhere() -> None:
     """Wherever its user is, the claim rules out all nodes: preempting the user helps."""
     cluster = a_cluster([a_node("n1"), a_node("n2")])
     a_claim(cluster, "mine", accessModes=["ReadWriteOncePod"])
     pod = {"volumes": mounting("mine")}
-    info = cluster.templates.info(a_pod(**pod))
+    info = cluster.templates.info(a_pod(**pod))  # type: ignore[arg-type] # fields as in the API
     assert PLUGIN.pre_filter(CycleState(), info, Snapshot(cluster)) == SKIP
 
     user = cluster.templates.info(a_pod("user", volumes=mounting("mine")))
@@ -81,7 +84,7 @@ def test_a_claim_for_one_pod_is_in_use_everywhere_or_nowhere():
     assert PLUGIN.pre_filter(CycleState(), info, Snapshot(cluster)) == SKIP
 
 
-def test_simulated_users_are_counted_by_claim_name():
+def test_simulated_users_are_counted_by_claim_name() -> None:
     """As upstream does, whatever their namespace; a copy of the state is independent."""
     cluster = a_cluster([a_node("n1")], [a_pod("user", node="n1", volumes=mounting("mine"))])
     a_claim(cluster, "mine", accessModes=["ReadWriteOncePod"])
@@ -100,7 +103,7 @@ def test_simulated_users_are_counted_by_claim_name():
     assert PLUGIN.filter(copy, info, snapshot).tolist() == [CLAIM]
 
 
-def test_a_missing_claim_rejects_the_pod():
+def test_a_missing_claim_rejects_the_pod() -> None:
     """With upstream's sentence."""
     cluster = a_cluster([a_node("n1")])
     info = cluster.templates.info(a_pod(volumes=mounting("gone")))
@@ -110,7 +113,7 @@ def test_a_missing_claim_rejects_the_pod():
     assert status == unresolvable('persistentvolumeclaim "gone" not found')
 
 
-def test_refusals_are_worded_as_upstream_words_them():
+def test_refusals_are_worded_as_upstream_words_them() -> None:
     """Disk and claim."""
     info = a_cluster().templates.info(a_pod())
 

@@ -1,8 +1,12 @@
 """VolumeZone: nodes in the zones and regions of the pod's volumes."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.framework import SKIP, SUCCESS, CycleState, NoArgs, Snapshot, unresolvable
+from plimsoll.framework.status import Status
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.plugins.volume_zone import CONFLICT, VolumeZone
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import FilterPluginConformance
@@ -24,7 +28,7 @@ REGION = "topology.kubernetes.io/region"
         pytest.param({ZONE: "a", REGION: "r"}, [1, 1, 1, 0], id="both-must-hold"),
     ],
 )
-def test_nodes_must_be_in_the_volumes_zone(labels, expected):
+def test_nodes_must_be_in_the_volumes_zone(labels: dict[str, Any], expected: list[int]) -> None:
     """Nodes without any of the labels pass."""
     cluster = a_cluster(
         [
@@ -43,7 +47,7 @@ def test_nodes_must_be_in_the_volumes_zone(labels, expected):
     assert PLUGIN.filter(state, info, snapshot).tolist() == expected
 
 
-def status_of(cluster, *claims):
+def status_of(cluster: Cluster, *claims: str) -> Status:
     info = cluster.templates.info(a_pod(volumes=mounting(*claims)))
     return PLUGIN.pre_filter(CycleState(), info, Snapshot(cluster))
 
@@ -67,7 +71,7 @@ def status_of(cluster, *claims):
         pytest.param({"volume": "gone"}, 'persistentvolume "gone" not found', id="missing-volume"),
     ],
 )
-def test_claims_that_can_have_no_volume_reject_the_pod(claim, reason):
+def test_claims_that_can_have_no_volume_reject_the_pod(claim: dict[str, Any] | None, reason: str) -> None:
     """Everywhere, with upstream's sentence."""
     cluster = a_cluster([a_node("n1")])
     a_class(cluster, "odd", mode=None)
@@ -78,12 +82,12 @@ def test_claims_that_can_have_no_volume_reject_the_pod(claim, reason):
     assert status_of(cluster, "data") == unresolvable(reason)
 
 
-def test_a_claim_without_a_name_rejects_the_pod():
+def test_a_claim_without_a_name_rejects_the_pod() -> None:
     """The API does not allow it, upstream answers it nevertheless."""
     assert status_of(a_cluster([a_node("n1")]), "") == unresolvable("PersistentVolumeClaim had no name")
 
 
-def test_volumes_without_zones_and_claims_that_wait_are_skipped():
+def test_volumes_without_zones_and_claims_that_wait_are_skipped() -> None:
     """Neither says where the pod must go; a malformed list of zones says nothing either."""
     cluster = a_cluster([a_node("n1")])
     a_class(cluster)
@@ -95,7 +99,7 @@ def test_volumes_without_zones_and_claims_that_wait_are_skipped():
     assert status_of(cluster) == SKIP
 
 
-def test_the_refusal_is_worded_as_upstream_words_it():
+def test_the_refusal_is_worded_as_upstream_words_it() -> None:
     """Removing pods moves no volume."""
     info = a_cluster().templates.info(a_pod())
 

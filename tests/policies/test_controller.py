@@ -1,8 +1,10 @@
 """Policies live: judged one by one, served together, and gone when they are gone."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 from engine.toys import Fifo
 from plimsoll.access.rights import BIND, EVICT, Access
@@ -20,6 +22,7 @@ from plimsoll.policies.controller import Policies, profile_config
 from plimsoll.policies.plugin_failures import PluginFailures
 from plimsoll.policies.relist import EVERY_S, reconcile
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.config import SolverMissingError
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.extenders.health import FAILURES
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -40,31 +43,31 @@ from plimsoll.testing.fakes import (
 class NoRebalancing:
     """Accepts everything, keeps the names."""
 
-    def __init__(self):
-        self.names = []
-        self.told = {}
-        self.asked = []
+    def __init__(self) -> None:
+        self.names: list[Any] = []
+        self.told: dict[Any, Any] = {}
+        self.asked: list[Any] = []
 
-    def check(self, policy):
+    def check(self, policy: Any) -> None:
         """All right."""
 
-    def configure(self, policies):
+    def configure(self, policies: Any) -> None:
         """Keep the names."""
         self.names = [policy.metadata.name for policy in policies]
 
-    def retain_predictions(self, policies):
+    def retain_predictions(self, policies: Any) -> None:
         """Keep the names."""
         self.predicting = set(policies)
 
-    def advice(self, _):
+    def advice(self, _: str) -> dict[Any, Any]:
         """None."""
         return {}
 
-    def run_now(self, name):
+    def run_now(self, name: str) -> None:
         """Keep the name."""
         self.asked.append(name)
 
-    def troubles(self, name):
+    def troubles(self, name: str) -> Any:
         """Whatever the test says."""
         return self.told.get(name, {})
 
@@ -72,11 +75,11 @@ class NoRebalancing:
 class Scene:
     """The policies of one operator."""
 
-    def __init__(self, *more):
+    def __init__(self, *more: Any) -> None:
         registry = Registry([*IN_TREE, *more])
         self.clock = FakeClock()
         self.statuses = FakePolicyStatuses()
-        self.served = {}
+        self.served: dict[Any, Any] = {}
         self.rebalancing = NoRebalancing()
         self.observer = RememberingObserver()
         self.failures = PluginFailures()
@@ -102,23 +105,23 @@ class Scene:
             recorder=self.recorder,
             serve=self._serve,
         )
-        self.exists = []
+        self.exists: list[Any] = []
         self.answer = DONE
 
-    def _serve(self, schedulers):
+    def _serve(self, schedulers: Any) -> None:
         self.served = dict(schedulers)
 
-    async def list(self):
+    async def list(self) -> tuple[WriteResult, list[dict[str, Any]]]:
         """What the API server has."""
         return self.answer, list(self.exists)
 
-    def condition(self, name, kind="Accepted"):
+    def condition(self, name: str, kind: str = "Accepted") -> tuple[str, ...]:
         """Status, reason and message of a policy's condition."""
         found = next(one for one in self.statuses.statuses[name]["conditions"] if one["type"] == kind)
         return found["status"], found["reason"], found["message"]
 
     @asynccontextmanager
-    async def reconciling(self):
+    async def reconciling(self) -> AsyncIterator[None]:
         """Compare now and then."""
         task = asyncio.create_task(reconcile(self.policies, self, self.clock, self.observer))
         try:
@@ -129,8 +132,14 @@ class Scene:
 
 
 def a_policy(
-    name="one", scheduler="plimsoll", *, generation=1, created="2026-01-01T00:00:00Z", uid="", **spec
-):
+    name: Any = "one",
+    scheduler: Any = "plimsoll",
+    *,
+    generation: Any = 1,
+    created: Any = "2026-01-01T00:00:00Z",
+    uid: Any = "",
+    **spec: Any,
+) -> dict[str, Any]:
     """A policy as the API server has it."""
     return {
         "apiVersion": "plimsoll.dev/v1alpha1",
@@ -145,7 +154,7 @@ def a_policy(
     }
 
 
-async def test_the_smallest_policy_is_served():
+async def test_the_smallest_policy_is_served() -> None:
     """A scheduler name is all it takes."""
     scene = Scene()
 
@@ -156,7 +165,7 @@ async def test_the_smallest_policy_is_served():
     assert scene.condition("one", "Ready")[0] == "True"
 
 
-async def test_the_older_of_two_keeps_the_name_whichever_came_first():
+async def test_the_older_of_two_keeps_the_name_whichever_came_first() -> None:
     """The other one is told which, and takes over when the older one goes."""
     scene = Scene()
     await scene.policies.set(a_policy("young", created="2026-02-01T00:00:00Z"))
@@ -171,7 +180,7 @@ async def test_the_older_of_two_keeps_the_name_whichever_came_first():
     assert set(scene.served) == {"plimsoll"}
 
 
-async def test_a_profile_bears_the_name_of_the_policy_that_serves_it():
+async def test_a_profile_bears_the_name_of_the_policy_that_serves_it() -> None:
     """The older one goes, and the younger one takes over with the same spec: what is done is its own."""
     scene = Scene()
     await scene.policies.set(a_policy("old"))
@@ -183,7 +192,7 @@ async def test_a_profile_bears_the_name_of_the_policy_that_serves_it():
     assert scene.served["plimsoll"].profile.policy == "young"
 
 
-async def test_a_policy_that_is_refused_disturbs_no_other():
+async def test_a_policy_that_is_refused_disturbs_no_other() -> None:
     """The exact field is named; the other one keeps its scheduler, and what that has learnt."""
     scene = Scene()
     await scene.policies.set(a_policy("good"))
@@ -199,7 +208,7 @@ async def test_a_policy_that_is_refused_disturbs_no_other():
     assert scene.served["plimsoll"] is before
 
 
-async def test_a_bad_change_leaves_the_last_good_spec_in_force():
+async def test_a_bad_change_leaves_the_last_good_spec_in_force() -> None:
     """And says so."""
     scene = Scene()
     await scene.policies.set(a_policy())
@@ -213,7 +222,7 @@ async def test_a_bad_change_leaves_the_last_good_spec_in_force():
     assert set(scene.served) == {"plimsoll"}
 
 
-async def test_a_policy_deleted_while_nobody_looked_stops_deciding():
+async def test_a_policy_deleted_while_nobody_looked_stops_deciding() -> None:
     """The watch was broken when it went: the next comparison finds out."""
     scene = Scene()
     await scene.policies.set(a_policy("gone"))
@@ -226,7 +235,7 @@ async def test_a_policy_deleted_while_nobody_looked_stops_deciding():
     assert set(scene.served) == {"other"}
 
 
-async def test_a_policy_made_anew_is_another_one():
+async def test_a_policy_made_anew_is_another_one() -> None:
     """Its status is written into the new object, its age is the new one's."""
     scene = Scene()
     await scene.policies.set(a_policy(uid="first"))
@@ -240,7 +249,7 @@ async def test_a_policy_made_anew_is_another_one():
     assert scene.policies.uids() == {"one": "second"}
 
 
-async def test_a_server_that_does_not_answer_deletes_nothing():
+async def test_a_server_that_does_not_answer_deletes_nothing() -> None:
     """No list, no conclusion."""
     scene = Scene()
     await scene.policies.set(a_policy())
@@ -252,22 +261,22 @@ async def test_a_server_that_does_not_answer_deletes_nothing():
     assert set(scene.served) == {"plimsoll"}
 
 
-async def test_a_policy_made_while_the_list_was_on_its_way_stays():
+async def test_a_policy_made_while_the_list_was_on_its_way_stays() -> None:
     """What was told after the list was asked for is newer than the list."""
     scene = Scene()
 
-    async def list_late():
+    async def list_late() -> tuple[WriteResult, list[Any]]:
         await scene.policies.set(a_policy("fresh"))
         return DONE, []
 
-    scene.list = list_late
+    scene.list = list_late  # type: ignore[method-assign] # replaced for this test
     async with scene.reconciling():
         await scene.clock.advance(EVERY_S)
 
     assert set(scene.served) == {"plimsoll"}
 
 
-async def test_a_suspended_policy_serves_nobody():
+async def test_a_suspended_policy_serves_nobody() -> None:
     """Neither scheduling nor rebalancing, and it says why."""
     scene = Scene()
 
@@ -278,12 +287,12 @@ async def test_a_suspended_policy_serves_nobody():
     assert scene.condition("one", "Ready")[1] == "Suspended"
 
 
-def sorted_by(plugin):
+def sorted_by(plugin: str) -> dict[str, Any]:
     """``spec.scheduling.plugins`` with another queue sort."""
     return {"queueSort": {"enabled": [{"name": plugin}], "disabled": [{"name": "*"}]}}
 
 
-async def test_one_queue_has_one_order():
+async def test_one_queue_has_one_order() -> None:
     """A younger policy that wants another one is told whose counts, and served once it agrees."""
     scene = Scene(Fifo)
     younger = a_policy("two", "other", created="2026-01-02T00:00:00Z")
@@ -304,7 +313,7 @@ async def test_one_queue_has_one_order():
     assert set(scene.served) == {"plimsoll", "other"}
 
 
-async def test_a_plugin_that_fails_is_named_by_the_policies_that_use_it():
+async def test_a_plugin_that_fails_is_named_by_the_policies_that_use_it() -> None:
     """Until one of them changes its profile."""
     scene = Scene(Fifo)
     await scene.policies.set(a_policy())
@@ -326,7 +335,7 @@ async def test_a_plugin_that_fails_is_named_by_the_policies_that_use_it():
     assert scene.condition("one", "Degraded")[0] == "False"
 
 
-async def test_a_plugin_that_breaks_at_its_second_birth_harms_its_own_policy_only():
+async def test_a_plugin_that_breaks_at_its_second_birth_harms_its_own_policy_only() -> None:
     """It passes the check and raises when it is to serve: the others are served all the same."""
 
     class Fickle:
@@ -334,16 +343,16 @@ async def test_a_plugin_that_breaks_at_its_second_birth_harms_its_own_policy_onl
         args_model = PluginArgs
         births = 0
 
-        def pre_enqueue(self, pod):
+        def pre_enqueue(self, pod: Any) -> Any:
             return SUCCESS
 
-        def __init__(self, args):
+        def __init__(self, args: Any) -> None:
             Fickle.births += 1
             if Fickle.births > 1:
                 raise RuntimeError("once is enough")
 
     scene = Scene()
-    scene.policies._registry.add(Fickle)
+    scene.policies._registry.add(Fickle)  # type: ignore[arg-type] # a fake has only what is used
     plugins = {"multiPoint": {"enabled": [{"name": "Fickle"}]}}
     odd = a_policy("odd", scheduling={"schedulerName": "odd", "plugins": plugins})
     await scene.policies.set(odd)
@@ -354,7 +363,7 @@ async def test_a_plugin_that_breaks_at_its_second_birth_harms_its_own_policy_onl
     assert scene.observer.failures
 
 
-async def test_each_new_value_of_the_annotation_asks_for_one_run():
+async def test_each_new_value_of_the_annotation_asks_for_one_run() -> None:
     """Once for each value; a policy that is first seen, as after a restart, asks for none."""
     scene = Scene()
     policy = a_policy(rebalancing={"strategies": []})
@@ -369,7 +378,7 @@ async def test_each_new_value_of_the_annotation_asks_for_one_run():
     assert scene.rebalancing.asked == ["one"]
 
 
-async def test_what_keeps_a_policy_from_moving_degrades_it():
+async def test_what_keeps_a_policy_from_moving_degrades_it() -> None:
     """The condition has the reason and the sentence of the rebalancers."""
     scene = Scene()
     scene.rebalancing.told = {"one": {"Resting": "the last 5 moves came to nothing"}}
@@ -384,12 +393,12 @@ class FencedStatuses(FakePolicyStatuses):
 
     leads = False
 
-    async def write_status(self, name, status):
+    async def write_status(self, name: str, status: Any) -> WriteResult:
         """Not sent."""
         return await super().write_status(name, status) if self.leads else WriteResult(WriteOutcome.FENCED)
 
 
-async def test_a_standby_keeps_policies_warm_and_says_what_they_are_when_it_leads():
+async def test_a_standby_keeps_policies_warm_and_says_what_they_are_when_it_leads() -> None:
     """No status, no complaint; then all of them at once."""
     scene = Scene()
     scene.statuses = scene.policies._statuses = FencedStatuses()
@@ -408,7 +417,7 @@ async def test_a_standby_keeps_policies_warm_and_says_what_they_are_when_it_lead
 EXTENDER = {"urlPrefix": "http://x", "filterVerb": "filter"}
 
 
-async def test_an_extender_that_fails_degrades_its_policy_until_it_is_well():
+async def test_an_extender_that_fails_degrades_its_policy_until_it_is_well() -> None:
     """By name; a change of the policy is another chance, too."""
     scene = Scene()
     scheduling = {"schedulerName": "plimsoll", "extenders": [EXTENDER]}
@@ -428,7 +437,7 @@ async def test_an_extender_that_fails_degrades_its_policy_until_it_is_well():
     assert scene.condition("one", "Degraded")[0] == "False"
 
 
-def test_what_an_extender_counts_is_not_counted_here():
+def test_what_an_extender_counts_is_not_counted_here() -> None:
     """These resources replace what the plugin was told to ignore, as upstream replaces it."""
     managed = [
         {"name": "example.com/slice", "ignoredByScheduler": True},
@@ -446,7 +455,7 @@ def test_what_an_extender_counts_is_not_counted_here():
     assert config.args["NodeResourcesFit"] == {**args, "ignoredResources": ["example.com/slice"]}
 
 
-async def test_a_certificate_that_is_none_is_not_accepted():
+async def test_a_certificate_that_is_none_is_not_accepted() -> None:
     """With the field; what was accepted before goes on."""
     scene = Scene()
     bad = {"urlPrefix": "https://x", "tlsConfig": {"caData": "bad"}}
@@ -463,7 +472,22 @@ async def test_a_certificate_that_is_none_is_not_accepted():
     assert scene.served["plimsoll"] is before
 
 
-async def test_extenders_come_and_go_with_their_policy():
+async def test_what_a_policy_lacks_may_have_a_reason_of_its_own() -> None:
+    """As when the solver of its planner is not installed."""
+
+    def check(_: Any) -> None:
+        raise SolverMissingError("spec.rebalancing.planner", "install it")
+
+    scene = Scene()
+    scene.rebalancing.check = check  # type: ignore[assignment, method-assign] # replaced for this test
+
+    await scene.policies.set(a_policy(rebalancing={"planner": "Optimal"}))
+
+    assert scene.condition("one") == ("False", "SolverMissing", "spec.rebalancing.planner: install it")
+    assert scene.condition("one", "Degraded")[:2] == ("True", "SolverMissing")
+
+
+async def test_extenders_come_and_go_with_their_policy() -> None:
     """The profile has them, binds through the one that binds, and lets their connections go in the end."""
     scene = Scene()
     extenders = [EXTENDER, {"urlPrefix": "http://b", "bindVerb": "bind"}]
@@ -479,7 +503,7 @@ async def test_extenders_come_and_go_with_their_policy():
     assert scene.extenders.retained == frozenset()
 
 
-async def test_metrics_follow_the_conditions():
+async def test_metrics_follow_the_conditions() -> None:
     """What Prometheus is told of each policy, until it is gone."""
     scene = Scene()
     await scene.policies.set(a_policy("good"))
@@ -501,7 +525,7 @@ async def test_metrics_follow_the_conditions():
     assert set(scene.policies.degradations()) == set()
 
 
-def without_score_plugins(*extenders):
+def without_score_plugins(*extenders: Extender) -> ProfileScheduler:
     """The scheduler of a policy that disables all score plugins, on two nodes, one of them used."""
     spec = SchedulingSpec.model_validate(
         {"schedulerName": "s", "plugins": {"score": {"disabled": [{"name": "*"}]}}}
@@ -512,7 +536,7 @@ def without_score_plugins(*extenders):
     return ProfileScheduler(replace(profile, extenders=extenders), cluster)
 
 
-def test_without_score_plugins_every_node_scores_1():
+def test_without_score_plugins_every_node_scores_1() -> None:
     """As in kube-scheduler, whose extenders score on top of 0 instead."""
     decided, with_extender = without_score_plugins(), without_score_plugins(Extender("http://one"))
     pod = decided.cluster.templates.info(a_pod("p"))
@@ -529,12 +553,12 @@ def test_without_score_plugins_every_node_scores_1():
 # -- what is missing, and what is told ---------------------------------------------------------------
 
 
-def noted(scene):
+def noted(scene: Scene) -> list[tuple[str, ...]]:
     """The Warning events of policies: name and reason."""
     return [(note.regarding["name"], note.reason) for note in scene.recorder.notes if note.is_warning]
 
 
-async def test_a_refused_policy_is_degraded_and_told():
+async def test_a_refused_policy_is_degraded_and_told() -> None:
     """Its last accepted state goes on; an event says what is wrong, once."""
     scene = Scene()
     await scene.policies.set(a_policy())
@@ -552,7 +576,7 @@ async def test_a_refused_policy_is_degraded_and_told():
     assert scene.condition("one", "Degraded")[:2] == ("False", "AsExpected")
 
 
-async def test_a_policy_that_may_not_bind_is_not_ready():
+async def test_a_policy_that_may_not_bind_is_not_ready() -> None:
     """It says which right is missing; the other policy, which only rebalances in a dry run, is at work."""
     scene = Scene()
     scene.reviewer.denied = {BIND}
@@ -572,7 +596,7 @@ async def test_a_policy_that_may_not_bind_is_not_ready():
     assert noted(scene) == [("one", "NotAllowed")]
 
 
-async def test_the_part_that_works_is_named_beside_the_one_that_does_not():
+async def test_the_part_that_works_is_named_beside_the_one_that_does_not() -> None:
     """Pods are placed, and none is moved."""
     scene = Scene()
     scene.reviewer.denied = {EVICT}
@@ -585,7 +609,7 @@ async def test_the_part_that_works_is_named_beside_the_one_that_does_not():
     assert message.endswith("pods with schedulerName plimsoll are placed")
 
 
-async def test_rights_that_are_granted_mend_the_status():
+async def test_rights_that_are_granted_mend_the_status() -> None:
     """As soon as a review finds them."""
     scene = Scene()
     scene.access.on_change.append(scene.policies.refresh)
@@ -599,7 +623,7 @@ async def test_rights_that_are_granted_mend_the_status():
     assert scene.condition("one", "Degraded")[:2] == ("False", "AsExpected")
 
 
-async def test_an_event_of_an_earlier_process_is_not_repeated():
+async def test_an_event_of_an_earlier_process_is_not_repeated() -> None:
     """What the condition says already was told."""
     first, second = Scene(), Scene()
     for scene, document in ((first, a_policy()), (second, a_policy())):
@@ -612,7 +636,7 @@ async def test_an_event_of_an_earlier_process_is_not_repeated():
     assert noted(second) == []
 
 
-async def test_further_conditions_come_and_go():
+async def test_further_conditions_come_and_go() -> None:
     """They are false once they have been true."""
     scene = Scene()
     await scene.policies.set(a_policy())
@@ -630,7 +654,7 @@ async def test_further_conditions_come_and_go():
     assert noted(scene) == [("one", "SamePods")]
 
 
-async def test_whose_predictions_may_stay():
+async def test_whose_predictions_may_stay() -> None:
     """Those of dry runs, and of policies of which nothing is known."""
     scene = Scene()
     for name, spec in (
@@ -645,7 +669,7 @@ async def test_whose_predictions_may_stay():
     assert scene.rebalancing.predicting == {"broken"}
 
 
-async def test_who_claims_a_scheduler_name():
+async def test_who_claims_a_scheduler_name() -> None:
     """And why it is not served."""
     scene = Scene()
     await scene.policies.set(a_policy("one", "first"))

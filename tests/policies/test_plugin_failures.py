@@ -6,7 +6,7 @@ from plimsoll.policies.plugin_failures import SENTENCE, PluginFailures
 from plimsoll.testing.fakes import settled
 
 
-def test_the_first_failure_at_a_point_is_kept():
+def test_the_first_failure_at_a_point_is_kept() -> None:
     """Later ones are the metrics' business."""
     failures = PluginFailures()
 
@@ -17,7 +17,7 @@ def test_the_first_failure_at_a_point_is_kept():
     assert failures.of({"A", "C"}) == ['plugin "A" failed at filter: ValueError: 1']
 
 
-def test_a_changed_policy_gives_another_chance():
+def test_a_changed_policy_gives_another_chance() -> None:
     """What its plugins did is forgotten; of others it is not."""
     failures = PluginFailures()
     failures.plugin_failed("A", "filter", "x")
@@ -28,7 +28,7 @@ def test_a_changed_policy_gives_another_chance():
     assert failures.of({"A", "B"}) == ['plugin "B" failed at filter: x']
 
 
-def test_sentences_have_an_end():
+def test_sentences_have_an_end() -> None:
     """A plugin may raise a novel."""
     failures = PluginFailures()
 
@@ -37,11 +37,11 @@ def test_sentences_have_an_end():
     assert len(failures.of({"A"})[0]) == SENTENCE
 
 
-async def test_each_new_kind_of_failure_is_told_once():
+async def test_each_new_kind_of_failure_is_told_once() -> None:
     """A plugin that fails for every pod does not write a status for every pod."""
     failures, told = PluginFailures(), []
 
-    async def tell():
+    async def tell() -> None:
         told.append(failures.of({"A"}))
 
     task = asyncio.ensure_future(failures.run(tell))

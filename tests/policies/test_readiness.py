@@ -8,17 +8,17 @@ from rebalancing.test_controller import OLD, a_record, replaced
 BORN = "2026-06-01T00:00:00Z"
 
 
-def reasons(scene):
+def reasons(scene: Scene) -> list[str]:
     """Why the last run left pods where they are."""
     return [each["reason"] for each in scene.statuses.statuses[POLICY]["counts"]["refused"]]
 
 
-def becomes_ready(scene, number=3):
+def becomes_ready(scene: Scene, number: int = 3) -> None:
     """The replacement's probe passes at last."""
     scene.tell(PodUpdated(web(number, "good", created=BORN, ready=False), web(number, "good", created=BORN)))
 
 
-async def test_a_replacement_that_runs_and_is_not_ready_holds_the_next_move_back():
+async def test_a_replacement_that_runs_and_is_not_ready_holds_the_next_move_back() -> None:
     """One eviction of a workload at a time, and the next waits for Ready."""
     scene = Scene()
     scene.tell(PodAdded(web(7, "bad")))
@@ -41,7 +41,7 @@ async def test_a_replacement_that_runs_and_is_not_ready_holds_the_next_move_back
     assert sorted(scene.evictor.evicted) == ["web-1", "web-7"]
 
 
-async def test_a_replacement_that_never_becomes_ready_fails_the_move_and_holds_the_owner_back():
+async def test_a_replacement_that_never_becomes_ready_fails_the_move_and_holds_the_owner_back() -> None:
     """It runs in time and is given five minutes more; then the record says so, and the memory counts it."""
     scene = Scene()
     scene.tell(PodAdded(web(7, "bad")))
@@ -63,7 +63,7 @@ async def test_a_replacement_that_never_becomes_ready_fails_the_move_and_holds_t
     assert "the last was not ready in time" in told[0]["message"]
 
 
-async def test_a_restart_in_between_changes_nothing():
+async def test_a_restart_in_between_changes_nothing() -> None:
     """The next process waits for the same replacement, and moves nothing of the workload meanwhile."""
     scene = Scene(a_record("Evicted"))
     scene.gone(OLD)
@@ -81,7 +81,7 @@ async def test_a_restart_in_between_changes_nothing():
     assert scene.evictor.evicted == ["web-7"]
 
 
-async def test_a_replacement_that_is_never_ready_is_given_up_after_a_restart_too():
+async def test_a_replacement_that_is_never_ready_is_given_up_after_a_restart_too() -> None:
     """Time begins anew with the process, and ends."""
     scene = Scene(a_record("Evicted"))
     scene.gone(OLD)
@@ -94,7 +94,7 @@ async def test_a_replacement_that_is_never_ready_is_given_up_after_a_restart_too
     assert scene.record["status"]["reason"] == "ReplacementNotReady"
 
 
-async def test_no_room_is_held_for_a_replacement_that_has_its_place():
+async def test_no_room_is_held_for_a_replacement_that_has_its_place() -> None:
     """While it is not Ready it counts once, as the pod that it is."""
     scene = Scene()
 

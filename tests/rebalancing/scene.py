@@ -1,8 +1,10 @@
 """A cluster of two nodes, one of them tainted, and the rebalancing of one policy, without a server."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
@@ -14,6 +16,7 @@ from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.rebalancing.controller import Rebalancers
@@ -43,7 +46,9 @@ from plimsoll.timing.timer import Timer
 POLICY = "tidy"
 
 
-def a_policy(mode="Enforce", *, scope=None, **rebalancing):
+def a_policy(
+    mode: str = "Enforce", *, scope: dict[str, Any] | None = None, **rebalancing: Any
+) -> SchedulingPolicy:
     """Moves pods away from nodes whose taints they do not tolerate, every five minutes."""
     return SchedulingPolicy.model_validate(
         {
@@ -60,7 +65,7 @@ def a_policy(mode="Enforce", *, scope=None, **rebalancing):
     )
 
 
-def status_of(node, phase="Running", ready=True):
+def status_of(node: str, phase: str = "Running", ready: bool = True) -> dict[str, Any]:
     """The status of a pod that is on a node, or waits."""
     if not node:
         return {"phase": "Pending"}
@@ -68,7 +73,14 @@ def status_of(node, phase="Running", ready=True):
     return {"phase": phase, "conditions": [{"type": "Ready", "status": str(is_ready)}]}
 
 
-def web(number, node="", phase="Running", created="2025-12-31T00:00:00Z", *, ready=True):
+def web(
+    number: int,
+    node: str = "",
+    phase: str = "Running",
+    created: str = "2025-12-31T00:00:00Z",
+    *,
+    ready: bool = True,
+) -> Pod:
     """A pod of the ReplicaSet web."""
     return a_pod(
         f"web-{number}",
@@ -83,7 +95,7 @@ def web(number, node="", phase="Running", created="2025-12-31T00:00:00Z", *, rea
 class Scene:
     """Everything around the rebalancers."""
 
-    def __init__(self, *documents, rollouts=None, computer=None):
+    def __init__(self, *documents: Any, rollouts: Any = None, computer: Any = None) -> None:
         self.clock = FakeClock()
         self.records = FakeRecords(*documents)
         self.evictor = FakeEvictor()
@@ -130,7 +142,7 @@ class Scene:
         )
         self.rebalancers.profiles = {"default-scheduler": profile}
         queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
-        self.ingestion = Ingestion(self.cache, queue, lambda _: None, self.observer, self.book)
+        self.ingestion = Ingestion(self.cache, queue, lambda _: None, self.observer, self.book)  # type: ignore[arg-type, return-value] # a fake has only what is used
         self.ingestion.before_event(self.groups.observe)
         self.ingestion.on_event(self.rebalancers.observe)
         self.tell(
@@ -140,22 +152,22 @@ class Scene:
             PodAdded(web(2, "good")),
         )
 
-    def tell(self, *events):
+    def tell(self, *events: Any) -> None:
         """What the watches tell."""
         self.ingestion.apply(list(events), self.clock.monotonic())
 
-    def gone(self, pod):
+    def gone(self, pod: Any) -> None:
         """The watch tells that a pod is gone."""
         self.tell(PodDeleted(pod))
 
-    def leaving(self, pod):
+    def leaving(self, pod: Any) -> None:
         """The watch tells that a pod's deletion has begun."""
         moment = datetime(2026, 1, 1, tzinfo=UTC)
         metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=moment)
         self.tell(PodUpdated(pod, msgspec.structs.replace(pod, metadata=metadata)))
 
     @asynccontextmanager
-    async def running(self, policy=None):
+    async def running(self, policy: Any = None) -> AsyncIterator[Any]:
         """Rebalancers at work, after recovery; the policy is run by hand."""
         task = asyncio.create_task(self.rebalancers.run())
         timer = asyncio.create_task(self.timer.run())
@@ -171,18 +183,18 @@ class Scene:
             await asyncio.gather(task, timer, return_exceptions=True)
             assert not crashed, "the rebalancers have ended"
 
-    async def run(self):
+    async def run(self) -> None:
         """One run of the policy."""
         await self.rebalancers.rebalance(POLICY)
         await settled()
 
     @property
-    def phases(self):
+    def phases(self) -> list[list[str]]:
         """The phases that each record went through, sorted by record."""
         return [phases for _, phases in sorted(self.records.history.items())]
 
     @property
-    def record(self):
+    def record(self) -> dict[str, Any]:
         """The only record."""
         (document,) = self.records.documents.values()
         return document

@@ -1,9 +1,11 @@
 """Bundles at work: pods of one owner leave one after the other, and proposals are approved together."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import KEPT_S
@@ -11,7 +13,7 @@ from plimsoll.rebalancing.moves.outcomes import PATIENCE_S
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.moves.test_approving import annotate
-from rebalancing.scene import POLICY, a_policy
+from rebalancing.scene import POLICY, Scene, a_policy
 from rebalancing.test_closed_nodes import EMPTYING, Consolidation, of
 from rebalancing.test_rooms import BIG, MAKES_ROOM, crowded, on, small
 
@@ -21,13 +23,13 @@ FREE = {"total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload
 class Siblings(Consolidation):
     """On the little used node: two pods of one owner and one of another."""
 
-    def __init__(self, *documents):
+    def __init__(self, *documents: Any) -> None:
         super().__init__(*documents)
         self.made = 2
         self.tell(PodDeleted(of("job", "idle")), PodAdded(of("api", "idle", "2")))
         self.tell(PodAdded(of("web", "idle", cpu="100m")))
 
-    def follows(self, app, *, node="busy", ready=True):
+    def follows(self, app: str, *, node: str = "busy", ready: bool = True) -> Pod:
         """The latest evicted pod of an owner is gone, and its replacement runs."""
         gone = next(name for name in reversed(self.evictor.evicted) if name.startswith(app))
         self.tell(PodDeleted(of(app, "idle", gone.removeprefix(f"{app}-"))))
@@ -40,16 +42,16 @@ class Siblings(Consolidation):
         self.tell(PodAdded(waiting), PodUpdated(waiting, there))
         return there
 
-    def becomes_ready(self, app, pod, node="busy"):
+    def becomes_ready(self, app: str, pod: Any, node: str = "busy") -> None:
         """The replacement's probe passes."""
         self.tell(PodUpdated(pod, of(app, node, str(self.made))))
 
-    def held(self):
+    def held(self) -> list[str]:
         """Whose places are kept on the other node."""
         return sorted(pod.name for pod in self.nominator.by_node.get("busy", {}).values())
 
 
-def ends(scene):
+def ends(scene: Scene) -> list[str]:
     """How far each record has come."""
     return sorted(phases[-1] for phases in scene.phases)
 
@@ -57,11 +59,11 @@ def ends(scene):
 # -- one after the other ---------------------------------------------------------------------------------
 
 
-async def test_the_second_pod_of_an_owner_goes_when_the_first_one_s_replacement_is_ready():
+async def test_the_second_pod_of_an_owner_goes_when_the_first_one_s_replacement_is_ready() -> None:
     """The default limits hold; the node stays closed, and the place of the second is kept meanwhile."""
     scene = Siblings()
 
-    async with scene.running(a_policy(**EMPTYING)):
+    async with scene.running(a_policy(**EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         await scene.run()
         first = list(scene.evictor.evicted)
         kept = scene.held()
@@ -88,18 +90,18 @@ async def test_the_second_pod_of_an_owner_goes_when_the_first_one_s_replacement_
     assert scene.held() == []
 
 
-async def test_what_waits_holds_up_no_other_run():
+async def test_what_waits_holds_up_no_other_run() -> None:
     """The run ends while a pod waits for its turn."""
     scene = Siblings()
 
-    async with scene.running(a_policy(**EMPTYING)):
+    async with scene.running(a_policy(**EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         await scene.run()
         await scene.run()
 
     assert "completionTime" in scene.statuses.statuses[POLICY]["lastRun"]
 
 
-async def test_what_waits_counts_as_sent_within_the_minute():
+async def test_what_waits_counts_as_sent_within_the_minute() -> None:
     """Two went and one will: a later run sends none beyond the three that a minute may see."""
     scene = Siblings()
     strategies = [{"name": "ConsolidateNodes"}, {"name": "RemovePodsViolatingNodeTaints"}]
@@ -119,11 +121,11 @@ async def test_what_waits_counts_as_sent_within_the_minute():
 
 
 @pytest.mark.parametrize("what", ["never-ready", "comes-back", "budget", "policy-gone", "stopped-by-restart"])
-async def test_the_rest_stays_when_its_turn_never_comes(what):
+async def test_the_rest_stays_when_its_turn_never_comes(what: str) -> None:
     """The node is opened, the place is anybody's, and nothing further is evicted."""
     scene = Siblings()
 
-    async with scene.running(a_policy(**EMPTYING)):
+    async with scene.running(a_policy(**EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         await scene.run()
         before = sorted(scene.evictor.evicted)
         if what == "never-ready":
@@ -155,11 +157,11 @@ async def test_the_rest_stays_when_its_turn_never_comes(what):
         assert later.closer.done == [("reopen", "idle")]
 
 
-async def test_a_pod_that_has_left_by_itself_is_passed_over():
+async def test_a_pod_that_has_left_by_itself_is_passed_over() -> None:
     """Its owner was scaled down while it waited: the node is empty all the same."""
     scene = Siblings()
 
-    async with scene.running(a_policy(**EMPTYING)):
+    async with scene.running(a_policy(**EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         await scene.run()
         (left,) = {"api-1", "api-2"} - set(scene.evictor.evicted)
         scene.tell(PodDeleted(of("api", "idle", left[-1])))
@@ -175,11 +177,11 @@ async def test_a_pod_that_has_left_by_itself_is_passed_over():
 # -- proposals ---------------------------------------------------------------------------------------------
 
 
-async def test_a_bundle_waits_until_all_of_it_is_approved_and_goes_as_without_asking():
+async def test_a_bundle_waits_until_all_of_it_is_approved_and_goes_as_without_asking() -> None:
     """The records say that they go together; the node is closed, pods of one owner go one by one."""
     scene = Siblings()
 
-    async with scene.running(a_policy("Approve", **EMPTYING)):
+    async with scene.running(a_policy("Approve", **EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         await scene.run()
         keys = sorted(scene.keeper.known)
         specs = [record["spec"]["bundle"] for record in scene.records.documents.values()]
@@ -212,19 +214,19 @@ async def test_a_bundle_waits_until_all_of_it_is_approved_and_goes_as_without_as
     assert scene.closer.done == [("close", "idle")]
 
 
-async def test_a_bundle_whose_records_are_still_being_written_has_lost_none():
+async def test_a_bundle_whose_records_are_still_being_written_has_lost_none() -> None:
     """It is judged when the creation of each has been answered."""
     scene = Siblings()
     create = scene.records.create
 
-    async def slowly(document):
+    async def slowly(document: dict[str, Any]) -> WriteResult:
         answer = await create(document)
         await scene.clock.sleep(5)
         return answer
 
-    scene.records.create = slowly
+    scene.records.create = slowly  # type: ignore[assignment, method-assign] # replaced for this test
 
-    async with scene.running(a_policy("Approve", **EMPTYING)):
+    async with scene.running(a_policy("Approve", **EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         run = asyncio.create_task(scene.run())
         await scene.clock.advance(3)
         assert len(scene.records.documents) == 3, "and no answer to the creation is here"
@@ -234,11 +236,11 @@ async def test_a_bundle_whose_records_are_still_being_written_has_lost_none():
     assert ends(scene) == ["Planned"] * 3
 
 
-async def test_a_no_to_one_is_a_no_to_all():
+async def test_a_no_to_one_is_a_no_to_all() -> None:
     """And the bundle is not proposed again, nor half of it."""
     scene = Siblings()
 
-    async with scene.running(a_policy("Approve", **EMPTYING)):
+    async with scene.running(a_policy("Approve", **EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         await scene.run()
         first, *others = sorted(scene.keeper.known)
         for key in others:
@@ -253,11 +255,11 @@ async def test_a_no_to_one_is_a_no_to_all():
     assert reasons == ["NotAll", "NotAll", "Rejected"]
 
 
-async def test_a_no_while_the_others_go_keeps_the_rest():
+async def test_a_no_while_the_others_go_keeps_the_rest() -> None:
     """Its turn has not come yet: it stays, and the node is opened."""
     scene = Siblings()
 
-    async with scene.running(a_policy("Approve", **EMPTYING)):
+    async with scene.running(a_policy("Approve", **EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         await scene.run()
         for key in scene.keeper.known:
             annotate(scene, "true", key)
@@ -273,11 +275,11 @@ async def test_a_no_while_the_others_go_keeps_the_rest():
     assert scene.keeper.known[left].status.reason == "Rejected"
 
 
-async def test_a_bundle_of_which_a_record_was_deleted_is_not_carried_out():
+async def test_a_bundle_of_which_a_record_was_deleted_is_not_carried_out() -> None:
     """Half of it would go for nothing; the next run proposes it afresh."""
     scene = Siblings()
 
-    async with scene.running(a_policy("Approve", **EMPTYING)):
+    async with scene.running(a_policy("Approve", **EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         await scene.run()
         first, *others = sorted(scene.keeper.known)
         await scene.records.delete(*first.split("/"))
@@ -295,14 +297,14 @@ async def test_a_bundle_of_which_a_record_was_deleted_is_not_carried_out():
     assert ends(scene).count("Planned") == 3
 
 
-async def test_a_bundle_approved_goes_on_in_the_next_process_or_not_at_all():
+async def test_a_bundle_approved_goes_on_in_the_next_process_or_not_at_all() -> None:
     """Approved by halves before the restart, it waits; begun before the restart, the rest stays."""
     scene = Siblings()
-    async with scene.running(a_policy("Approve", **EMPTYING)):
+    async with scene.running(a_policy("Approve", **EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         await scene.run()
     later = Siblings(*scene.records.documents.values())
 
-    async with later.running(a_policy("Approve", **EMPTYING)):
+    async with later.running(a_policy("Approve", **EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         for key in later.keeper.known:
             annotate(later, "true", key)
         await later.clock.advance(3)
@@ -311,7 +313,7 @@ async def test_a_bundle_approved_goes_on_in_the_next_process_or_not_at_all():
     last.told("close", "idle")
     last.evictor.evicted = list(later.evictor.evicted)
 
-    async with last.running(a_policy("Approve", **EMPTYING)):
+    async with last.running(a_policy("Approve", **EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         for key in last.keeper.known:
             annotate(last, "true", key)
         last.follows("api")
@@ -322,10 +324,10 @@ async def test_a_bundle_approved_goes_on_in_the_next_process_or_not_at_all():
     assert last.closer.done == [("reopen", "idle")]
 
 
-async def test_room_is_kept_for_a_pending_pod_when_its_moves_are_approved():
+async def test_room_is_kept_for_a_pending_pod_when_its_moves_are_approved() -> None:
     """Nothing is kept while people think; then it is as without asking."""
     scene = crowded()
-    policy = a_policy("Approve", limits=FREE, evictor={"minReplicas": 0}, **MAKES_ROOM)
+    policy = a_policy("Approve", limits=FREE, evictor={"minReplicas": 0}, **MAKES_ROOM)  # type: ignore[arg-type] # fields as in the API
 
     async with scene.running(policy):
         await scene.run()
@@ -345,10 +347,10 @@ async def test_room_is_kept_for_a_pending_pod_when_its_moves_are_approved():
     assert handed_over == {BIG.uid: "big"}
 
 
-async def test_nobody_moves_for_a_pod_that_is_gone():
+async def test_nobody_moves_for_a_pod_that_is_gone() -> None:
     """It was deleted while people thought."""
     scene = crowded()
-    policy = a_policy("Approve", limits=FREE, evictor={"minReplicas": 0}, **MAKES_ROOM)
+    policy = a_policy("Approve", limits=FREE, evictor={"minReplicas": 0}, **MAKES_ROOM)  # type: ignore[arg-type] # fields as in the API
 
     async with scene.running(policy):
         await scene.run()

@@ -2,12 +2,14 @@
 
 import asyncio
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 import pytest
 
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import Taint
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import (
     NodeAdded,
     NodeDeleted,
@@ -26,7 +28,7 @@ from rebalancing.scene import Scene, a_policy, status_of
 EMPTYING = {"strategies": [{"name": "ConsolidateNodes"}], "evictor": {"minReplicas": 1}}
 
 
-def of(app, node, uid="1", phase="Running", cpu="200m"):
+def of(app: str, node: str, uid: str = "1", phase: str = "Running", cpu: str = "200m") -> Pod:
     """A pod of an application's ReplicaSet."""
     return a_pod(f"{app}-{uid}", owner=f"ReplicaSet/{app}", cpu=cpu, node=node, status=status_of(node, phase))
 
@@ -34,7 +36,7 @@ def of(app, node, uid="1", phase="Running", cpu="200m"):
 class Consolidation(Scene):
     """A busy node, and a little used one with two pods; the watch tells at once of each taint."""
 
-    def __init__(self, *documents):
+    def __init__(self, *documents: Any) -> None:
         super().__init__(*documents)
         nodes = list(self.cache.cluster.nodes)
         pods = [pod.pod for pod in self.cache.cluster.pods.values()]
@@ -46,7 +48,7 @@ class Consolidation(Scene):
         )
         self.closer.when_done = self.told
 
-    def told(self, verb, node):
+    def told(self, verb: str, node: str) -> None:
         taints = (
             [{"key": CONSOLIDATING, "effect": "NoSchedule", "timeAdded": self.stamp}]
             if verb == "close"
@@ -58,24 +60,24 @@ class Consolidation(Scene):
         self.tell(NodeUpdated(old, self.present[node]))
 
     @property
-    def stamp(self):
+    def stamp(self) -> str:
         """Now, in whole seconds as the API has it."""
         return datetime.fromtimestamp(int(self.clock.now()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def arrives(self, app, node="busy"):
+    def arrives(self, app: str, node: str = "busy") -> None:
         """The owner makes a replacement, and it runs there; the evicted pod is gone."""
         self.tell(PodDeleted(of(app, "idle")))
         waiting = of(app, "", "2", "Pending")
         self.tell(PodAdded(waiting), PodUpdated(waiting, of(app, node, "2")))
 
 
-async def test_the_node_is_closed_before_the_first_eviction():
+async def test_the_node_is_closed_before_the_first_eviction() -> None:
     """Then its pods go, and it stays closed for a while after the last one has settled."""
     scene = Consolidation()
     seen = []
     scene.evictor.when_done = lambda _: seen.append(list(scene.closer.done))
 
-    async with scene.running(a_policy(**EMPTYING)):
+    async with scene.running(a_policy(**EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         await scene.run()
         assert sorted(scene.evictor.evicted) == ["api-1", "job-1"]
         assert seen == [[("close", "idle")]] * 2
@@ -90,11 +92,11 @@ async def test_the_node_is_closed_before_the_first_eviction():
     assert scene.closer.done == [("close", "idle"), ("reopen", "idle")]
 
 
-async def test_it_stays_closed_for_as_long_after_the_last_pod_has_settled():
+async def test_it_stays_closed_for_as_long_after_the_last_pod_has_settled() -> None:
     """The first one settled minutes before: an autoscaler counts from the moment when the node is empty."""
     scene = Consolidation()
 
-    async with scene.running(a_policy(**EMPTYING)):
+    async with scene.running(a_policy(**EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         await scene.run()
         scene.arrives("api")
         await scene.clock.advance(200)
@@ -106,7 +108,7 @@ async def test_it_stays_closed_for_as_long_after_the_last_pod_has_settled():
     assert scene.closer.done == [("close", "idle"), ("reopen", "idle")]
 
 
-async def test_it_is_opened_when_a_pod_may_not_go():
+async def test_it_is_opened_when_a_pod_may_not_go() -> None:
     """A budget says no to the second pod: the first has gone, the second stays, new ones may come."""
     scene = Consolidation()
     scene.evictor.answers = [
@@ -114,18 +116,18 @@ async def test_it_is_opened_when_a_pod_may_not_go():
         WriteResult(WriteOutcome.BLOCKED, "no", "default/api"),
     ]
 
-    async with scene.running(a_policy(**EMPTYING)):
+    async with scene.running(a_policy(**EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         await scene.run()
 
     assert len(scene.evictor.evicted) == 1
     assert scene.closer.done == [("close", "idle"), ("reopen", "idle")]
 
 
-async def test_it_is_opened_when_a_replacement_comes_back():
+async def test_it_is_opened_when_a_replacement_comes_back() -> None:
     """What was promised does not hold: the node is in use."""
     scene = Consolidation()
 
-    async with scene.running(a_policy(**EMPTYING)):
+    async with scene.running(a_policy(**EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         await scene.run()
         scene.arrives("api", "idle")
         await scene.clock.advance(10)
@@ -134,24 +136,24 @@ async def test_it_is_opened_when_a_replacement_comes_back():
 
 
 @pytest.mark.parametrize("verdict", [WriteOutcome.REFUSED, WriteOutcome.UNKNOWN, WriteOutcome.FENCED])
-async def test_nothing_is_evicted_from_a_node_that_cannot_be_closed(verdict):
+async def test_nothing_is_evicted_from_a_node_that_cannot_be_closed(verdict: WriteOutcome) -> None:
     """Without the right to taint nodes, say."""
     scene = Consolidation()
     scene.closer.answer = WriteResult(verdict, "nodes is forbidden")
 
-    async with scene.running(a_policy(**EMPTYING)):
+    async with scene.running(a_policy(**EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         await scene.run()
 
     assert (scene.evictor.evicted, scene.phases) == ([], [])
     assert ("closing node idle", "nodes is forbidden") in scene.observer.failures
 
 
-async def test_nothing_is_evicted_while_the_scheduler_does_not_see_it_closed():
+async def test_nothing_is_evicted_while_the_scheduler_does_not_see_it_closed() -> None:
     """The watch lags: pods could still come."""
     scene = Consolidation()
     scene.closer.when_done = lambda _verb, _node: None
 
-    async with scene.running(a_policy(**EMPTYING)):
+    async with scene.running(a_policy(**EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         run = asyncio.create_task(scene.run())
         await scene.clock.advance(SEEN_S + 1)
         await run
@@ -160,7 +162,7 @@ async def test_nothing_is_evicted_while_the_scheduler_does_not_see_it_closed():
     assert scene.closer.done == [("close", "idle"), ("reopen", "idle")]
 
 
-async def test_a_new_process_opens_what_nobody_empties_any_more():
+async def test_a_new_process_opens_what_nobody_empties_any_more() -> None:
     """The old one ended between the taint and the first record."""
     scene = Consolidation()
     scene.told("close", "idle")
@@ -171,10 +173,10 @@ async def test_a_new_process_opens_what_nobody_empties_any_more():
     assert scene.closer.done == [("reopen", "idle")]
 
 
-async def test_a_new_process_keeps_closed_what_is_being_emptied():
+async def test_a_new_process_keeps_closed_what_is_being_emptied() -> None:
     """Both pods were evicted, their replacements are awaited; once they run it is as if nothing had been."""
     first = Consolidation()
-    async with first.running(a_policy(**EMPTYING)):
+    async with first.running(a_policy(**EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         await first.run()
     scene = Consolidation(*first.records.documents.values())
     scene.told("close", "idle")
@@ -192,14 +194,14 @@ async def test_a_new_process_keeps_closed_what_is_being_emptied():
     assert scene.closer.done == [("reopen", "idle")]
 
 
-async def test_a_new_process_opens_what_was_emptied_in_part():
+async def test_a_new_process_opens_what_was_emptied_in_part() -> None:
     """The old one ended after the first of two evictions: the rest will not go."""
     first = Consolidation()
     first.evictor.answers = [
         WriteResult(WriteOutcome.DONE),
         WriteResult(WriteOutcome.BLOCKED, "no", "default/api"),
     ]
-    async with first.running(a_policy(**EMPTYING)):
+    async with first.running(a_policy(**EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         await first.run()
     evicted = [each for each in first.records.documents.values() if each["status"]["phase"] == "Evicted"]
     (gone,) = [each["spec"]["pod"]["name"].removesuffix("-1") for each in evicted]

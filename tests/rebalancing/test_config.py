@@ -1,5 +1,8 @@
 """A policy's rebalancing as plain values: what its scope protects."""
 
+import sys
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -7,12 +10,13 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted
 from plimsoll.model.kinds.workload import PriorityClass
-from rebalancing.scene import POLICY, Scene
+from plimsoll.rebalancing.config import SolverMissingError
+from rebalancing.scene import POLICY, Scene, a_policy
 
 GOLD = convert(PriorityClass, {"metadata": {"name": "gold"}, "value": 1000})
 
 
-def below(**threshold):
+def below(**threshold: Any) -> SchedulingPolicy:
     """Moves pods of lower priority away from nodes whose taints they do not tolerate."""
     spec = {
         "scope": {"priorityThreshold": threshold},
@@ -21,7 +25,7 @@ def below(**threshold):
     return SchedulingPolicy.model_validate({"metadata": {"name": POLICY}, "spec": spec})
 
 
-async def test_a_priority_class_that_does_not_exist_protects_every_pod():
+async def test_a_priority_class_that_does_not_exist_protects_every_pod() -> None:
     """A name with a typo must not mean that there is no threshold; it may be created later, or deleted."""
     scene = Scene()
 
@@ -40,7 +44,7 @@ async def test_a_priority_class_that_does_not_exist_protects_every_pod():
 
 
 @pytest.mark.parametrize(("value", "evicted"), [(1, ["web-1"]), (0, [])])
-async def test_a_threshold_protects_its_own_priority_and_all_above(value, evicted):
+async def test_a_threshold_protects_its_own_priority_and_all_above(value: int, evicted: list[str]) -> None:
     """The pods have priority 0; by number, and by class."""
     by_number, by_class = Scene(), Scene()
     by_class.tell(ObjectAdded(msgspec.structs.replace(GOLD, value=value)))
@@ -50,3 +54,19 @@ async def test_a_threshold_protects_its_own_priority_and_all_above(value, evicte
             await scene.run()
 
         assert scene.evictor.evicted == evicted
+
+
+async def test_optimal_without_its_solver_is_refused_with_what_to_install(monkeypatch: Any) -> None:
+    """The reason of the condition is its own; the other planners are accepted."""
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    scene = Scene()
+
+    scene.rebalancers.check(a_policy(planner="Proven"))
+    with pytest.raises(SolverMissingError) as refused:
+        scene.rebalancers.check(a_policy(planner="Optimal"))
+
+    assert refused.value.reason == "SolverMissing"
+    assert str(refused.value) == (
+        "spec.rebalancing.planner: Optimal needs the solver HiGHS, which is not installed; install it with:"
+        " pip install 'plimsoll[optimal]'"
+    )

@@ -1,12 +1,15 @@
 """Plan, record, evict, verify: the life of a move, and what becomes of it when something goes wrong."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from plimsoll.framework import ConfigurationError
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeUpdated, PodAdded, PodUpdated
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.ports.writes import WriteOutcome, WriteResult
@@ -18,7 +21,7 @@ from rebalancing.scene import POLICY, Scene, a_policy, web
 OLD = web(1, "bad")
 
 
-def replaced(scene, node, number=3, phase="Running", *, ready=True):
+def replaced(scene: Scene, node: str, number: int = 3, phase: str = "Running", *, ready: bool = True) -> None:
     """The owner makes a replacement, and somebody places it."""
     created = "2026-06-01T00:00:00Z"
     waiting = web(number, created=created)
@@ -26,7 +29,7 @@ def replaced(scene, node, number=3, phase="Running", *, ready=True):
     scene.tell(PodUpdated(waiting, web(number, node, phase, created, ready=ready)))
 
 
-async def test_a_move_is_recorded_before_it_is_made_and_seen_to_its_end():
+async def test_a_move_is_recorded_before_it_is_made_and_seen_to_its_end() -> None:
     """Planned, Evicting, Evicted, and Settled once the replacement runs elsewhere."""
     scene = Scene()
     asked_in = []
@@ -49,7 +52,7 @@ async def test_a_move_is_recorded_before_it_is_made_and_seen_to_its_end():
     assert scene.statuses.statuses[POLICY]["counts"]["verified"] == 1
 
 
-async def test_a_dry_run_evicts_nothing_and_predicts_once():
+async def test_a_dry_run_evicts_nothing_and_predicts_once() -> None:
     """The same prediction in every run is one record."""
     scene = Scene()
 
@@ -61,7 +64,7 @@ async def test_a_dry_run_evicts_nothing_and_predicts_once():
     assert scene.phases == [["Predicted"]]
 
 
-async def test_a_prediction_that_a_run_no_longer_makes_is_dropped():
+async def test_a_prediction_that_a_run_no_longer_makes_is_dropped() -> None:
     """The list of predictions is that of the latest run; one in which a strategy fails takes none back."""
     scene = Scene()
     failing = {"name": "RemovePodsViolatingNodeAffinity", "args": {"nodeAffinityType": ["sometimes"]}}
@@ -79,7 +82,7 @@ async def test_a_prediction_that_a_run_no_longer_makes_is_dropped():
     assert scene.records.documents == {}
 
 
-async def test_the_target_is_held_until_the_replacement_is_there():
+async def test_the_target_is_held_until_the_replacement_is_there() -> None:
     """Between eviction and replacement nobody takes the place, whatever their priority."""
     scene = Scene()
 
@@ -95,7 +98,7 @@ async def test_the_target_is_held_until_the_replacement_is_there():
     assert left == {}
 
 
-async def test_a_replacement_that_comes_back_is_told():
+async def test_a_replacement_that_comes_back_is_told() -> None:
     """Whoever placed it, the move came to nothing, and the record says so."""
     scene = Scene()
 
@@ -108,7 +111,7 @@ async def test_a_replacement_that_comes_back_is_told():
     assert scene.phases == [["Planned", "Evicting", "Evicted", "Returned"]]
 
 
-async def test_a_replacement_that_never_runs_fails_the_move():
+async def test_a_replacement_that_never_runs_fails_the_move() -> None:
     """After five minutes nobody waits any longer."""
     scene = Scene()
 
@@ -121,7 +124,7 @@ async def test_a_replacement_that_never_runs_fails_the_move():
     assert scene.record["status"]["reason"] == "NoReplacement"
 
 
-async def test_a_budget_that_says_no_is_named():
+async def test_a_budget_that_says_no_is_named() -> None:
     """Blocked, with the budget; nothing was evicted, and the place is held no longer."""
     scene = Scene()
     scene.evictor.answers = [WriteResult(WriteOutcome.BLOCKED, "it would violate the budget", "default/web")]
@@ -134,7 +137,7 @@ async def test_a_budget_that_says_no_is_named():
     assert scene.nominator.by_node == {}
 
 
-async def test_an_eviction_without_an_answer_is_asked_for_again():
+async def test_an_eviction_without_an_answer_is_asked_for_again() -> None:
     """A time-out tells nothing; the uid makes asking again safe."""
     scene = Scene()
     scene.evictor.answers = [
@@ -151,7 +154,7 @@ async def test_an_eviction_without_an_answer_is_asked_for_again():
     assert scene.phases == [["Planned", "Evicting", "Evicted"]]
 
 
-async def test_an_answer_that_was_lost_is_seen_in_the_cluster():
+async def test_an_answer_that_was_lost_is_seen_in_the_cluster() -> None:
     """The pod is on its way out although nobody said so: the move goes on, nothing is sent twice."""
     scene = Scene()
     scene.evictor.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")]
@@ -168,7 +171,7 @@ async def test_an_answer_that_was_lost_is_seen_in_the_cluster():
 
 
 @pytest.mark.parametrize("verdict", [WriteOutcome.GONE, WriteOutcome.CONFLICT])
-async def test_a_pod_that_is_gone_after_a_lost_answer_was_evicted_by_us(verdict):
+async def test_a_pod_that_is_gone_after_a_lost_answer_was_evicted_by_us(verdict: WriteOutcome) -> None:
     """The watch lags behind: the move goes on, counts in the limits, and is verified."""
     scene = Scene()
     scene.evictor.answers = [
@@ -191,18 +194,18 @@ async def test_a_pod_that_is_gone_after_a_lost_answer_was_evicted_by_us(verdict)
     assert (counts["evicted"], counts["verified"]) == (1, 1)
 
 
-async def test_the_last_of_all_lost_answers_is_seen_in_the_cluster_too():
+async def test_the_last_of_all_lost_answers_is_seen_in_the_cluster_too() -> None:
     """After as many requests as are sent, the pod is on its way out."""
     scene = Scene()
     scene.evictor.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")] * 4
     evict = scene.evictor.evict
 
-    async def last(pod):
+    async def last(pod: Pod) -> WriteResult:
         if len(scene.evictor.answers) == 1:
             scene.leaving(OLD)
         return await evict(pod)
 
-    scene.evictor.evict = last
+    scene.evictor.evict = last  # type: ignore[method-assign] # replaced for this test
 
     async with scene.running(a_policy()):
         run = asyncio.create_task(scene.run())
@@ -223,7 +226,7 @@ async def test_the_last_of_all_lost_answers_is_seen_in_the_cluster_too():
         pytest.param([WriteResult(WriteOutcome.BUSY, "later")], id="seen-by-the-watch"),
     ],
 )
-async def test_a_pod_that_left_by_itself_was_not_evicted(answers):
+async def test_a_pod_that_left_by_itself_was_not_evicted(answers: list[WriteResult]) -> None:
     """No answer was lost: nothing of ours was taken."""
     scene = Scene()
     scene.evictor.answers = list(answers)
@@ -241,7 +244,7 @@ async def test_a_pod_that_left_by_itself_was_not_evicted(answers):
     assert scene.record["status"]["reason"] == "Gone"
 
 
-async def test_what_cannot_be_recorded_is_not_done():
+async def test_what_cannot_be_recorded_is_not_done() -> None:
     """No record, no eviction."""
     scene = Scene()
     scene.records.answer = WriteResult(WriteOutcome.UNKNOWN, "no answer")
@@ -256,19 +259,19 @@ async def test_what_cannot_be_recorded_is_not_done():
     assert scene.evictor.evicted == []
 
 
-async def test_an_eviction_waits_for_its_record():
+async def test_an_eviction_waits_for_its_record() -> None:
     """The record is there, but the server stops taking writes: nothing is sent, and it is told later."""
     scene = Scene()
 
     async with scene.running(a_policy()):
         create = scene.records.create
 
-        async def create_and_fall_silent(document):
+        async def create_and_fall_silent(document: dict[str, Any]) -> WriteResult:
             answer = await create(document)
             scene.records.answer = WriteResult(WriteOutcome.UNKNOWN, "no answer")
             return answer
 
-        scene.records.create = create_and_fall_silent
+        scene.records.create = create_and_fall_silent  # type: ignore[assignment, method-assign] # replaced for this test
         run = asyncio.create_task(scene.run())
         await scene.clock.advance(60)
         await run
@@ -280,18 +283,18 @@ async def test_an_eviction_waits_for_its_record():
     assert scene.record["status"]["reason"] == "NotRecorded"
 
 
-async def test_a_plan_gone_stale_is_dropped():
+async def test_a_plan_gone_stale_is_dropped() -> None:
     """Somebody removed the taint between the plan and the eviction."""
     scene = Scene()
 
     async with scene.running(a_policy()):
         create = scene.records.create
 
-        async def create_and_change(document):
+        async def create_and_change(document: dict[str, Any]) -> WriteResult:
             scene.gone(OLD)
             return await create(document)
 
-        scene.records.create = create_and_change
+        scene.records.create = create_and_change  # type: ignore[assignment, method-assign] # replaced for this test
         await scene.run()
 
     assert scene.evictor.evicted == []
@@ -302,7 +305,7 @@ async def test_a_plan_gone_stale_is_dropped():
 # -- what is learnt --------------------------------------------------------------------------------------
 
 
-async def test_an_owner_whose_replacement_came_back_is_held_back():
+async def test_an_owner_whose_replacement_came_back_is_held_back() -> None:
     """The next run moves nothing of it and says why; ten minutes later it is tried again."""
     scene = Scene()
 
@@ -321,7 +324,7 @@ async def test_an_owner_whose_replacement_came_back_is_held_back():
     assert "1 move of ReplicaSet default/web in a row came to nothing" in told[0]["message"]
 
 
-async def test_what_was_learnt_outlives_the_process():
+async def test_what_was_learnt_outlives_the_process() -> None:
     """The records are the memory: another process holds the same owner back."""
     moment = datetime.fromtimestamp(FakeClock().now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     scene = Scene(
@@ -335,7 +338,7 @@ async def test_what_was_learnt_outlives_the_process():
     assert scene.statuses.statuses[POLICY]["counts"]["refused"][0]["reason"] == "HeldBack"
 
 
-async def test_a_budget_that_said_no_is_not_hammered():
+async def test_a_budget_that_said_no_is_not_hammered() -> None:
     """Asked again after half a minute, not in the next run."""
     scene = Scene()
     scene.evictor.answers = [WriteResult(WriteOutcome.BLOCKED, "it would violate the budget", "default/web")]
@@ -360,7 +363,7 @@ async def test_a_budget_that_said_no_is_not_hammered():
     assert scene.evictor.evicted == ["web-1"]
 
 
-def five_fruitless_moves(scene):
+def five_fruitless_moves(scene: Scene) -> None:
     """Records of moves whose pods came back, each of another owner."""
     for n in range(5):
         record = a_record("Returned")
@@ -371,7 +374,7 @@ def five_fruitless_moves(scene):
         scene.keeper.notice(record)
 
 
-async def test_proposals_keep_while_their_policy_rests():
+async def test_proposals_keep_while_their_policy_rests() -> None:
     """A run that may plan nothing calls nothing off."""
     scene = Scene()
 
@@ -383,13 +386,13 @@ async def test_proposals_keep_while_their_policy_rests():
     assert scene.phases == [["Planned"]]
 
 
-async def test_a_policy_whose_moves_keep_coming_back_rests_and_says_so():
+async def test_a_policy_whose_moves_keep_coming_back_rests_and_says_so() -> None:
     """The condition names what happened; no eviction is sent."""
     scene = Scene()
     five_fruitless_moves(scene)
     told = []
 
-    async def listen():
+    async def listen() -> None:
         told.append(dict(scene.rebalancers.troubles(POLICY)))
 
     scene.rebalancers.on_trouble = listen
@@ -407,7 +410,7 @@ async def test_a_policy_whose_moves_keep_coming_back_rests_and_says_so():
 # -- the planner ---------------------------------------------------------------------------------------------
 
 
-async def test_descheduler_s_decisions_are_carried_out_where_the_policy_asks_for_them():
+async def test_descheduler_s_decisions_are_carried_out_where_the_policy_asks_for_them() -> None:
     """Nobody proves the move and nobody holds the target; the outcome is told all the same."""
     scene = Scene()
 
@@ -427,7 +430,7 @@ async def test_descheduler_s_decisions_are_carried_out_where_the_policy_asks_for
 # -- budgets by time of day ------------------------------------------------------------------------------
 
 
-async def test_nothing_is_evicted_in_a_window_that_allows_nothing():
+async def test_nothing_is_evicted_in_a_window_that_allows_nothing() -> None:
     """The refusal names the budget."""
     scene = Scene()
     freeze = {"name": "freeze", "evictions": 0}
@@ -442,7 +445,7 @@ async def test_nothing_is_evicted_in_a_window_that_allows_nothing():
     )  # fmt: skip
 
 
-async def test_a_window_that_opens_during_a_run_blocks_the_move():
+async def test_a_window_that_opens_during_a_run_blocks_the_move() -> None:
     """The record that was written for it says Blocked and names the budget."""
     scene = Scene()
     now = datetime.fromtimestamp(scene.clock.now(), UTC)
@@ -457,11 +460,11 @@ async def test_a_window_that_opens_during_a_run_blocks_the_move():
     async with scene.running(a_policy(limits={"budgets": [freeze]})):
         create = scene.records.create
 
-        async def create_and_linger(document):
+        async def create_and_linger(document: dict[str, Any]) -> WriteResult:
             scene.clock.time += 60
             return await create(document)
 
-        scene.records.create = create_and_linger
+        scene.records.create = create_and_linger  # type: ignore[assignment, method-assign] # replaced for this test
         await scene.run()
 
     assert scene.evictor.evicted == []
@@ -469,7 +472,7 @@ async def test_a_window_that_opens_during_a_run_blocks_the_move():
     assert scene.record["status"]["blockedBy"] == "freeze"
 
 
-def test_a_window_that_can_never_open_is_refused_with_its_field():
+def test_a_window_that_can_never_open_is_refused_with_its_field() -> None:
     """A day that no month has."""
     window = {"name": "never", "evictions": 0, "schedule": "0 0 31 2 *", "duration": "1h"}
 
@@ -477,7 +480,7 @@ def test_a_window_that_can_never_open_is_refused_with_its_field():
         Scene().rebalancers.check(a_policy(limits={"budgets": [window]}))
 
 
-async def test_evictions_within_a_minute_are_counted_across_runs():
+async def test_evictions_within_a_minute_are_counted_across_runs() -> None:
     """One a minute: the second run waits for the next minute."""
     scene = Scene()
 
@@ -498,7 +501,7 @@ async def test_evictions_within_a_minute_are_counted_across_runs():
 # -- after a restart -------------------------------------------------------------------------------------
 
 
-def a_record(phase, mode="Enforce", **status):
+def a_record(phase: str, mode: str = "Enforce", **status: Any) -> dict[str, Any]:
     """A record that an earlier process left."""
     moments = ["Planned", "Evicting", "Evicted"]
     reached = moments[: moments.index(phase) + 1] if phase in moments else []
@@ -534,7 +537,7 @@ def a_record(phase, mode="Enforce", **status):
     }  # fmt: skip
 
 
-def returned(count):
+def returned(count: int) -> list[dict[str, Any]]:
     """As many moves of web whose replacement came back, the one after the other."""
     found = []
     for number in range(count):
@@ -546,7 +549,7 @@ def returned(count):
     return found
 
 
-async def test_a_suspended_strategy_is_told_until_its_records_are_gone():
+async def test_a_suspended_strategy_is_told_until_its_records_are_gone() -> None:
     """After five fruitless moves; with the owner's name and how many."""
     scene = Scene(*returned(5))
 
@@ -565,7 +568,7 @@ async def test_a_suspended_strategy_is_told_until_its_records_are_gone():
     assert forgotten == {}
 
 
-async def test_no_more_records_are_kept_than_asked_for():
+async def test_no_more_records_are_kept_than_asked_for() -> None:
     """The oldest go first."""
     scene = Scene(*returned(4))
 
@@ -576,7 +579,7 @@ async def test_no_more_records_are_kept_than_asked_for():
     assert all("web-1-0" not in key for key in map(str, scene.records.documents))
 
 
-async def test_a_target_that_another_scheduler_decides_is_called_a_forecast():
+async def test_a_target_that_another_scheduler_decides_is_called_a_forecast() -> None:
     """Nobody holds it, and nobody promises it."""
     scene = Scene()
     scene.rebalancers.profiles = {}
@@ -597,7 +600,9 @@ async def test_a_target_that_another_scheduler_decides_is_called_a_forecast():
         pytest.param(a_record("", mode="DryRun"), ["Predicted"], id="prediction-without-a-status"),
     ],
 )
-async def test_records_of_evictions_that_did_not_happen_are_cancelled_once(record, phases):
+async def test_records_of_evictions_that_did_not_happen_are_cancelled_once(
+    record: dict[str, Any], phases: list[str]
+) -> None:
     """The pod is still there, so nothing was evicted; nothing is sent again either."""
     scene = Scene(record)
 
@@ -609,7 +614,7 @@ async def test_records_of_evictions_that_did_not_happen_are_cancelled_once(recor
 
 
 @pytest.mark.parametrize("phase", ["Evicting", "Evicted"])
-async def test_records_of_evictions_that_happened_are_completed_once(phase):
+async def test_records_of_evictions_that_happened_are_completed_once(phase: str) -> None:
     """The pod is gone and its replacement runs: found by its owner, whenever it came."""
     scene = Scene(a_record(phase))
     scene.gone(OLD)
@@ -623,7 +628,7 @@ async def test_records_of_evictions_that_happened_are_completed_once(phase):
     assert scene.record["status"]["replacement"]["name"] == "web-3"
 
 
-async def test_finished_records_are_left_alone():
+async def test_finished_records_are_left_alone() -> None:
     """Whatever they say."""
     scene = Scene(
         a_record("Settled"),
@@ -635,7 +640,7 @@ async def test_finished_records_are_left_alone():
     assert scene.records.history == {}
 
 
-async def test_records_that_cannot_be_read_disturb_nobody():
+async def test_records_that_cannot_be_read_disturb_nobody() -> None:
     """Somebody wrote nonsense by hand: it is named and skipped."""
     nonsense = a_record("Planned")
     nonsense["metadata"] = {**nonsense["metadata"], "name": "nonsense"}
@@ -649,7 +654,7 @@ async def test_records_that_cannot_be_read_disturb_nobody():
     assert scene.phases == [["Cancelled"]]
 
 
-async def test_a_replacement_that_is_deleted_holds_no_place():
+async def test_a_replacement_that_is_deleted_holds_no_place() -> None:
     """It was nominated in its own name; once it is gone the place is anybody's."""
     scene = Scene()
 
@@ -665,17 +670,17 @@ async def test_a_replacement_that_is_deleted_holds_no_place():
 
 
 @pytest.mark.parametrize("verdict", [WriteOutcome.REFUSED, WriteOutcome.GONE])
-async def test_a_record_that_does_not_take_the_announcement_stops_the_eviction(verdict):
+async def test_a_record_that_does_not_take_the_announcement_stops_the_eviction(verdict: WriteOutcome) -> None:
     """Somebody deleted it, or the server does not allow it: nothing is evicted without a record."""
     scene = Scene()
     create = scene.records.create
 
-    async def then_refuse(document):
+    async def then_refuse(document: dict[str, Any]) -> WriteResult:
         answer = await create(document)
         scene.records.answer = WriteResult(verdict, "no")
         return answer
 
-    scene.records.create = then_refuse
+    scene.records.create = then_refuse  # type: ignore[assignment, method-assign] # replaced for this test
     async with scene.running(a_policy()):
         await scene.run()
         await scene.clock.advance(30)
@@ -684,14 +689,14 @@ async def test_a_record_that_does_not_take_the_announcement_stops_the_eviction(v
     assert scene.keeper._unwritten == set()
 
 
-async def test_an_eviction_that_breaks_is_carried_to_its_end():
+async def test_an_eviction_that_breaks_is_carried_to_its_end() -> None:
     """Whatever the adapter raised, the record says so, and the target is anybody's again."""
     scene = Scene()
 
-    async def broken(_):
+    async def broken(_: Pod) -> None:
         raise ValueError("as asked")
 
-    scene.evictor.evict = broken
+    scene.evictor.evict = broken  # type: ignore[assignment, method-assign] # replaced for this test
     async with scene.running(a_policy()):
         await scene.run()
 
@@ -699,16 +704,16 @@ async def test_an_eviction_that_breaks_is_carried_to_its_end():
     assert scene.nominator.by_node == {}
 
 
-async def test_a_move_that_cannot_be_judged_again_is_cancelled():
+async def test_a_move_that_cannot_be_judged_again_is_cancelled() -> None:
     """The plugin that breaks ends the run; the record that was written for the move does not stay open."""
     scene = Scene()
     create = scene.records.create
 
-    async def then_break(document):
-        scene.rebalancers._configs.configured = None
+    async def then_break(document: dict[str, Any]) -> WriteResult:
+        scene.rebalancers._configs.configured = None  # type: ignore[assignment, method-assign] # replaced for this test
         return await create(document)
 
-    scene.records.create = then_break
+    scene.records.create = then_break  # type: ignore[assignment, method-assign] # replaced for this test
     async with scene.running(a_policy()):
         with pytest.raises(TypeError):
             await scene.run()
@@ -717,7 +722,7 @@ async def test_a_move_that_cannot_be_judged_again_is_cancelled():
     assert scene.evictor.evicted == []
 
 
-async def test_a_record_deleted_on_its_way_ends_nothing_else():
+async def test_a_record_deleted_on_its_way_ends_nothing_else() -> None:
     """Somebody deletes the record between eviction and replacement: it stays deleted, the rest goes on."""
     scene = Scene()
 
@@ -734,13 +739,13 @@ async def test_a_record_deleted_on_its_way_ends_nothing_else():
     assert scene.keeper.known == {}
 
 
-async def test_an_outcome_that_cannot_be_written_down_stops_no_other():
+async def test_an_outcome_that_cannot_be_written_down_stops_no_other() -> None:
     """Whatever breaks while one move is completed, the rebalancers go on."""
     scene = Scene()
 
     async with scene.running(a_policy()):
         await scene.run()
-        scene.records.write_status = None
+        scene.records.write_status = None  # type: ignore[assignment, method-assign] # replaced for this test
         scene.gone(OLD)
         replaced(scene, "good")
         await scene.clock.advance(30)
@@ -748,7 +753,7 @@ async def test_an_outcome_that_cannot_be_written_down_stops_no_other():
     assert scene.observer.failures
 
 
-async def test_records_of_a_deleted_policy_are_dropped_in_time():
+async def test_records_of_a_deleted_policy_are_dropped_in_time() -> None:
     """Retention goes on when nobody is left to run: nothing fills the cluster for ever."""
     scene = Scene()
     async with scene.running(a_policy("DryRun", records={"ttlSeconds": 60})):
@@ -763,26 +768,26 @@ async def test_records_of_a_deleted_policy_are_dropped_in_time():
     assert scene.records.documents == {}
 
 
-async def test_room_that_is_promised_to_somebody_else_is_no_target():
+async def test_room_that_is_promised_to_somebody_else_is_no_target() -> None:
     """A pod that waits for its nominated node counts as there when the move is judged again."""
     scene = Scene()
 
     async with scene.running(a_policy()):
         create = scene.records.create
 
-        async def create_and_promise(document):
+        async def create_and_promise(document: dict[str, Any]) -> WriteResult:
             big = scene.cache.info(a_pod("big", cpu="4"))
             scene.book.nominate(big, "good")
             return await create(document)
 
-        scene.records.create = create_and_promise
+        scene.records.create = create_and_promise  # type: ignore[assignment, method-assign] # replaced for this test
         await scene.run()
 
     assert scene.evictor.evicted == []
     assert scene.phases == [["Planned", "Cancelled"]]
 
 
-def test_a_strategy_that_the_planner_cannot_drive_is_refused():
+def test_a_strategy_that_the_planner_cannot_drive_is_refused() -> None:
     """FollowScore asks the scheduler, and descheduler has none to ask."""
     policy = a_policy(planner="Upstream", strategies=[{"name": "FollowScore"}])
 
@@ -793,26 +798,26 @@ def test_a_strategy_that_the_planner_cannot_drive_is_refused():
     assert said.value.path == "spec.rebalancing.strategies[0].name"
 
 
-async def test_a_strategy_that_hangs_stops_its_own_policy_only(monkeypatch):
+async def test_a_strategy_that_hangs_stops_its_own_policy_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """The run is given up, the status says so, and the policy is not run again until it is changed."""
     monkeypatch.setattr(stop_button, "PLANNING_S", 0.05)
     scene = Scene()
     computer, asked = scene.computer, []
     compute = computer.compute
 
-    async def hang(_):
+    async def hang(_: Callable[..., Any]) -> None:
         asked.append(1)
         await asyncio.Event().wait()
 
     async with scene.running(a_policy()):
-        computer.compute = hang
+        computer.compute = hang  # type: ignore[method-assign] # replaced for this test
         with pytest.raises(TimeoutError):
             await scene.run()
         await scene.run()
         assert asked == [1]
         assert list(scene.rebalancers.troubles(POLICY)) == ["Hanging"]
 
-        computer.compute = compute
+        computer.compute = compute  # type: ignore[method-assign] # replaced for this test
         scene.rebalancers.adopt(a_policy(limits={"total": 3}))
         await scene.run()
 

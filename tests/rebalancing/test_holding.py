@@ -1,5 +1,7 @@
 """Targets are held from the eviction to the replacement, across approvals and restarts; forecasts never."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.cluster.reservations import FIRM
@@ -12,18 +14,18 @@ from rebalancing.scene import POLICY, Scene, a_policy, status_of, web
 LATE = "2026-06-01T00:00:00Z"
 
 
-def approve(scene):
+def approve(scene: Scene) -> None:
     """Somebody approves the only proposal."""
     namespace, name = next(iter(scene.keeper.known)).split("/")
     scene.rebalancers.approvals.annotated(namespace, name, {APPROVED: "true"})
 
 
-def in_stead(scene):
+def in_stead(scene: Scene) -> str:
     """The uid under which the replacement of the only move counts."""
     return f"replacement:{next(iter(scene.keeper.known))}"
 
 
-def held(scene):
+def held(scene: Scene) -> dict[str, Any]:
     """Names and priorities of what is nominated, by node."""
     return {
         node: [(pod.uid, pod.priority) for pod in pods.values()]
@@ -32,7 +34,9 @@ def held(scene):
 
 
 @pytest.mark.parametrize(("planner", "is_forecast"), [("Proven", False), ("Upstream", True)])
-async def test_an_approved_move_holds_its_target_unless_it_is_a_forecast(planner, is_forecast):
+async def test_an_approved_move_holds_its_target_unless_it_is_a_forecast(
+    planner: str, is_forecast: bool
+) -> None:
     """The record says which it is; neither the pod that leaves nor its replacement claims a forecast."""
     scene = Scene()
 
@@ -51,7 +55,7 @@ async def test_an_approved_move_holds_its_target_unless_it_is_a_forecast(planner
     assert after == ({} if is_forecast else {"good": [("uid-default-web-3", 0)]})
 
 
-async def test_an_approved_move_of_another_scheduler_is_a_forecast_to_the_end():
+async def test_an_approved_move_of_another_scheduler_is_a_forecast_to_the_end() -> None:
     """What the proposal said, the record goes on saying."""
     scene = Scene()
     scene.rebalancers.profiles = {}
@@ -69,7 +73,7 @@ async def test_an_approved_move_of_another_scheduler_is_a_forecast_to_the_end():
     assert claims == {}
 
 
-def left_by_an_earlier_process(**spec):
+def left_by_an_earlier_process(**spec: Any) -> dict[str, Any]:
     """The record of an eviction that was accepted."""
     moment = "2026-01-01T00:00:00Z"
     return {
@@ -100,7 +104,7 @@ def left_by_an_earlier_process(**spec):
 
 
 @pytest.mark.parametrize("is_gone", [False, True], ids=["terminating", "gone"])
-async def test_a_new_leader_holds_the_target_until_the_replacement_appears(is_gone):
+async def test_a_new_leader_holds_the_target_until_the_replacement_appears(is_gone: bool) -> None:
     """Then the place is kept in the replacement's own name, and free when that is ready."""
     scene = Scene(left_by_an_earlier_process())
     pod = web(1, "bad")
@@ -123,7 +127,7 @@ async def test_a_new_leader_holds_the_target_until_the_replacement_appears(is_go
     assert scene.record["status"]["phase"] == "Settled"
 
 
-async def test_a_new_leader_nominates_a_replacement_that_is_there_already():
+async def test_a_new_leader_nominates_a_replacement_that_is_there_already() -> None:
     """Also before it knows the policies."""
     scene = Scene(left_by_an_earlier_process())
     scene.rebalancers.profiles = {}
@@ -135,7 +139,7 @@ async def test_a_new_leader_nominates_a_replacement_that_is_there_already():
 
 
 @pytest.mark.parametrize("spec", [{"forecast": True}, {"planner": "Upstream"}, {"targetNode": None}])
-async def test_a_new_leader_holds_no_forecast(spec):
+async def test_a_new_leader_holds_no_forecast(spec: dict[str, Any]) -> None:
     """Records of earlier versions name the planner only."""
     record = left_by_an_earlier_process(**spec)
     record["spec"] = {key: value for key, value in record["spec"].items() if value is not None}
@@ -146,14 +150,14 @@ async def test_a_new_leader_holds_no_forecast(spec):
         assert held(scene) == {}
 
 
-async def test_the_held_room_counts_in_the_next_plan():
+async def test_the_held_room_counts_in_the_next_plan() -> None:
     """Another pod that needs the same room is not moved there by the new leader."""
     scene = Scene(left_by_an_earlier_process())
     big = {"node": "bad", "cpu": "3", "status": status_of("bad")}
     scene.gone(web(1, "bad"))
     scene.gone(web(2, "good"))
-    leaving = a_pod("web-1", owner="ReplicaSet/web", **big)
-    scene.tell(PodAdded(leaving), PodAdded(a_pod("db-1", owner="ReplicaSet/db", **big)))
+    leaving = a_pod("web-1", owner="ReplicaSet/web", **big)  # type: ignore[arg-type] # fields as in the API
+    scene.tell(PodAdded(leaving), PodAdded(a_pod("db-1", owner="ReplicaSet/db", **big)))  # type: ignore[arg-type] # fields as in the API
     scene.leaving(leaving)
 
     async with scene.running(a_policy(evictor={"minReplicas": 1})):

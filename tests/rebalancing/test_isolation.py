@@ -3,8 +3,10 @@
 import asyncio
 import threading
 import time
+from asyncio import Task
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -13,6 +15,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.app.clock import ThreadComputer
 from plimsoll.framework import NoArgs
 from plimsoll.framework.descheduling.strategy import StrategyKind
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodUpdated
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing import plan_runner
@@ -20,6 +23,7 @@ from plimsoll.rebalancing.breakers import stop_button
 from plimsoll.rebalancing.plan_runner import Planning
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClock, InlineComputer, settled
+from plimsoll.timing.signal import Signal
 from rebalancing.scene import POLICY, Scene, a_policy, web
 
 OTHER = "other"
@@ -34,17 +38,17 @@ class Hangs:
     args_model: ClassVar = NoArgs
     let_go: ClassVar = threading.Event()
 
-    def __init__(self, args=None):
+    def __init__(self, args: Any = None) -> None:
         pass
 
-    def candidates(self, context):
+    def candidates(self, context: Any) -> Iterator[None]:
         """Wait instead."""
         self.let_go.wait(30)
         return
         yield
 
 
-def policy(name=OTHER, *strategies, **rebalancing):
+def policy(name: str = OTHER, *strategies: str, **rebalancing: Any) -> SchedulingPolicy:
     """A policy that enforces."""
     named = [{"name": each} for each in strategies or (TAINTS,)]
     document = a_policy(strategies=named, **rebalancing).model_dump(
@@ -54,7 +58,7 @@ def policy(name=OTHER, *strategies, **rebalancing):
     return SchedulingPolicy.model_validate(document)
 
 
-async def until(question, within_s=10.0):
+async def until(question: Callable[..., Any], within_s: float = 10.0) -> None:
     """Wait in real time: threads are at work."""
     deadline = time.monotonic() + within_s
     while not question():
@@ -63,7 +67,7 @@ async def until(question, within_s=10.0):
 
 
 @asynccontextmanager
-async def together(scene, *policies):
+async def together(scene: Scene, *policies: SchedulingPolicy) -> AsyncIterator[Any]:
     """Rebalancers at work for these policies; each is run by hand."""
     async with scene.running():
         for each in policies:
@@ -71,23 +75,23 @@ async def together(scene, *policies):
         yield scene
 
 
-def run(scene, name):
+def run(scene: Scene, name: str) -> Task[Any]:
     """Begin a run as the timetable does."""
     return asyncio.create_task(scene.rebalancers._contained(name))
 
 
-def results(scene):
+def results(scene: Scene) -> list[tuple[str, ...]]:
     """How runs have ended, by policy."""
     return [(name, result) for name, result, _ in scene.observer.runs]
 
 
-async def test_a_hanging_strategy_holds_up_no_other_policy(monkeypatch):
+async def test_a_hanging_strategy_holds_up_no_other_policy(monkeypatch: pytest.MonkeyPatch) -> None:
     """The others run meanwhile and after; it is Degraded, and runs again when its thread has ended."""
     monkeypatch.setattr(stop_button, "PLANNING_S", 2.0)
     monkeypatch.setattr(plan_runner, "SLOW_S", 0.05)
     Hangs.let_go.clear()
     scene = Scene(computer=ThreadComputer())
-    scene.rebalancers._configs._strategies.add(Hangs)
+    scene.rebalancers._configs._strategies.add(Hangs)  # type: ignore[arg-type] # a fake has only what is used
 
     async with together(scene, policy(POLICY, "Hangs"), policy()):
         hanging = run(scene, POLICY)
@@ -116,13 +120,13 @@ async def test_a_hanging_strategy_holds_up_no_other_policy(monkeypatch):
     ]
 
 
-async def test_hanging_threads_are_few(monkeypatch):
+async def test_hanging_threads_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """A changed spec is tried, an unchanged one once an hour, and none beyond the bound."""
     monkeypatch.setattr(plan_runner, "ABANDONED", 3)
     clock, ends = FakeClock(), threading.Event()
-    plans = Planning(ThreadComputer(), clock)
+    plans = Planning(ThreadComputer(), clock, Signal())
 
-    async def hangs(each):
+    async def hangs(each: SchedulingPolicy) -> None:
         with pytest.raises(TimeoutError):
             await plans.make(each, lambda: ends.wait(30), 0.01)
 
@@ -143,10 +147,10 @@ async def test_hanging_threads_are_few(monkeypatch):
     assert plans.obstacle(changed) == ""
 
 
-async def test_slow_plans_leave_the_slots_to_others(monkeypatch):
+async def test_slow_plans_leave_the_slots_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many plans are slow, the next one begins soon."""
     monkeypatch.setattr(plan_runner, "SLOW_S", 0.05)
-    plans, ends = Planning(ThreadComputer(), FakeClock()), threading.Event()
+    plans, ends = Planning(ThreadComputer(), FakeClock(), Signal()), threading.Event()
     slow = [
         asyncio.create_task(plans.make(policy(f"p-{number}"), lambda: ends.wait(30), 60))
         for number in range(plan_runner.SLOTS)
@@ -158,7 +162,7 @@ async def test_slow_plans_leave_the_slots_to_others(monkeypatch):
     assert await asyncio.gather(*slow) == [True] * plan_runner.SLOTS
 
 
-async def test_a_retried_eviction_holds_up_no_other_policy():
+async def test_a_retried_eviction_holds_up_no_other_policy() -> None:
     """The server has no answer for the one; the other moves its pod meanwhile."""
     scene = Scene()
     scene.tell(NodeAdded(a_node("worse", taints=["worn=yes:NoSchedule"])), PodAdded(db(1, "worse")))
@@ -175,7 +179,7 @@ async def test_a_retried_eviction_holds_up_no_other_policy():
         stuck.cancel()
 
 
-async def test_an_unanswered_proposal_holds_up_no_other_policy():
+async def test_an_unanswered_proposal_holds_up_no_other_policy() -> None:
     """What people approved of one policy is being carried out, without an answer; the other goes on."""
     scene = Scene()
     scene.tell(NodeAdded(a_node("worse", taints=["worn=yes:NoSchedule"])), PodAdded(db(1, "worse")))
@@ -194,7 +198,7 @@ async def test_an_unanswered_proposal_holds_up_no_other_policy():
         assert scene.evictor.evicted == ["db-1"]
 
 
-async def test_two_policies_that_plan_together_move_a_pod_once():
+async def test_two_policies_that_plan_together_move_a_pod_once() -> None:
     """Both plans want it; the second one finds it under way."""
     scene = slowly(Scene(computer=Simultaneous(2)))
 
@@ -210,7 +214,7 @@ async def test_two_policies_that_plan_together_move_a_pod_once():
     assert called_off["reason"] == "AlreadyMoving"
 
 
-async def test_two_policies_that_plan_together_share_the_limit_of_a_workload():
+async def test_two_policies_that_plan_together_share_the_limit_of_a_workload() -> None:
     """At most one pod of an owner is under way, by whomever."""
     scene = slowly(Scene(computer=Simultaneous(2)))
     scene.tell(PodAdded(web(3, "bad")))
@@ -228,7 +232,7 @@ async def test_two_policies_that_plan_together_share_the_limit_of_a_workload():
     assert sorted(phases[-1] for phases in scene.phases) == ["Cancelled", "Evicted"]
 
 
-async def test_two_policies_that_plan_together_do_not_fill_one_room_twice():
+async def test_two_policies_that_plan_together_do_not_fill_one_room_twice() -> None:
     """The target has room for one; the second one sees it held, even while the first record is written."""
     scene = slowly(Scene(computer=Simultaneous(2)))
     scene.tell(NodeAdded(a_node("worse", taints=["worn=yes:NoSchedule"])), PodAdded(db(1, "worse", cpu="3")))
@@ -243,12 +247,12 @@ async def test_two_policies_that_plan_together_do_not_fill_one_room_twice():
     assert sorted(phases[-1] for phases in scene.phases) == ["Cancelled", "Evicted"]
 
 
-def slowly(scene):
+def slowly(scene: Scene) -> Scene:
     """Give every record a while to be written, so that others go on meanwhile."""
     for name in ("create", "write_status"):
         write = getattr(scene.records, name)
 
-        async def later(*args, write=write):
+        async def later(*args: str | dict[str, Any], write: Callable[..., Any] = write) -> Any:
             for _ in range(5):
                 await asyncio.sleep(0)
             return await write(*args)
@@ -260,10 +264,10 @@ def slowly(scene):
 class Simultaneous(InlineComputer):
     """Gives no plan before so many are made."""
 
-    def __init__(self, number):
+    def __init__(self, number: int) -> None:
         self.left, self.all_made = number, asyncio.Event()
 
-    async def compute(self, function):
+    async def compute(self, function: Any) -> Any:
         """The function's result, with the others'."""
         made = function()
         if hasattr(made, "moves"):
@@ -274,7 +278,7 @@ class Simultaneous(InlineComputer):
         return made
 
 
-def db(number, node, cpu="100m"):
+def db(number: int, node: str, cpu: str = "100m") -> Pod:
     """A pod of the ReplicaSet db."""
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     return a_pod(
@@ -282,7 +286,7 @@ def db(number, node, cpu="100m"):
     )
 
 
-def big_web(number, node):
+def big_web(number: int, node: str) -> Pod:
     """A pod that needs most of a node."""
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     return a_pod(
@@ -290,7 +294,7 @@ def big_web(number, node):
     )
 
 
-def scoped(given, app):
+def scoped(given: SchedulingPolicy, app: str) -> SchedulingPolicy:
     """The same policy for the pods of one app; those of ReplicaSet web bear no label of their own."""
     document = given.model_dump(mode="json", by_alias=True, exclude_none=True)
     selector = (
@@ -303,7 +307,7 @@ def scoped(given, app):
     return SchedulingPolicy.model_validate(document)
 
 
-def label(scene, name, app):
+def label(scene: Scene, name: str, app: str) -> None:
     """Give a pod of the scene a label."""
     (pod,) = [each.pod for each in scene.cache.cluster.pods.values() if each.pod.name == name]
     metadata = msgspec.structs.replace(pod.metadata, labels={**pod.metadata.labels, "app": app})

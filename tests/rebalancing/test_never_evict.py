@@ -1,12 +1,16 @@
 """Annotations that forbid evictions, seen through a policy that wants the pod off its node."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodUpdated
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.scope import EVICT
+from plimsoll.ports.writes import WriteResult
 from plimsoll.strategies.default_evictor import EVICT as UPSTREAM_EVICT
 from plimsoll.testing.builders import a_pod
 from rebalancing.scene import POLICY, Scene, a_policy, status_of, web
@@ -14,18 +18,20 @@ from rebalancing.scene import POLICY, Scene, a_policy, status_of, web
 NEVER = {EVICT: "false"}
 
 
-def annotated(annotations):
+def annotated(annotations: dict[str, Any]) -> Pod:
     """The pod on the tainted node, with annotations."""
     pod = web(1, "bad")
     metadata = msgspec.structs.replace(pod.metadata, annotations=annotations)
     return msgspec.structs.replace(pod, metadata=metadata)
 
 
-def a_namespace(annotations):
+def a_namespace(annotations: dict[str, Any]) -> Namespace:
     return convert(Namespace, {"metadata": {"name": "default", "annotations": annotations}})
 
 
-async def evicted(annotations, planner="Proven", **rebalancing):
+async def evicted(
+    annotations: dict[str, Any], planner: str = "Proven", **rebalancing: Any
+) -> tuple[list[Any], dict[str, Any]]:
     """Who goes, and which refusals the status names."""
     scene = Scene()
     scene.tell(PodUpdated(web(1, "bad"), annotated(annotations)))
@@ -37,7 +43,7 @@ async def evicted(annotations, planner="Proven", **rebalancing):
 
 
 @pytest.mark.parametrize("planner", ["Proven", "Optimal", "Upstream"])
-async def test_our_annotation_holds_for_every_planner(planner):
+async def test_our_annotation_holds_for_every_planner(planner: str) -> None:
     """The refusal names it."""
     gone, refused = await evicted(NEVER, planner)
 
@@ -46,7 +52,7 @@ async def test_our_annotation_holds_for_every_planner(planner):
 
 
 @pytest.mark.parametrize("planner", ["Proven", "Optimal", "Upstream"])
-async def test_our_annotation_on_the_namespace_holds_for_all_of_its_pods(planner):
+async def test_our_annotation_on_the_namespace_holds_for_all_of_its_pods(planner: str) -> None:
     """Until it is taken away."""
     scene = Scene()
     namespaces = scene.cache.cluster.objects.namespaces
@@ -64,7 +70,7 @@ async def test_our_annotation_on_the_namespace_holds_for_all_of_its_pods(planner
 @pytest.mark.parametrize(
     ("planner", "gone"), [("Proven", []), ("Optimal", []), ("Upstream", ["web-1"])], ids=str
 )
-async def test_upstreams_annotation_forbids_where_it_says_false(planner, gone):
+async def test_upstreams_annotation_forbids_where_it_says_false(planner: str, gone: list[str]) -> None:
     """Descheduler takes any value for an invitation; planner Upstream decides as it does."""
     found, refused = await evicted({UPSTREAM_EVICT: "false"}, planner)
 
@@ -73,12 +79,12 @@ async def test_upstreams_annotation_forbids_where_it_says_false(planner, gone):
 
 
 @pytest.mark.parametrize("annotations", [{EVICT: "true"}, {UPSTREAM_EVICT: "true"}, {}])
-async def test_other_values_forbid_nothing(annotations):
+async def test_other_values_forbid_nothing(annotations: dict[str, Any]) -> None:
     """The pod goes."""
     assert (await evicted(annotations))[0] == ["web-1"]
 
 
-async def test_an_invitation_does_not_overrule_our_annotation():
+async def test_an_invitation_does_not_overrule_our_annotation() -> None:
     """Upstream's annotation takes protections away, and this is one that stays."""
     gone, refused = await evicted({UPSTREAM_EVICT: "true", **NEVER})
 
@@ -87,16 +93,16 @@ async def test_an_invitation_does_not_overrule_our_annotation():
 
 
 @pytest.mark.parametrize("planner", ["Proven", "Upstream"])
-async def test_an_annotation_that_comes_after_the_plan_holds(planner):
+async def test_an_annotation_that_comes_after_the_plan_holds(planner: str) -> None:
     """The record says that the move was called off, and why."""
     scene = Scene()
     create = scene.records.create
 
-    async def create_and_forbid(document):
+    async def create_and_forbid(document: dict[str, Any]) -> WriteResult:
         scene.tell(PodUpdated(web(1, "bad"), annotated(NEVER)))
         return await create(document)
 
-    scene.records.create = create_and_forbid
+    scene.records.create = create_and_forbid  # type: ignore[assignment, method-assign] # replaced for this test
     async with scene.running(a_policy(planner=planner)):
         await scene.run()
 
@@ -105,7 +111,7 @@ async def test_an_annotation_that_comes_after_the_plan_holds(planner):
     assert scene.record["status"]["reason"] == "NeverEvict"
 
 
-async def test_a_surge_is_a_move_as_well():
+async def test_a_surge_is_a_move_as_well() -> None:
     """A single replica stays, too."""
     scene = Scene()
     only = a_pod(

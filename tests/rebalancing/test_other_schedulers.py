@@ -1,5 +1,7 @@
 """Pods of schedulers that no policy serves are moved only where a policy names these schedulers."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.model.kinds.watch_event import PodAdded
@@ -9,7 +11,7 @@ from rebalancing.scene import POLICY, Scene, a_policy, status_of
 STRANGE = {"otherSchedulers": ["strange"]}
 
 
-def a_scene():
+def a_scene() -> Scene:
     """Two pods of another scheduler, one of them on the node whose taint it does not tolerate."""
     scene = Scene()
     for name, node in (("theirs-1", "bad"), ("theirs-2", "good")):
@@ -40,7 +42,9 @@ def a_scene():
         ("Optimal", STRANGE, ["web-1"]),  # it directs each replacement, and nobody can direct these
     ],
 )
-async def test_they_move_only_when_the_policy_names_their_scheduler(planner, scope, evicted):
+async def test_they_move_only_when_the_policy_names_their_scheduler(
+    planner: str, scope: dict[str, Any], evicted: list[str]
+) -> None:
     """For every planner."""
     scene = a_scene()
 
@@ -50,7 +54,7 @@ async def test_they_move_only_when_the_policy_names_their_scheduler(planner, sco
     assert sorted(scene.evictor.evicted) == evicted
 
 
-async def test_the_refusal_says_what_to_do():
+async def test_the_refusal_says_what_to_do() -> None:
     """The scheduler's name, and the field that would allow the move."""
     scene = a_scene()
 
@@ -66,7 +70,7 @@ async def test_the_refusal_says_what_to_do():
     )
 
 
-async def test_they_stay_when_the_policy_that_served_them_is_gone():
+async def test_they_stay_when_the_policy_that_served_them_is_gone() -> None:
     """Its pods are nobody's then."""
     scene = Scene()
     scene.rebalancers.profiles = {}
@@ -77,7 +81,7 @@ async def test_they_stay_when_the_policy_that_served_them_is_gone():
     assert scene.evictor.evicted == []
 
 
-async def test_a_move_of_theirs_is_a_forecast_on_record():
+async def test_a_move_of_theirs_is_a_forecast_on_record() -> None:
     """Nothing vouches for the target, and it is not held."""
     scene = a_scene()
 

@@ -1,5 +1,7 @@
 """Protections of a policy's evictor, seen through a run with the default planner."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.model.kinds.watch_event import PodAdded
@@ -9,7 +11,7 @@ from rebalancing.scene import POLICY, Scene, a_policy, status_of
 CRITICAL = 2_000_000_000
 
 
-async def fate(evictor, priority=CRITICAL, planner="Proven"):
+async def fate(evictor: dict[str, Any], priority: int = CRITICAL, planner: str = "Proven") -> Any:
     """Why the pod of a priority stays, "" when it is evicted."""
     scene = Scene()
     for number in (1, 2):
@@ -42,7 +44,9 @@ DISABLED = {"podProtections": {"defaultDisabled": ["SystemCriticalPods"]}}
 
 @pytest.mark.parametrize("planner", ["Proven", "Optimal", "Upstream"])
 @pytest.mark.parametrize(("evictor", "why"), [({}, "SystemCriticalPods"), (DISABLED, "")])
-async def test_system_critical_pods_go_once_their_protection_is_disabled(evictor, why, planner):
+async def test_system_critical_pods_go_once_their_protection_is_disabled(
+    evictor: dict[str, Any], why: str, planner: str
+) -> None:
     """And only then."""
     assert await fate(evictor, planner=planner) == why
 
@@ -50,7 +54,7 @@ async def test_system_critical_pods_go_once_their_protection_is_disabled(evictor
 @pytest.mark.parametrize(
     ("planner", "why"), [("Proven", "PriorityThreshold"), ("Optimal", "PriorityThreshold"), ("Upstream", "")]
 )
-async def test_a_threshold_that_is_given_stands_by_itself(planner, why):
+async def test_a_threshold_that_is_given_stands_by_itself(planner: str, why: str) -> None:
     """Descheduler drops it together with the protection."""
     given = {**DISABLED, "priorityThreshold": {"value": 1000}}
 

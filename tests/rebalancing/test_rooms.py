@@ -1,8 +1,13 @@
 """Room for a pending pod is kept while moves are under way, handed over when they are made, released else."""
 
+from typing import Any
+
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeDeleted, PodAdded, PodDeleted
+from plimsoll.ports.writes import WriteResult
 from plimsoll.rebalancing.rooms import PATIENCE_S
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import settled
@@ -12,11 +17,11 @@ MAKES_ROOM = {"strategies": [{"name": "MakeRoomForPending"}]}
 BIG = a_pod("big", cpu="7")
 
 
-def small(name, node):
+def small(name: str, node: str) -> Pod:
     return a_pod(name, owner="ReplicaSet/small", cpu="2", node=node, labels={"app": "small"})
 
 
-def crowded():
+def crowded() -> Scene:
     """Eight cores with two pods of two, and two elsewhere; seven are wanted, so both have to leave."""
     scene = Scene()
     scene.tell(
@@ -31,24 +36,24 @@ def crowded():
     return scene
 
 
-def a_free_policy():
+def a_free_policy() -> SchedulingPolicy:
     unlimited = {"total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%"}
-    return a_policy(limits=unlimited, evictor={"minReplicas": 0}, **MAKES_ROOM)
+    return a_policy(limits=unlimited, evictor={"minReplicas": 0}, **MAKES_ROOM)  # type: ignore[arg-type] # fields as in the API
 
 
-def on(scene, node):
+def on(scene: Scene, node: str) -> dict[str, Any]:
     """Names and uids of who is nominated to a node."""
     return {uid: pod.name for uid, pod in scene.nominator.by_node.get(node, {}).items()}
 
 
-def decided(scene, pod):
+def decided(scene: Scene, pod: Pod) -> str:
     """The node that the scheduler would give to a pod now."""
     profile = scene.rebalancers.profiles["default-scheduler"]
     scheduler = ProfileScheduler(profile, scene.cache.cluster, nominator=scene.nominator)
     return schedule(scheduler, scene.cache.info(pod)).node
 
 
-async def test_the_room_is_kept_until_the_last_has_left_and_then_the_pod_s_own():
+async def test_the_room_is_kept_until_the_last_has_left_and_then_the_pod_s_own() -> None:
     """After the first of two: neither the pod nor another gets it. After the second: the pod does."""
     scene = crowded()
 
@@ -68,7 +73,7 @@ async def test_the_room_is_kept_until_the_last_has_left_and_then_the_pod_s_own()
     assert after == ({BIG.uid: "big"}, "", "large")
 
 
-async def test_no_second_room_is_made_while_one_is_under_way():
+async def test_no_second_room_is_made_while_one_is_under_way() -> None:
     """The next run leaves it at that."""
     scene = crowded()
 
@@ -81,7 +86,7 @@ async def test_no_second_room_is_made_while_one_is_under_way():
     assert scene.evictor.evicted == ["s0", "s1"]
 
 
-async def test_the_room_is_free_when_the_pod_goes():
+async def test_the_room_is_free_when_the_pod_goes() -> None:
     """Nobody waits for it any more."""
     scene = crowded()
 
@@ -93,18 +98,18 @@ async def test_the_room_is_free_when_the_pod_goes():
     assert left == {}
 
 
-async def test_the_rest_stays_when_the_pod_finds_a_place_during_the_run():
+async def test_the_rest_stays_when_the_pod_finds_a_place_during_the_run() -> None:
     """Before the second eviction the pod is deleted: one pod has moved in vain, not two."""
     scene = crowded()
 
     async with scene.running(a_free_policy()):
         evict = scene.evictor.evict
 
-        async def evict_and_lose(pod):
+        async def evict_and_lose(pod: Pod) -> WriteResult:
             scene.tell(PodDeleted(BIG))
             return await evict(pod)
 
-        scene.evictor.evict = evict_and_lose
+        scene.evictor.evict = evict_and_lose  # type: ignore[method-assign] # replaced for this test
         await scene.run()
         left = on(scene, "large")
 
@@ -112,20 +117,20 @@ async def test_the_rest_stays_when_the_pod_finds_a_place_during_the_run():
     assert left == {}
 
 
-async def test_the_room_is_free_when_a_move_is_not_made():
+async def test_the_room_is_free_when_a_move_is_not_made() -> None:
     """The second eviction is refused for good: the pod cannot come."""
     scene = crowded()
 
     async with scene.running(a_free_policy()):
         create, written = scene.records.create, []
 
-        async def create_and_change(document):
+        async def create_and_change(document: dict[str, Any]) -> WriteResult:
             written.append(document)
             if len(written) == 2:
                 scene.tell(PodDeleted(small("s1", "large")), PodAdded(small("s1", "spare")))
             return await create(document)
 
-        scene.records.create = create_and_change
+        scene.records.create = create_and_change  # type: ignore[assignment, method-assign] # replaced for this test
         await scene.run()
         left = on(scene, "large")
 
@@ -133,7 +138,7 @@ async def test_the_room_is_free_when_a_move_is_not_made():
     assert left == {}
 
 
-async def test_the_room_is_free_in_the_end_when_nobody_leaves():
+async def test_the_room_is_free_in_the_end_when_nobody_leaves() -> None:
     """A pod that does not terminate holds up nobody for ever."""
     scene = crowded()
 

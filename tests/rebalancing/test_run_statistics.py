@@ -1,14 +1,18 @@
 """What metrics say about runs: results, durations, when one was due, and what the latest one found."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from plimsoll.model.kinds.watch_event import NodeAdded
+from plimsoll.planning.moves import EvictionPlan
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.breakers import stop_button
 from plimsoll.rebalancing.run_result import RunResult
+from plimsoll.rebalancing.scope_review import ScopeReview
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
 from plimsoll.testing.builders import a_node
 from rebalancing.scene import POLICY, Scene, a_policy
@@ -21,48 +25,49 @@ FAILING = {"name": "RemovePodsViolatingNodeAffinity", "args": {"nodeAffinityType
 class Told(Observer):
     """Keeps the results and durations."""
 
-    def __init__(self):
-        self.runs, self.strategies = [], []
+    def __init__(self) -> None:
+        self.runs: list[Any] = []
+        self.strategies: list[Any] = []
 
-    def run_finished(self, policy, result, seconds):
+    def run_finished(self, policy: str, result: str, seconds: float) -> None:
         self.runs.append((policy, result, seconds))
 
-    def strategy_ended(self, policy, strategy, seconds):
+    def strategy_ended(self, policy: str, strategy: str, seconds: float) -> None:
         self.strategies.append((policy, strategy, seconds))
 
 
-def observed(scene):
+def observed(scene: Scene) -> Told:
     """The scene with an observer that keeps what it is told."""
     told = Told()
     scene.rebalancers._observer = scene.rebalancers.statistics._observer = told
     return told
 
 
-def slow(scene, seconds=0.0, problem=None):
+def slow(scene: Scene, seconds: float = 0.0, problem: Any = None) -> None:
     """Let a plan take that long, and end in that way."""
     compute = scene.computer.compute
 
     left = [seconds]  # a run computes more than its plan
 
-    async def computed(function):
+    async def computed(function: Callable[..., Any]) -> EvictionPlan | ScopeReview:
         scene.clock.time += left.pop() if left else 0
         if problem is not None:
             raise problem
         return await compute(function)
 
-    scene.computer.compute = computed
+    scene.computer.compute = computed  # type: ignore[method-assign] # replaced for this test
 
 
-async def due(scene):
+async def due(scene: Scene) -> None:
     """The timetable starts a run."""
     await scene.rebalancers._contained(POLICY)
 
 
-def figures(scene):
+def figures(scene: Scene) -> Any:
     return scene.rebalancers.statistics.figures().get(POLICY)
 
 
-async def test_a_run_that_succeeds_is_counted_timed_and_remembered():
+async def test_a_run_that_succeeds_is_counted_timed_and_remembered() -> None:
     """Its duration is the run's own; the strategy took no time by this clock."""
     scene = Scene()
     told = observed(scene)
@@ -89,12 +94,14 @@ async def test_a_run_that_succeeds_is_counted_timed_and_remembered():
         pytest.param(TimeoutError(), None, RunResult.TIMED_OUT, id="it takes too long"),
     ],
 )
-async def test_a_run_that_does_not_succeed_is_counted_as_what_it_is(problem, strategies, result):
+async def test_a_run_that_does_not_succeed_is_counted_as_what_it_is(
+    problem: Any, strategies: list[dict[str, Any]] | None, result: RunResult
+) -> None:
     """One that does not come to its end stays due since it first was; a failed strategy ends with the run."""
     scene = Scene()
     told = observed(scene)
     slow(scene, problem=problem)
-    policy = a_policy("DryRun", **({"strategies": strategies} if strategies else {}))
+    policy = a_policy("DryRun", **({"strategies": strategies} if strategies else {}))  # type: ignore[arg-type] # fields as in the API
 
     async with scene.running():
         scene.rebalancers.configure([policy])
@@ -109,16 +116,16 @@ async def test_a_run_that_does_not_succeed_is_counted_as_what_it_is(problem, str
     assert found.due == (found.next_run if result is RunResult.FAILED else fell_due)
 
 
-async def test_a_policy_whose_plan_hung_skips_its_runs(monkeypatch):
+async def test_a_policy_whose_plan_hung_skips_its_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is due for as long as it does not run."""
     monkeypatch.setattr(stop_button, "PLANNING_S", 0.05)
     scene = Scene()
     told = observed(scene)
 
-    async def hang(_):
+    async def hang(_: Callable[..., Any]) -> None:
         await asyncio.Event().wait()
 
-    scene.computer.compute = hang
+    scene.computer.compute = hang  # type: ignore[method-assign] # replaced for this test
     async with scene.running():
         scene.rebalancers.configure([a_policy()])
         fell_due = scene.clock.now()
@@ -130,7 +137,7 @@ async def test_a_policy_whose_plan_hung_skips_its_runs(monkeypatch):
     assert found.due == fell_due
 
 
-async def test_a_run_that_waits_for_another_one_is_due():
+async def test_a_run_that_waits_for_another_one_is_due() -> None:
     """Until it has had its turn."""
     scene = Scene()
 
@@ -146,7 +153,7 @@ async def test_a_run_that_waits_for_another_one_is_due():
         assert figures(scene).due == figures(scene).next_run
 
 
-async def test_what_the_latest_run_found_and_what_is_in_flight():
+async def test_what_the_latest_run_found_and_what_is_in_flight() -> None:
     """One pod is on a tainted node, and moves; each ready node has one pod, and the third does not count."""
     scene = Scene()
     scene.tell(NodeAdded(a_node("unready", status={"conditions": [{"type": "Ready", "status": "False"}]})))
@@ -163,7 +170,7 @@ async def test_what_the_latest_run_found_and_what_is_in_flight():
     assert after.imbalance["pods", "requests"] == 0.0
 
 
-async def test_figures_go_with_their_policy():
+async def test_figures_go_with_their_policy() -> None:
     """Neither a deleted policy nor one that comes back has a past."""
     scene = Scene()
 
@@ -179,7 +186,7 @@ async def test_figures_go_with_their_policy():
     assert (back.last_success, back.violations) == (None, {})
 
 
-async def test_a_standby_has_no_figures():
+async def test_a_standby_has_no_figures() -> None:
     """Nothing runs there: its policies have no next run."""
     scene = Scene()
     scene.rebalancers.configure([a_policy()])
@@ -187,7 +194,7 @@ async def test_a_standby_has_no_figures():
     assert figures(scene) is None
 
 
-def test_the_observer_counts_and_times_by_policy():
+def test_the_observer_counts_and_times_by_policy() -> None:
     """All results have a series from the first run on; a skipped run has no duration."""
     registry = CollectorRegistry()
     metrics = RebalancingMetrics(registry)
@@ -196,7 +203,7 @@ def test_the_observer_counts_and_times_by_policy():
     metrics.run_finished("p", "skipped", 0.0)
     metrics.strategy_ended("p", "Tidy", 0.2)
 
-    def value(name, **labels):
+    def value(name: str, **labels: Any) -> Any:
         return registry.get_sample_value(f"plimsoll_rebalancer_{name}", {"policy": "p", **labels})
 
     assert {each: value("runs_total", result=each) for each in RunResult} == {

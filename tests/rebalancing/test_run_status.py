@@ -11,7 +11,7 @@ from rebalancing.test_usage import BY_METRICS, METRICS
 TAINTS = {"name": "RemovePodsViolatingNodeTaints"}
 
 
-def told(scene):
+def told(scene: Scene) -> list[tuple[str, bool, str]]:
     """Events of the policy: reason, whether it is a warning, text."""
     return [
         (note.reason, note.is_warning, note.text)
@@ -28,7 +28,7 @@ def told(scene):
         ("Enforce", "Rebalanced", "1 are moved"),
     ],
 )
-async def test_a_run_that_plans_moves_is_an_event_of_its_policy(mode, reason, done):
+async def test_a_run_that_plans_moves_is_an_event_of_its_policy(mode: str, reason: str, done: str) -> None:
     """With what became of them; the reference is the policy's."""
     scene = Scene()
     policy = a_policy(mode)
@@ -42,7 +42,7 @@ async def test_a_run_that_plans_moves_is_an_event_of_its_policy(mode, reason, do
     assert note.regarding["name"] == POLICY
 
 
-async def test_an_enforced_move_is_told_on_pod_owner_and_policy():
+async def test_an_enforced_move_is_told_on_pod_owner_and_policy() -> None:
     """The three places where people look."""
     scene = Scene()
 
@@ -56,7 +56,7 @@ async def test_an_enforced_move_is_told_on_pod_owner_and_policy():
     ]
 
 
-async def test_a_run_that_finds_nothing_is_no_event():
+async def test_a_run_that_finds_nothing_is_no_event() -> None:
     """Every five minutes the same would bury the rest."""
     scene = Scene()
 
@@ -66,7 +66,7 @@ async def test_a_run_that_finds_nothing_is_no_event():
     assert scene.recorder.notes == []
 
 
-async def test_a_strategy_that_cannot_judge_degrades_its_policy_until_it_can():
+async def test_a_strategy_that_cannot_judge_degrades_its_policy_until_it_can() -> None:
     """Event, condition and message say the same, without the names of our classes."""
     scene = Scene()
     scene.meter.answer = WriteResult(WriteOutcome.UNKNOWN, "no server")
@@ -87,7 +87,7 @@ async def test_a_strategy_that_cannot_judge_degrades_its_policy_until_it_can():
     assert mended == {}
 
 
-async def test_the_message_has_what_strategies_say():
+async def test_the_message_has_what_strategies_say() -> None:
     """Why nothing happened is in the status, not in a log."""
     scene = Scene()
     idle = {
@@ -107,7 +107,7 @@ async def test_the_message_has_what_strategies_say():
     )
 
 
-async def test_examples_are_of_as_many_owners_as_there_are():
+async def test_examples_are_of_as_many_owners_as_there_are() -> None:
     """Five pods of one Deployment would say no more than one; a pod without owner is named as such."""
     scene = Scene()
     many = [web(number, "bad") for number in range(3, 9)]
@@ -128,7 +128,7 @@ async def test_examples_are_of_as_many_owners_as_there_are():
     }
 
 
-async def test_a_pod_that_two_strategies_want_counts_once():
+async def test_a_pod_that_two_strategies_want_counts_once() -> None:
     """Sixteen pods that stay are not thirty-two."""
     scene = Scene()
     scene.tell(PodAdded(web(3, "bad")))

@@ -1,37 +1,41 @@
 """How runs end, as the status says it; totals over all runs; predictions that nobody makes any more."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 from plimsoll.model.kinds.watch_event import PodAdded
+from plimsoll.planning.moves import EvictionPlan
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing import predictions
 from plimsoll.rebalancing.breakers import stop_button
+from plimsoll.rebalancing.scope_review import ScopeReview
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, web
 
 
-async def contained(scene):
+async def contained(scene: Scene) -> None:
     """One run as the timetable begins it."""
     await scene.rebalancers._contained(POLICY)
     await settled()
 
 
-def status(scene):
+def status(scene: Scene) -> dict[str, Any]:
     """The policy's status."""
     return scene.statuses.statuses[POLICY]
 
 
-async def test_a_run_that_breaks_off_is_told():
+async def test_a_run_that_breaks_off_is_told() -> None:
     """In the status with what broke it, in a reason, to the observer; and no longer once a run ends well."""
     scene = Scene()
     compute = scene.computer.compute
 
-    async def breaks(_):
+    async def breaks(_: Callable[..., Any]) -> None:
         raise ZeroDivisionError("a plugin's")
 
     async with scene.running(a_policy()):
         await contained(scene)
-        scene.computer.compute = breaks
+        scene.computer.compute = breaks  # type: ignore[method-assign] # replaced for this test
         await contained(scene)
         last = status(scene)["lastRun"]
         assert last["result"] == "Crashed"
@@ -39,35 +43,35 @@ async def test_a_run_that_breaks_off_is_told():
         assert status(scene)["counts"] is None, "those were of another run"
         assert list(scene.rebalancers.troubles(POLICY)) == ["RunFailed"]
 
-        scene.computer.compute = compute
+        scene.computer.compute = compute  # type: ignore[method-assign] # replaced for this test
         await contained(scene)
         assert status(scene)["lastRun"]["result"] == "Succeeded"
         assert scene.rebalancers.troubles(POLICY) == {}
     assert [result for _, result, _ in scene.observer.runs] == ["succeeded", "crashed", "succeeded"]
 
 
-async def test_runs_that_are_skipped_are_told():
+async def test_runs_that_are_skipped_are_told() -> None:
     """One that goes on for more than a minute while others are due."""
     scene = Scene()
     told = []
 
-    async def tell():
+    async def tell() -> None:
         told.append(list(scene.rebalancers.troubles(POLICY)))
 
     scene.rebalancers.on_trouble = tell
     goes_on = asyncio.Event()
     compute = scene.computer.compute
 
-    async def slow(function):
+    async def slow(function: Callable[..., Any]) -> EvictionPlan | ScopeReview:
         await goes_on.wait()
         return await compute(function)
 
-    scene.computer.compute = slow
+    scene.computer.compute = slow  # type: ignore[method-assign] # replaced for this test
     async with scene.running(a_policy()):
         running = asyncio.create_task(scene.rebalancers._contained(POLICY))
         await settled()
         scene.rebalancers._timetable.on_skipped(POLICY)
-        await scene.clock.advance(stop_button.OVERDUE_S + stop_button.LOOK_S)
+        await scene.clock.advance(stop_button.OVERDUE_S)
         assert told == [["RunOverdue"]]
         goes_on.set()
         await running
@@ -75,7 +79,7 @@ async def test_runs_that_are_skipped_are_told():
     assert [result for _, result, _ in scene.observer.runs] == ["skipped", "succeeded"]
 
 
-async def test_what_was_planned_and_not_evicted_is_not_told_as_moved():
+async def test_what_was_planned_and_not_evicted_is_not_told_as_moved() -> None:
     """The message counts what the server took."""
     scene = Scene()
     scene.evictor.answers = [WriteResult(WriteOutcome.REFUSED, "no")]
@@ -86,7 +90,7 @@ async def test_what_was_planned_and_not_evicted_is_not_told_as_moved():
     assert status(scene)["lastRun"]["message"] == "1 pod considered, 0 of 1 planned are moved, 0 stay"
 
 
-async def test_totals_are_of_all_runs_and_outlive_the_process():
+async def test_totals_are_of_all_runs_and_outlive_the_process() -> None:
     """By the records that are kept."""
     scene = Scene()
     async with scene.running(a_policy()):
@@ -104,13 +108,13 @@ async def test_totals_are_of_all_runs_and_outlive_the_process():
         assert status(later) == {"totals": status(scene)["totals"]}, "before any run"
 
 
-async def predicted(scene):
+async def predicted(scene: Scene) -> None:
     """Make predictions."""
     await scene.run()
     assert [document["status"]["phase"] for document in scene.records.documents.values()] == ["Predicted"]
 
 
-async def test_predictions_go_with_their_policy():
+async def test_predictions_go_with_their_policy() -> None:
     """Soon, not with their retention of days."""
     scene = Scene()
     scene.rebalancers.retain_predictions({POLICY})
@@ -122,7 +126,7 @@ async def test_predictions_go_with_their_policy():
     assert scene.records.documents == {}
 
 
-async def test_predictions_of_a_policy_that_went_meanwhile_go():
+async def test_predictions_of_a_policy_that_went_meanwhile_go() -> None:
     """It was deleted while no operator ran; one that is told late is given time."""
     scene = Scene()
     scene.rebalancers.retain_predictions({POLICY})
@@ -139,7 +143,7 @@ async def test_predictions_of_a_policy_that_went_meanwhile_go():
     assert gone.records.documents == {}
 
 
-async def test_records_of_moves_stay():
+async def test_records_of_moves_stay() -> None:
     """They are history, whatever the policy does now."""
     scene = Scene()
     scene.rebalancers.retain_predictions({POLICY})

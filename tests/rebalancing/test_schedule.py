@@ -3,6 +3,7 @@
 import asyncio
 import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,11 @@ from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.rebalancing import schedule
 
 
-def firing(cron, start, count=3, zone=None):
+def firing(cron: str, start: datetime, count: int = 3, zone: str | None = None) -> list[datetime]:
     """The first times of a schedule, in UTC."""
     trigger = schedule._trigger(Schedule(cron=cron, time_zone=zone))
-    moments, last = [], None
+    last = None
+    moments: list[Any] = []
     while len(moments) < count:
         last = trigger.get_next_fire_time(last, start if last is None else last + timedelta(seconds=1))
         moments.append(last.astimezone(UTC))
@@ -33,12 +35,12 @@ def firing(cron, start, count=3, zone=None):
         pytest.param("1-5/2", "mon,wed,fri", id="steps"),
     ],
 )
-def test_days_of_the_week_are_crons(field, days):
+def test_days_of_the_week_are_crons(field: str, days: str) -> None:
     """0 and 7 are Sunday, as crontab(5) and our schema say; APScheduler alone takes 0 for Monday."""
     assert schedule.weekday_names(field) == days
 
 
-def test_sunday_runs_on_sunday():
+def test_sunday_runs_on_sunday() -> None:
     """The whole way: a schedule of day 0 fires on Sundays, in its own time zone."""
     start = datetime(2026, 1, 1, tzinfo=UTC)  # a Thursday
 
@@ -47,7 +49,7 @@ def test_sunday_runs_on_sunday():
     assert moments == [datetime(2026, 1, day, 1, 30, tzinfo=UTC) for day in (4, 11, 18)]
 
 
-def test_either_day_will_do_where_both_are_restricted():
+def test_either_day_will_do_where_both_are_restricted() -> None:
     """The 13th or any Friday, as cron has it; not only Fridays the 13th."""
     moments = firing("0 0 13 * fri", datetime(2026, 1, 8, tzinfo=UTC))
 
@@ -62,7 +64,7 @@ def test_either_day_will_do_where_both_are_restricted():
         pytest.param(Schedule(cron="0 0 * * *", time_zone="Mars/Olympus"), "time zone", id="no-such-zone"),
     ],
 )
-def test_schedules_that_cannot_be_followed_are_refused(asked, sentence):
+def test_schedules_that_cannot_be_followed_are_refused(asked: Schedule, sentence: str) -> None:
     """What the schema lets through and nobody can follow is said in a sentence, without much searching."""
     began = time.process_time()
 
@@ -80,7 +82,7 @@ def test_schedules_that_cannot_be_followed_are_refused(asked, sentence):
         pytest.param(Schedule(cron="*/15 1-4 * * *", time_zone="Europe/Berlin"), id="nightly"),
     ],
 )
-def test_schedules_that_fire_now_and_then_are_accepted(asked):
+def test_schedules_that_fire_now_and_then_are_accepted(asked: Schedule) -> None:
     """However seldom."""
     schedule.check(asked)
 
@@ -97,7 +99,7 @@ def test_schedules_that_fire_now_and_then_are_accepted(asked):
         ("2026-12-01T07:00:00", True),
     ],
 )
-def test_a_window_is_open_from_its_schedule_for_its_duration(moment, is_open):
+def test_a_window_is_open_from_its_schedule_for_its_duration(moment: str, is_open: bool) -> None:
     """The first second is inside, the last is not, in the time zone of the schedule."""
     asked = Schedule(cron="0 8 * * mon-fri", time_zone="Europe/Berlin")
     now = datetime.fromisoformat(moment).replace(tzinfo=UTC)
@@ -105,19 +107,19 @@ def test_a_window_is_open_from_its_schedule_for_its_duration(moment, is_open):
     assert schedule.is_open(asked, 10 * 3600.0, now) is is_open
 
 
-def test_a_window_that_opens_again_before_it_closes_stays_open():
+def test_a_window_that_opens_again_before_it_closes_stays_open() -> None:
     """Every hour for two hours is always."""
     now = datetime(2026, 6, 1, 12, 30, tzinfo=UTC)
 
     assert schedule.is_open(Schedule(cron="0 * * * *"), 7200.0, now)
 
 
-async def test_a_run_is_hastened_but_never_delayed():
+async def test_a_run_is_hastened_but_never_delayed() -> None:
     """Out of turn where the turn is far; a turn that comes sooner stays."""
     timetable = schedule.Timetable()
     ran = asyncio.Event()
 
-    async def job():
+    async def job() -> None:
         ran.set()
 
     timetable.start()
@@ -134,16 +136,18 @@ async def test_a_run_is_hastened_but_never_delayed():
     finally:
         timetable.stop()
 
-    assert hastened < turn
+    assert hastened < turn  # type: ignore[operator] # known to exist in this test
     assert unchanged == hastened
 
 
-async def test_a_job_that_is_under_way_ends_without_a_word(monkeypatch, caplog):
+async def test_a_job_that_is_under_way_ends_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """A process that lost its lease stops in the middle of runs; that is no error of a job."""
     monkeypatch.setattr(schedule, "FIRST_RUN", timedelta())
     begun = asyncio.Event()
 
-    async def job():
+    async def job() -> None:
         begun.set()
         await asyncio.Event().wait()
 

@@ -1,5 +1,7 @@
 """Scopes that match nothing, name what does not exist, or overlap."""
 
+from typing import Any
+
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import ObjectAdded
@@ -10,7 +12,7 @@ from rebalancing.scene import POLICY, Scene, a_policy
 OTHER = "other"
 
 
-def policy(name=POLICY, mode="Enforce", **scope):
+def policy(name: str = POLICY, mode: str = "Enforce", **scope: Any) -> SchedulingPolicy:
     """A policy with a scope."""
     document = a_policy(mode).model_dump(mode="json", by_alias=True, exclude_none=True)
     document["metadata"]["name"] = name
@@ -18,7 +20,7 @@ def policy(name=POLICY, mode="Enforce", **scope):
     return SchedulingPolicy.model_validate(document)
 
 
-async def test_a_scope_without_pods_is_told():
+async def test_a_scope_without_pods_is_told() -> None:
     """After a minute, for pods may be about to come; and no longer when it has some."""
     scene = Scene()
     async with scene.running(policy(podSelector={"matchLabels": {"app": "wbe"}})):
@@ -33,7 +35,7 @@ async def test_a_scope_without_pods_is_told():
         assert scene.rebalancers.troubles(POLICY) == {}
 
 
-async def test_a_namespace_that_does_not_exist_is_named():
+async def test_a_namespace_that_does_not_exist_is_named() -> None:
     """With the one that may be meant."""
     scene = Scene()
     scene.tell(ObjectAdded(convert(Namespace, {"metadata": {"name": "payments", "uid": "1"}})))
@@ -47,7 +49,7 @@ async def test_a_namespace_that_does_not_exist_is_named():
         assert scene.rebalancers.troubles(POLICY) == {}
 
 
-async def test_a_priority_class_that_does_not_exist_is_named():
+async def test_a_priority_class_that_does_not_exist_is_named() -> None:
     """It protects every pod."""
     scene = Scene()
     async with scene.running(policy(priorityThreshold={"name": "hihg"})):
@@ -56,7 +58,7 @@ async def test_a_priority_class_that_does_not_exist_is_named():
     assert sentence == 'spec.scope: PriorityClass "hihg" does not exist, so every pod is protected'
 
 
-async def test_policies_that_move_the_same_pods_say_so():
+async def test_policies_that_move_the_same_pods_say_so() -> None:
     """Both act; how many pods, and which; and no longer when the other one goes."""
     scene = Scene()
     async with scene.running(policy(mode="Approve")):
@@ -72,7 +74,7 @@ async def test_policies_that_move_the_same_pods_say_so():
         assert scene.rebalancers.advice(POLICY) == {}
 
 
-async def test_a_dry_run_beside_another_policy_is_no_overlap():
+async def test_a_dry_run_beside_another_policy_is_no_overlap() -> None:
     """Nothing of it moves."""
     scene = Scene()
     async with scene.running(policy(mode="Enforce")):
@@ -84,7 +86,7 @@ async def test_a_dry_run_beside_another_policy_is_no_overlap():
     assert scene.rebalancers.advice(OTHER) == {}
 
 
-async def test_scopes_that_touch_and_do_not_meet():
+async def test_scopes_that_touch_and_do_not_meet() -> None:
     """Different pods of the same nodes."""
     scene = Scene()
     async with scene.running(policy(podSelector={"matchLabels": {"app": "a"}})):

@@ -1,6 +1,7 @@
 """Ceilings that are shares count the pods in the policy's scope, at every level and for every planner."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -8,8 +9,10 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodAdded
-from plimsoll.planning.moves import Circumstances, replacement_of
+from plimsoll.planning.moves import Circumstances, EvictionPlan, replacement_of
 from plimsoll.planning.planners import make_plan
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.rebalancing.config import rebalancing_of
@@ -33,7 +36,9 @@ PROFILE = build_profile(
 )
 
 
-def planned(cluster, *, scope, planner="Proven", **limits):
+def planned(
+    cluster: Cluster, *, scope: dict[str, Any], planner: str = "Proven", **limits: Any
+) -> EvictionPlan:
     """The plan of a policy that moves pods off nodes whose taints they do not tolerate."""
     policy = SchedulingPolicy.model_validate(
         {
@@ -59,10 +64,10 @@ def planned(cluster, *, scope, planner="Proven", **limits):
     return make_plan(rebalancing, cluster, Circumstances(now=NOW))
 
 
-def a_team_of_twenty(others=180):
+def a_team_of_twenty(others: int = 180) -> Cluster:
     """Twenty pods of one team on a tainted node, and many more pods that are out of scope."""
 
-    def pod(name, node, *, team, owner):
+    def pod(name: str, node: str, *, team: str, owner: str) -> Pod:
         return a_pod(name, node=node, cpu="10m", owner=owner, labels={"team": team}, status=status_of(node))
 
     return a_cluster(
@@ -97,7 +102,7 @@ BUDGET = {"budgets": [{"name": "slow", "evictions": "10%"}]}
         ({"perWorkload": "10%"}, "WorkloadLimit"),
     ],
 )
-def test_a_share_is_of_the_pods_in_scope(planner, limits, reason):
+def test_a_share_is_of_the_pods_in_scope(planner: str, limits: dict[str, Any], reason: str) -> None:
     """A tenth of the 20 pods in scope are 2, although the node, namespace and owner have 100 and more."""
     found = planned(a_team_of_twenty(), scope=OURS, planner=planner, **limits)
 
@@ -105,12 +110,12 @@ def test_a_share_is_of_the_pods_in_scope(planner, limits, reason):
     assert reason in {each.refusal.reason for each in found.refused}
 
 
-def test_five_percent_of_twenty_pods_among_a_thousand_is_one_move():
+def test_five_percent_of_twenty_pods_among_a_thousand_is_one_move() -> None:
     """Of all 1,000 pods it would be 50, so that all 20 were moved."""
     assert len(planned(a_team_of_twenty(980), scope=OURS, total="5%").moves) == 1
 
 
-def test_the_optimal_planner_carries_out_a_share_of_the_scope_too():
+def test_the_optimal_planner_carries_out_a_share_of_the_scope_too() -> None:
     """Its best plan moves all 20; one run makes 2 of the moves."""
     assert len(planned(a_team_of_twenty(20), scope=OURS, planner="Optimal", total="10%").moves) == 2
 
@@ -124,12 +129,12 @@ def test_the_optimal_planner_carries_out_a_share_of_the_scope_too():
         ({"namespaces": {"exclude": ["kube-system"]}}, 20),
     ],
 )
-def test_each_part_of_the_scope_counts(scope, moves):
+def test_each_part_of_the_scope_counts(scope: dict[str, Any], moves: int) -> None:
     """200 pods, of which 110 are on nodes of the old pool: a tenth of either."""
     assert len(planned(a_team_of_twenty(), scope=scope, total="10%").moves) == moves
 
 
-def test_pods_of_other_schedulers_count_only_where_the_policy_names_them():
+def test_pods_of_other_schedulers_count_only_where_the_policy_names_them() -> None:
     """They cannot be moved, so no share is of them."""
     team = a_team_of_twenty()
     strangers = [
@@ -142,12 +147,12 @@ def test_pods_of_other_schedulers_count_only_where_the_policy_names_them():
     assert len(planned(team, scope={"otherSchedulers": ["strange"]}, total="10%").moves) == 30
 
 
-def test_the_share_does_not_shrink_while_moves_are_planned():
+def test_the_share_does_not_shrink_while_moves_are_planned() -> None:
     """Half of 20 are 10, whatever has been moved off the node by then."""
     assert len(planned(a_team_of_twenty(), scope=OURS, perNode="50%").moves) == 10
 
 
-def test_a_replacement_that_is_only_expected_is_no_pod_yet():
+def test_a_replacement_that_is_only_expected_is_no_pod_yet() -> None:
     """A tenth of 20 are 2, also while room is held for 20 more."""
     team = a_team_of_twenty(0)
     for pod in list(team.pods.values()):
@@ -156,7 +161,7 @@ def test_a_replacement_that_is_only_expected_is_no_pod_yet():
     assert len(planned(team, scope={}, total="10%").moves) == 2
 
 
-async def test_a_budget_that_opens_during_a_run_is_a_share_of_the_scope_as_well():
+async def test_a_budget_that_opens_during_a_run_is_a_share_of_the_scope_as_well() -> None:
     """A tenth of the 6 pods in scope allows 1 more eviction; of all 106 pods it would be 10."""
     scene = Scene()
     scene.tell(*(PodAdded(web(n, "bad")) for n in range(3, 7)), *(PodAdded(other(n)) for n in range(100)))
@@ -176,6 +181,6 @@ async def test_a_budget_that_opens_during_a_run_is_a_share_of_the_scope_as_well(
     assert ["Planned", "Blocked"] in scene.phases
 
 
-def other(number):
+def other(number: int) -> Pod:
     """A pod of another namespace."""
     return a_pod(f"other-{number}", namespace="other", node="good", cpu="1m", owner="ReplicaSet/other")

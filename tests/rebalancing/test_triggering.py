@@ -1,6 +1,7 @@
 """Changes after which rebalancing runs out of turn."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ BOTH = a_node("n", labels={"zone": "b"}, taints=["a=b:NoSchedule"])
         (PodAdded(a_pod("p")), set()),
     ],
 )
-def test_what_triggers(event, triggers):
+def test_what_triggers(event: Any, triggers: set[Trigger]) -> None:
     """Nodes that come, and labels and taints that change."""
     assert triggers_of(event) == triggers
 
@@ -43,7 +44,9 @@ def test_what_triggers(event, triggers):
         (NodeUpdated(PLAIN, BOTH), ["NodeAdded"], False),
     ],
 )
-async def test_a_policy_runs_soon_after_what_it_names(event, triggers, hastened):
+async def test_a_policy_runs_soon_after_what_it_names(
+    event: NodeAdded | NodeUpdated, triggers: list[str], hastened: bool
+) -> None:
     """Others keep their turn; one update may be what several policies wait for."""
     scene = Scene()
     schedule = {"cron": "0 0 29 2 *", "triggers": triggers}
@@ -56,4 +59,4 @@ async def test_a_policy_runs_soon_after_what_it_names(event, triggers, hastened)
         await settled()
         after = scene.rebalancers._timetable.next_run("tidy")
 
-    assert (turn - after > timedelta(days=1)) is hastened
+    assert (turn - after > timedelta(days=1)) is hastened  # type: ignore[operator] # known to exist in this test

@@ -4,11 +4,14 @@ import asyncio
 import random
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
 
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget
 from plimsoll.ports.writes import WriteOutcome, WriteResult
@@ -33,7 +36,9 @@ FREE = {
 LONG_AGO = "1970-01-01T00:00:00Z"
 
 
-def pod_of(app, number, node="bad", created="2025-12-31T00:00:00Z", **spec):
+def pod_of(
+    app: Any, number: int, node: Any = "bad", created: Any = "2025-12-31T00:00:00Z", **spec: Any
+) -> Pod:
     return a_pod(
         f"{app}-{number}",
         owner=f"ReplicaSet/{app}",
@@ -46,7 +51,7 @@ def pod_of(app, number, node="bad", created="2025-12-31T00:00:00Z", **spec):
     )
 
 
-def a_scene(**replicas):
+def a_scene(**replicas: Any) -> Scene:
     """Node ``bad`` is tainted; the pods on it are walked by name."""
     scene = Scene()
     for app, count in replicas.items():
@@ -55,13 +60,13 @@ def a_scene(**replicas):
     return scene
 
 
-def exactly(**rebalancing):
+def exactly(**rebalancing: Any) -> SchedulingPolicy:
     """A policy that evicts what descheduler would; only the limits that are given hold."""
     limits = FREE | rebalancing.pop("limits", {})
     return a_policy(planner="Upstream", limits=limits, **rebalancing)
 
 
-def budget_of(app, allowed=0):
+def budget_of(app: str, allowed: int = 0) -> PodDisruptionBudget:
     return convert(
         PodDisruptionBudget,
         {
@@ -72,11 +77,11 @@ def budget_of(app, allowed=0):
     )
 
 
-def counts(scene):
+def counts(scene: Scene) -> Any:
     return scene.statuses.statuses[POLICY]["counts"]
 
 
-def phases(scene):
+def phases(scene: Scene) -> dict[str, Any]:
     """The phases that the record of each pod went through."""
     return {
         document["spec"]["pod"]["name"]: scene.records.history[document["metadata"]["name"]]
@@ -84,7 +89,7 @@ def phases(scene):
     }
 
 
-async def test_a_refused_eviction_gives_its_place_to_the_next_candidate():
+async def test_a_refused_eviction_gives_its_place_to_the_next_candidate() -> None:
     """One eviction in a run: the first pod's budget says no, and the second one goes in the same run."""
     scene = a_scene(api=1)
     scene.evictor.answers = [NO]
@@ -106,7 +111,7 @@ async def test_a_refused_eviction_gives_its_place_to_the_next_candidate():
 
 @pytest.mark.parametrize("answer", ANSWERS[1:])
 @pytest.mark.parametrize("limit", [{"total": 2}, {"perNode": 2}, {"perNamespace": 2}, {"perMinute": 2}])
-async def test_no_limit_is_passed_whatever_is_answered(limit, answer):
+async def test_no_limit_is_passed_whatever_is_answered(limit: dict[str, int], answer: WriteResult) -> None:
     """Every third eviction is taken; as many are accepted as the limit allows, each with a record first."""
     scene = a_scene(api=8)
     scene.evictor.answers = [answer, answer, WriteResult(WriteOutcome.DONE)] * 3
@@ -121,7 +126,7 @@ async def test_no_limit_is_passed_whatever_is_answered(limit, answer):
     assert counts(scene)["evicted"] == 2
 
 
-async def test_evictions_within_the_last_minute_count_in_the_next_run():
+async def test_evictions_within_the_last_minute_count_in_the_next_run() -> None:
     """Two a minute: the second run finds them used up, and goes on when the minute is over."""
     scene = a_scene(api=5)
     scene.evictor.when_done = scene.gone
@@ -136,7 +141,7 @@ async def test_evictions_within_the_last_minute_count_in_the_next_run():
     assert evicted == [2, 2, 4]
 
 
-async def test_refused_evictions_of_the_last_minute_do_not_count():
+async def test_refused_evictions_of_the_last_minute_do_not_count() -> None:
     """Nobody was evicted, so the next run has the whole minute."""
     scene = a_scene(api=2)
     scene.evictor.answers = [WriteResult(WriteOutcome.BLOCKED, "it would violate a budget")] * 3
@@ -149,7 +154,7 @@ async def test_refused_evictions_of_the_last_minute_do_not_count():
     assert scene.evictor.evicted == ["api-0", "api-1"]
 
 
-async def test_one_owner_s_limit_counts_pods_whose_replacement_is_not_ready():
+async def test_one_owner_s_limit_counts_pods_whose_replacement_is_not_ready() -> None:
     """The second run finds the first one's move in flight."""
     scene = a_scene(api=3)
     scene.evictor.answers = [NO]
@@ -162,7 +167,7 @@ async def test_one_owner_s_limit_counts_pods_whose_replacement_is_not_ready():
     assert scene.evictor.evicted == ["api-1", "web-1"]
 
 
-async def test_a_budget_that_said_no_is_not_asked_again_in_the_run():
+async def test_a_budget_that_said_no_is_not_asked_again_in_the_run() -> None:
     """Five pods behind one budget are one request and one record; the status counts all of them."""
     scene = a_scene(api=5)
     scene.cache.cluster.objects.budgets["default/api"] = budget_of("api")
@@ -177,7 +182,7 @@ async def test_a_budget_that_said_no_is_not_asked_again_in_the_run():
     assert (refused["reason"], refused["count"]) == ("PodDisruptionBudget", 5)
 
 
-async def test_a_budget_that_allows_one_again_is_asked_again():
+async def test_a_budget_that_allows_one_again_is_asked_again() -> None:
     """What the watch shows by now decides, not what the server said before."""
     scene = a_scene(api=3)
     scene.cache.cluster.objects.budgets["default/api"] = budget_of("api", allowed=1)
@@ -193,7 +198,7 @@ async def test_a_budget_that_allows_one_again_is_asked_again():
     ("reason", "records"),
     [("a window has opened", 2), ("the button was pressed", 2), ("the policy was deleted", 1)],
 )
-async def test_what_stops_moves_ends_a_run_that_has_begun(reason, records):
+async def test_what_stops_moves_ends_a_run_that_has_begun(reason: str, records: int) -> None:
     """The next candidate is not sent, and no other one is tried."""
     scene = a_scene(api=5)
     now = datetime.fromtimestamp(scene.clock.now(), UTC)
@@ -205,7 +210,7 @@ async def test_what_stops_moves_ends_a_run_that_has_begun(reason, records):
         "duration": "1h",
     }
 
-    def stop(_):
+    def stop(_: Pod) -> None:
         if reason == "a window has opened":
             scene.clock.time += 120
         elif reason == "the button was pressed":
@@ -222,7 +227,7 @@ async def test_what_stops_moves_ends_a_run_that_has_begun(reason, records):
     assert len(scene.records.documents) == records
 
 
-async def test_a_record_that_cannot_be_written_means_no_eviction():
+async def test_a_record_that_cannot_be_written_means_no_eviction() -> None:
     """The next candidate is tried, and it cannot be recorded either."""
     scene = a_scene(api=2)
     scene.records.answer = WriteResult(WriteOutcome.REFUSED, "evictions.plimsoll.dev is forbidden")
@@ -235,7 +240,7 @@ async def test_a_record_that_cannot_be_written_means_no_eviction():
     assert (refused["reason"], refused["count"]) == ("NotRecorded", 3)
 
 
-async def test_a_run_that_is_refused_again_and_again_ends():
+async def test_a_run_that_is_refused_again_and_again_ends() -> None:
     """A server that forbids every eviction is not asked for all pods of the cluster."""
     scene = a_scene(api=REFUSALS_IN_A_ROW + 5)
     scene.evictor.answers = [WriteResult(WriteOutcome.REFUSED, "forbidden")] * (REFUSALS_IN_A_ROW + 5)
@@ -247,7 +252,7 @@ async def test_a_run_that_is_refused_again_and_again_ends():
     assert {each["reason"] for each in counts(scene)["refused"]} == {"EvictionRefused", "TooManyRefusals"}
 
 
-async def test_refusals_are_counted_anew_after_an_eviction():
+async def test_refusals_are_counted_anew_after_an_eviction() -> None:
     """Not in a row: all pods are tried."""
     scene = a_scene(api=REFUSALS_IN_A_ROW + 5)
     forbidden = [WriteResult(WriteOutcome.REFUSED, "forbidden")] * (REFUSALS_IN_A_ROW - 10)
@@ -260,7 +265,7 @@ async def test_refusals_are_counted_anew_after_an_eviction():
     assert [each["reason"] for each in counts(scene)["refused"]] == ["EvictionRefused"]
 
 
-def wanted_twice(scene, *names):
+def wanted_twice(scene: Scene, *names: str) -> list[dict[str, Any]]:
     """A policy two of whose strategies want these pods: the annotation admits terminating ones, too."""
     annotations = {"descheduler.alpha.kubernetes.io/evict": "true"}
     for number, name in enumerate(names):
@@ -271,7 +276,7 @@ def wanted_twice(scene, *names):
     return [{"name": "RemovePodsViolatingNodeTaints"}, old]
 
 
-async def test_a_pod_is_evicted_once_in_a_run_and_counted_as_often_as_descheduler_counts_it():
+async def test_a_pod_is_evicted_once_in_a_run_and_counted_as_often_as_descheduler_counts_it() -> None:
     """The server would accept it again while it terminates, so the third place is taken."""
     scene = Scene()
     strategies = wanted_twice(scene, "api")
@@ -284,7 +289,7 @@ async def test_a_pod_is_evicted_once_in_a_run_and_counted_as_often_as_deschedule
     assert counts(scene)["refused"] == []
 
 
-async def test_a_pod_that_is_gone_meanwhile_is_not_counted_again():
+async def test_a_pod_that_is_gone_meanwhile_is_not_counted_again() -> None:
     """It was terminating when the first strategy had it, and is gone when the second one wants it."""
     scene = Scene()
     strategies = wanted_twice(scene, "api", "app", "zoo")
@@ -300,7 +305,7 @@ async def test_a_pod_that_is_gone_meanwhile_is_not_counted_again():
     assert scene.evictor.evicted == ["api-0", "app-1", "zoo-2"]
 
 
-async def test_a_pod_whose_eviction_was_refused_is_not_asked_for_twice():
+async def test_a_pod_whose_eviction_was_refused_is_not_asked_for_twice() -> None:
     """Both strategies are told; there is one request, one record and one reason."""
     scene = Scene()
     strategies = wanted_twice(scene, "api")
@@ -313,7 +318,7 @@ async def test_a_pod_whose_eviction_was_refused_is_not_asked_for_twice():
     assert [each["reason"] for each in counts(scene)["refused"]] == ["EvictionRefused"]
 
 
-async def test_the_status_tells_of_a_run_that_goes_on():
+async def test_the_status_tells_of_a_run_that_goes_on() -> None:
     """The first replacement is ready while the second eviction waits for its answer."""
     scene = a_scene()
     scene.tell(PodAdded(pod_of("web", 5)))
@@ -333,14 +338,14 @@ async def test_the_status_tells_of_a_run_that_goes_on():
     assert (counts(scene)["planned"], counts(scene)["evicted"]) == (2, 2)
 
 
-async def test_the_time_for_planning_is_that_of_all_decisions_together():
+async def test_the_time_for_planning_is_that_of_all_decisions_together() -> None:
     """The third decision hangs with ten milliseconds left; what was evicted before stands."""
     scene = a_scene(api=3)
 
     class Hanging(InlineComputer):
         steps = 0
 
-        async def compute(self, function):
+        async def compute(self, function: Any) -> Any:
             self.steps += 1
             if self.steps == 3:
                 await asyncio.Event().wait()
@@ -356,7 +361,7 @@ async def test_the_time_for_planning_is_that_of_all_decisions_together():
     assert scene.rebalancers.troubles(POLICY).keys() == {"Hanging"}
 
 
-async def test_a_pod_that_left_since_the_run_began_is_not_sent():
+async def test_a_pod_that_left_since_the_run_began_is_not_sent() -> None:
     """The plan's snapshot has it; it is asked again of the present cluster, and the next candidate goes."""
     scene = a_scene(api=2)
     scene.evictor.when_done = lambda pod: scene.gone(pod_of("api", 1)) if pod.name == "api-0" else None
@@ -369,7 +374,7 @@ async def test_a_pod_that_left_since_the_run_began_is_not_sent():
 
 
 @pytest.mark.parametrize("mode", ["DryRun", "Approve"])
-async def test_where_nobody_answers_every_eviction_counts_as_accepted(mode):
+async def test_where_nobody_answers_every_eviction_counts_as_accepted(mode: str) -> None:
     """As in descheduler's dry run: the first candidate takes the only place, whatever its budget says."""
     scene = a_scene(api=1)
     scene.cache.cluster.objects.budgets["default/api"] = budget_of("api")
@@ -381,7 +386,7 @@ async def test_where_nobody_answers_every_eviction_counts_as_accepted(mode):
     assert phases(scene) == {"api-0": ["Predicted" if mode == "DryRun" else "Planned"]}
 
 
-async def test_evictions_by_request_count_when_they_are_asked_for():
+async def test_evictions_by_request_count_when_they_are_asked_for() -> None:
     """The pods stay until their responders act; the next run neither asks them again nor forgets them."""
     scene = a_scene(api=2)
 
@@ -395,7 +400,7 @@ async def test_evictions_by_request_count_when_they_are_asked_for():
     assert scene.evictor.evicted == []
 
 
-async def test_an_eviction_that_is_not_answered_holds_up_its_own_run_only():
+async def test_an_eviction_that_is_not_answered_holds_up_its_own_run_only() -> None:
     """Asked again after half a second: the candidate after it waits, as in descheduler."""
     scene = a_scene(api=1)
     scene.evictor.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")]
@@ -411,7 +416,7 @@ async def test_an_eviction_that_is_not_answered_holds_up_its_own_run_only():
     assert scene.evictor.evicted == ["api-0", "web-1"]
 
 
-async def test_an_ended_pod_whose_eviction_fails_stays():
+async def test_an_ended_pod_whose_eviction_fails_stays() -> None:
     """It holds no place, which does not mean that an eviction without an answer was taken."""
     scene = a_scene()
     dead = a_pod(
@@ -434,7 +439,7 @@ async def test_an_ended_pod_whose_eviction_fails_stays():
 
 
 @pytest.mark.parametrize("seed", range(60))
-async def test_whatever_is_answered_no_limit_is_passed_and_nothing_goes_unrecorded(seed):
+async def test_whatever_is_answered_no_limit_is_passed_and_nothing_goes_unrecorded(seed: int) -> None:
     """Random pods, limits and answers; what is refused makes room for as many others as may go."""
     dice = random.Random(seed)
     scene = a_scene(**{f"app{n}": dice.randrange(1, 6) for n in range(dice.randrange(1, 6))})
@@ -444,7 +449,7 @@ async def test_whatever_is_answered_no_limit_is_passed_and_nothing_goes_unrecord
     }
     taken, unrecorded = [], []
 
-    def answered(pod):
+    def answered(pod: Pod) -> None:
         if phases(scene).get(pod.name, [""])[-1] != "Evicting":
             unrecorded.append(pod.name)
         taken.append(pod)
@@ -462,12 +467,12 @@ async def test_whatever_is_answered_no_limit_is_passed_and_nothing_goes_unrecord
 
     workloads = Counter(pod.metadata.owner_references[0].uid for pod in taken)
     most = {name: 99 if limit == "100%" else limit for name, limit in limits.items()}
-    ceiling = min(most[name] for name in ("total", "perNode", "perNamespace", "perMinute"))
+    ceiling = min(most[name] for name in ("total", "perNode", "perNamespace", "perMinute"))  # type: ignore[type-var] # known in this test
     assert unrecorded == []
-    assert len({pod.uid for pod in taken}) == len(taken) <= ceiling
-    assert max(workloads.values(), default=0) <= most["perWorkload"]
+    assert len({pod.uid for pod in taken}) == len(taken) <= ceiling  # type: ignore[operator] # known to exist in this test
+    assert max(workloads.values(), default=0) <= most["perWorkload"]  # type: ignore[operator] # known to exist in this test
     tried = {name for name, story in phases(scene).items() if "Evicting" in story}
-    if len(taken) < ceiling:
+    if len(taken) < ceiling:  # type: ignore[operator] # known to exist in this test
         left = [pod for pod in candidates if pod.name not in tried]
         assert all(workloads[pod.pod.metadata.owner_references[0].uid] == most["perWorkload"] for pod in left)
 
@@ -481,7 +486,9 @@ async def test_whatever_is_answered_no_limit_is_passed_and_nothing_goes_unrecord
         pytest.param("gone", None, ["api-0"], id="gone"),
     ],
 )
-async def test_an_evicted_pod_is_seen_as_the_server_has_it(told, grace, evicted):
+async def test_an_evicted_pod_is_seen_as_the_server_has_it(
+    told: str, grace: int | None, evicted: list[str]
+) -> None:
     """The second strategy counts terminating pods among those that an owner must keep, and not pods gone."""
     scene = Scene()
     spec = {} if grace is None else {"terminationGracePeriodSeconds": grace}
@@ -503,17 +510,17 @@ async def test_an_evicted_pod_is_seen_as_the_server_has_it(told, grace, evicted)
 
 
 @pytest.mark.parametrize(("planner", "word"), [("Upstream", "Selected"), ("Proven", "Proved")])
-async def test_a_record_says_how_its_move_was_decided(planner, word):
+async def test_a_record_says_how_its_move_was_decided(planner: str, word: str) -> None:
     """Only a proved move is called proved."""
     scene = Scene()
     begun = []
     create = scene.records.create
 
-    async def noted(document):
+    async def noted(document: dict[str, Any]) -> WriteResult:
         begun.append(document["status"]["reason"])
         return await create(document)
 
-    scene.records.create = noted
+    scene.records.create = noted  # type: ignore[assignment, method-assign] # replaced for this test
     async with scene.running(a_policy(planner=planner)):
         await scene.run()
 

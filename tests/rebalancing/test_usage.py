@@ -1,5 +1,7 @@
 """Usage for strategies: smoothed, forgotten when stale, degraded node by node."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.framework import ConfigurationError
@@ -32,15 +34,15 @@ BY_QUERY = {
 CORE = 10**9
 
 
-def a_spec(strategy=BY_METRICS, providers=METRICS):
+def a_spec(strategy: dict[str, Any] = BY_METRICS, providers: list[dict[str, Any]] = METRICS) -> Any:
     return a_policy(strategies=[strategy], metricsProviders=providers).spec.rebalancing
 
 
-def reading(name, cpu, taken):
+def reading(name: str, cpu: float, taken: float) -> UsageReading:
     return UsageReading(name, {"cpu": int(cpu * CORE), "memory": CORE}, taken)
 
 
-async def test_readings_are_smoothed_over_time():
+async def test_readings_are_smoothed_over_time() -> None:
     """After one half-life the old reading counts half."""
     clock, meter = FakeClock(), FakeMeter()
     collector = Collector(meter, clock)
@@ -51,10 +53,10 @@ async def test_readings_are_smoothed_over_time():
     meter.node_readings = [reading("n1", 3.0, clock.now())]
     found = await collector.measure(a_spec())
 
-    assert found.nodes["n1"]["cpu"] == 2 * CORE
+    assert found.nodes["n1"]["cpu"] == 2 * CORE  # type: ignore[index] # known to exist in this test
 
 
-async def test_a_stale_reading_is_no_reading():
+async def test_a_stale_reading_is_no_reading() -> None:
     """Only the node that nobody measures any more is left out."""
     clock, meter = FakeClock(), FakeMeter()
     collector = Collector(meter, clock)
@@ -62,21 +64,21 @@ async def test_a_stale_reading_is_no_reading():
 
     found = await collector.measure(a_spec())
 
-    assert list(found.nodes) == ["new"]
+    assert list(found.nodes) == ["new"]  # type: ignore[arg-type] # a fake has only what is used
 
 
-async def test_nobody_asks_for_what_nobody_needs():
+async def test_nobody_asks_for_what_nobody_needs() -> None:
     """A policy by requests reads nothing, and no loop reads for it."""
     clock, meter = FakeClock(), FakeMeter()
     collector = Collector(meter, clock)
 
-    found = await collector.measure(a_policy().spec.rebalancing)
+    found = await collector.measure(a_policy().spec.rebalancing)  # type: ignore[arg-type] # a fake has only what is used
 
     assert (found.nodes, found.pods, found.samples) == (None, None, None)
     assert meter.asked == []
 
 
-async def test_a_run_moves_by_what_is_measured():
+async def test_a_run_moves_by_what_is_measured() -> None:
     """Requests are small; the measured load is not: pods leave the node that is really busy."""
     scene = Scene()
     now = scene.clock.now()
@@ -91,7 +93,7 @@ async def test_a_run_moves_by_what_is_measured():
     assert len(scene.evictor.evicted) == 1
 
 
-async def test_a_cluster_without_the_metrics_api_is_no_cluster_without_load():
+async def test_a_cluster_without_the_metrics_api_is_no_cluster_without_load() -> None:
     """Whatever the answer's words, there are no measurements, and the sentence says what to look for."""
     clock, meter = FakeClock(), FakeMeter()
     meter.answer = WriteResult(WriteOutcome.GONE)
@@ -109,7 +111,9 @@ async def test_a_cluster_without_the_metrics_api_is_no_cluster_without_load():
         (BY_QUERY, PROMETHEUS, "there is no answer to the Prometheus query: no server"),
     ],
 )
-async def test_a_source_that_fails_stops_its_strategy_and_says_why(strategy, providers, sentence):
+async def test_a_source_that_fails_stops_its_strategy_and_says_why(
+    strategy: dict[str, Any], providers: list[dict[str, Any]], sentence: str
+) -> None:
     """No eviction, no crash: a sentence in the status, and the other strategies run."""
     scene = Scene()
     scene.meter.answer = WriteResult(WriteOutcome.UNKNOWN, "no server")
@@ -125,7 +129,7 @@ async def test_a_source_that_fails_stops_its_strategy_and_says_why(strategy, pro
 
 
 @pytest.mark.parametrize("value", [float("nan"), -0.1, 1.7, float("inf")])
-async def test_a_sample_that_makes_no_sense_leaves_its_node_out(value):
+async def test_a_sample_that_makes_no_sense_leaves_its_node_out(value: float) -> None:
     """The other node alone is no ground for a move."""
     scene = Scene()
     scene.meter.samples = [Sample({"instance": "bad"}, value), Sample({"instance": "good"}, 0.1)]
@@ -141,13 +145,13 @@ async def test_a_sample_that_makes_no_sense_leaves_its_node_out(value):
 @pytest.mark.parametrize(
     ("strategy", "source"), [(BY_METRICS, "KubernetesMetrics"), (BY_QUERY, "Prometheus")]
 )
-def test_a_source_that_no_provider_offers_is_refused(strategy, source):
+def test_a_source_that_no_provider_offers_is_refused(strategy: dict[str, Any], source: str) -> None:
     """The sentence says where to add it."""
     with pytest.raises(ConfigurationError, match=rf"metricsUtilization.source: {source} is not among"):
         Scene().rebalancers.check(a_policy(strategies=[strategy]))
 
 
-async def test_a_node_is_not_judged_by_a_reading_from_before_a_move():
+async def test_a_node_is_not_judged_by_a_reading_from_before_a_move() -> None:
     """The reading was taken while the pod still ran there; the next one counts by itself, unsmoothed."""
     clock, meter = FakeClock(), FakeMeter()
     collector = Collector(meter, clock)
@@ -160,11 +164,11 @@ async def test_a_node_is_not_judged_by_a_reading_from_before_a_move():
     meter.node_readings = [reading("n1", 2.0, clock.now()), reading("n2", 1.0, clock.now())]
     after = await collector.measure(a_spec(), touched)
 
-    assert list(before.nodes) == ["n2"]
-    assert after.nodes["n1"]["cpu"] == 2 * CORE
+    assert list(before.nodes) == ["n2"]  # type: ignore[arg-type] # a fake has only what is used
+    assert after.nodes["n1"]["cpu"] == 2 * CORE  # type: ignore[index] # known to exist in this test
 
 
-async def test_a_query_says_nothing_of_a_node_shortly_after_a_move():
+async def test_a_query_says_nothing_of_a_node_shortly_after_a_move() -> None:
     """Over what time it averages is not known."""
     clock, meter = FakeClock(), FakeMeter()
     collector = Collector(meter, clock)
@@ -179,7 +183,7 @@ async def test_a_query_says_nothing_of_a_node_shortly_after_a_move():
     assert [each.labels["instance"] for each in after.samples] == ["n1", "n2"]
 
 
-async def test_a_move_is_not_repeated_for_the_load_that_it_took_away():
+async def test_a_move_is_not_repeated_for_the_load_that_it_took_away() -> None:
     """The next run comes before the next reading: the node that was hot is left out of it."""
     scene = Scene()
     now = scene.clock.now()

@@ -10,7 +10,7 @@ from rebalancing.scene import POLICY, Scene, a_policy
 MOVES = "RemovePodsViolatingNodeTaints"
 
 
-def a_record(number, strategy, *phases, before=10.0, scene):
+def a_record(number: int, strategy: str, *phases: str, before: float = 10.0, scene: Scene) -> None:
     """A finished record of another workload: the phases it went through, the last one so many seconds ago."""
     moment = datetime.fromtimestamp(scene.clock.now() - before, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     pod = f"other-{number}"
@@ -37,7 +37,7 @@ def a_record(number, strategy, *phases, before=10.0, scene):
 
 
 @pytest.mark.parametrize(("strategy", "evicted"), [(PREEMPTION, ["web-1"]), (MOVES, [])])
-async def test_victims_use_up_nothing_of_the_minute(strategy, evicted):
+async def test_victims_use_up_nothing_of_the_minute(strategy: str, evicted: list[str]) -> None:
     """Ten a minute are allowed; ten victims leave all of them, ten moves none."""
     scene = Scene()
     for number in range(10):
@@ -50,7 +50,7 @@ async def test_victims_use_up_nothing_of_the_minute(strategy, evicted):
 
 
 @pytest.mark.parametrize(("strategy", "resting"), [(PREEMPTION, True), (MOVES, False)])
-async def test_a_victim_that_has_left_ends_no_rest(strategy, resting):
+async def test_a_victim_that_has_left_ends_no_rest(strategy: str, resting: bool) -> None:
     """Five moves came back, then something settled: only a move of the policy says that moves work again."""
     scene = Scene()
     for number in range(5):

@@ -22,38 +22,38 @@ class Probe:
     name: ClassVar = "First"
     args_model: ClassVar = ProbeArgs
 
-    def __init__(self, args):
+    def __init__(self, args: Any) -> None:
         self.args = args
         self.log = args.log
 
-    def _asked(self, point):
+    def _asked(self, point: str) -> Any:
         self.log.append(f"{point}:{self.name}")
         answer = self.args.answers.get(point, SUCCESS)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def reserve(self, state, pod, node):
+    def reserve(self, state: Any, pod: Any, node: str) -> Any:
         return self._asked("reserve")
 
-    def unreserve(self, state, pod, node):
+    def unreserve(self, state: Any, pod: Any, node: str) -> None:
         self._asked("unreserve")
 
-    def permit(self, state, pod, node):
+    def permit(self, state: Any, pod: Any, node: str) -> str | Permission:
         answer = self._asked("permit")
         return Permission(answer, self.args.timeout) if isinstance(answer, Status) else answer
 
-    def pre_bind_preflight(self, state, pod, node):
+    def pre_bind_preflight(self, state: Any, pod: Any, node: str) -> Any:
         return self._asked("preflight")
 
-    async def pre_bind(self, state, pod, node):
+    async def pre_bind(self, state: Any, pod: Any, node: str) -> Any:
         return self._asked("preBind")
 
-    async def bind(self, state, pod, node):
+    async def bind(self, state: Any, pod: Any, node: str) -> Any:
         status = self._asked("bind")
         return await state.read(BinderPort).binder.bind(pod, node) if status is SUCCESS else status
 
-    def post_bind(self, state, pod, node):
+    def post_bind(self, state: Any, pod: Any, node: str) -> None:
         self._asked("postBind")
 
 
@@ -74,10 +74,10 @@ class Gang:
 
     args_model: ClassVar = GangArgs
 
-    def __init__(self, args):
+    def __init__(self, args: Any) -> None:
         self.args = args
 
-    def permit(self, state, pod, node):
+    def permit(self, state: Any, pod: Any, node: str) -> Permission:
         gang = pod.labels.get("gang")
         if not gang:
             return Permission()
@@ -94,12 +94,12 @@ class Hesitates(NodeFilter):
 
     name: ClassVar = "Hesitates"
 
-    def pre_enqueue(self, pod):
+    def pre_enqueue(self, pod: Any) -> Status:
         if pod.labels.get("break"):
             raise RuntimeError("as asked")
         return SUCCESS
 
-    def filter_node(self, state, pod, node):
+    def filter_node(self, state: Any, pod: Any, node: Any) -> Status:
         return SUCCESS
 
 

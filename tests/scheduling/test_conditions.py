@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -14,11 +16,12 @@ from plimsoll.testing.fakes import FakeClock, FakeRecorder, FakeStatuses, Rememb
 class Counting(FakeStatuses):
     """Counts writes; answers from a list first."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.order, self.answers = [], []
+        self.order: list[Any] = []
+        self.answers: list[Any] = []
 
-    async def write_condition(self, pod, condition):
+    async def write_condition(self, pod: Any, condition: Any) -> Any:
         self.order.append(pod.name)
         if self.answers:
             return self.answers.pop(0)
@@ -26,9 +29,9 @@ class Counting(FakeStatuses):
 
 
 class Stage:
-    def __init__(self):
+    def __init__(self) -> None:
         self.clock, self.statuses, self.recorder = FakeClock(), Counting(), FakeRecorder()
-        self.gone = set()
+        self.gone: set[Any] = set()
         self.explanations = Explanations(
             self.statuses,
             self.recorder,
@@ -37,12 +40,12 @@ class Stage:
             is_waiting=lambda uid: uid not in self.gone,
         )
 
-    def explain(self, pod, message="no room", node=None):
+    def explain(self, pod: Any, message: str = "no room", node: Any = None) -> None:
         self.explanations.explain(pod, "Unschedulable", message, node)
 
 
 @pytest.fixture
-async def stage():
+async def stage() -> AsyncIterator[Any]:
     one = Stage()
     task = asyncio.ensure_future(one.explanations.run())
     await settled()
@@ -52,7 +55,7 @@ async def stage():
         await task
 
 
-async def test_five_thousand_pods_are_told_at_a_bounded_rate(stage):
+async def test_five_thousand_pods_are_told_at_a_bounded_rate(stage: Stage) -> None:
     """A burst, then so many a second; tried again for the same reason, nothing is written."""
     pods = [a_pod(f"p{number}") for number in range(5000)]
     for pod in pods:
@@ -71,7 +74,7 @@ async def test_five_thousand_pods_are_told_at_a_bounded_rate(stage):
     assert len(stage.statuses.order) == 5000
 
 
-async def test_what_waits_is_replaced_by_what_is_newer(stage):
+async def test_what_waits_is_replaced_by_what_is_newer(stage: Stage) -> None:
     """Ten attempts while it waits are one write, of the last one's words."""
     for number in range(BURST):
         stage.explain(a_pod(f"other-{number}"))
@@ -84,7 +87,7 @@ async def test_what_waits_is_replaced_by_what_is_newer(stage):
     assert stage.statuses.conditions["p"].message == "attempt 9"
 
 
-async def test_a_nomination_waits_for_nobody(stage):
+async def test_a_nomination_waits_for_nobody(stage: Stage) -> None:
     """It keeps room: it is written ahead of a thousand others."""
     for number in range(1000):
         stage.explain(a_pod(f"other-{number}"))
@@ -95,7 +98,7 @@ async def test_a_nomination_waits_for_nobody(stage):
     assert stage.statuses.nominated == {"high": "n1"}
 
 
-async def test_a_nomination_that_waits_is_not_lost_to_newer_words(stage):
+async def test_a_nomination_that_waits_is_not_lost_to_newer_words(stage: Stage) -> None:
     """The next attempt leaves the nomination alone; it is still to be written."""
     stage.statuses.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")] * 2
     stage.explain(a_pod("p"), "first", node="n1")
@@ -107,7 +110,9 @@ async def test_a_nomination_that_waits_is_not_lost_to_newer_words(stage):
 
 
 @pytest.mark.parametrize("verdict", [WriteOutcome.UNKNOWN, WriteOutcome.BUSY, WriteOutcome.CONFLICT])
-async def test_a_condition_that_got_no_usable_answer_is_written_again(stage, verdict):
+async def test_a_condition_that_got_no_usable_answer_is_written_again(
+    stage: Stage, verdict: WriteOutcome
+) -> None:
     """As kube-scheduler retries; the pod may not be tried again for minutes."""
     stage.statuses.answers = [WriteResult(verdict, "later")] * 2
     stage.explain(a_pod("p"))
@@ -117,7 +122,7 @@ async def test_a_condition_that_got_no_usable_answer_is_written_again(stage, ver
     assert stage.statuses.conditions["p"].message == "no room"
 
 
-async def test_nothing_is_written_of_a_pod_that_waits_no_longer(stage):
+async def test_nothing_is_written_of_a_pod_that_waits_no_longer(stage: Stage) -> None:
     """Between two attempts it was bound or deleted."""
     stage.statuses.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")]
     stage.explain(a_pod("p"))
@@ -128,7 +133,7 @@ async def test_nothing_is_written_of_a_pod_that_waits_no_longer(stage):
     assert stage.statuses.order == ["p"]
 
 
-async def test_a_new_generation_is_told_again(stage):
+async def test_a_new_generation_is_told_again(stage: Stage) -> None:
     """The condition says of which state of the spec it speaks."""
     stage.explain(a_pod("p", metadata={"generation": 1}))
     await settled()

@@ -1,15 +1,20 @@
 """What the watches tell becomes the cache's and the queue's state; nonsense harms only itself."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from plimsoll.model.kinds.watch_event import (
     NodeAdded,
     NodeDeleted,
     NodeUpdated,
     ObjectAdded,
+    ObjectDeleted,
     ObjectUpdated,
     PodAdded,
     PodDeleted,
@@ -23,11 +28,14 @@ from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import RememberingObserver, a_book
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
+CLAIM = PersistentVolumeClaim(metadata=ObjectMeta(name="data", namespace="default"))
+VOLUME = PersistentVolume(metadata=ObjectMeta(name="disk"))
+
 
 class Scene:
     """Cache and queue of an operator that serves the scheduler name "ours"."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.cache = Cache()
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         self.book = a_book(self.cache)
@@ -36,15 +44,15 @@ class Scene:
         self.served = {"ours"}
         self.ingestion = Ingestion(self.cache, self.queue, self._serves, self.observer, self.book)
 
-    def _serves(self, pod):
+    def _serves(self, pod: Any) -> bool:
         return pod.pod.spec.scheduler_name in self.served
 
-    def tell(self, *events):
+    def tell(self, *events: Any) -> None:
         """What the watches tell."""
         self.ingestion.apply(list(events), 0.0)
 
     @property
-    def active(self):
+    def active(self) -> list[str]:
         """Names of the pods that may be tried."""
         names = []
         while (queued := self.queue.pop(0.0)) is not None:
@@ -52,12 +60,12 @@ class Scene:
         return names
 
 
-def ours(name="pod", **options):
+def ours(name: str = "pod", **options: Any) -> Pod:
     """A pod that we are to place."""
     return a_pod(name, schedulerName="ours", **options)
 
 
-def test_pods_of_ours_are_queued_others_are_not():
+def test_pods_of_ours_are_queued_others_are_not() -> None:
     """By the scheduler's name, and only while they have no node."""
     scene = Scene()
 
@@ -66,7 +74,7 @@ def test_pods_of_ours_are_queued_others_are_not():
     assert scene.active == ["mine"]
 
 
-def test_every_placed_pod_counts_whoever_placed_it():
+def test_every_placed_pod_counts_whoever_placed_it() -> None:
     """Other schedulers' pods take room like ours."""
     scene = Scene()
 
@@ -76,7 +84,7 @@ def test_every_placed_pod_counts_whoever_placed_it():
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_a_pod_that_ended_takes_no_room(phase):
+def test_a_pod_that_ended_takes_no_room(phase: str) -> None:
     """Its object stays, its place is free."""
     scene = Scene()
     running = a_pod(cpu="1", node="n1")
@@ -87,7 +95,7 @@ def test_a_pod_that_ended_takes_no_room(phase):
     assert scene.cache.cluster.requested[0, 0] == 0
 
 
-def test_a_pod_that_is_being_deleted_is_not_scheduled():
+def test_a_pod_that_is_being_deleted_is_not_scheduled() -> None:
     """It would only be placed to die."""
     scene = Scene()
 
@@ -96,7 +104,7 @@ def test_a_pod_that_is_being_deleted_is_not_scheduled():
     assert scene.active == []
 
 
-def test_an_assumed_pod_is_not_queued_again():
+def test_an_assumed_pod_is_not_queued_again() -> None:
     """The watch lags behind the binding that is on its way."""
     scene = Scene()
     waiting = ours(cpu="1")
@@ -111,7 +119,7 @@ def test_an_assumed_pod_is_not_queued_again():
     assert scene.cache.cluster.requested[0, 0] == 1000
 
 
-def test_profiles_that_come_and_go_take_their_pods_along():
+def test_profiles_that_come_and_go_take_their_pods_along() -> None:
     """A policy is created or deleted while pods wait."""
     scene = Scene()
     scene.served = set()
@@ -133,7 +141,7 @@ def test_profiles_that_come_and_go_take_their_pods_along():
         pytest.param(NodeAdded(a_node("bad", cpu="many")), id="node"),
     ],
 )
-def test_absurd_amounts_harm_only_their_object(event):
+def test_absurd_amounts_harm_only_their_object(event: PodAdded | NodeAdded) -> None:
     """It is named; what comes after it in the same batch is taken."""
     scene = Scene()
 
@@ -144,7 +152,7 @@ def test_absurd_amounts_harm_only_their_object(event):
     scene.cache.validate()
 
 
-def test_an_absurd_amount_takes_no_other_of_its_object_along():
+def test_an_absurd_amount_takes_no_other_of_its_object_along() -> None:
     """The placed pod counts with everything else it uses, the node offers everything else it has."""
     scene = Scene()
 
@@ -159,15 +167,15 @@ def test_an_absurd_amount_takes_no_other_of_its_object_along():
     assert cluster.requested[0, cluster.axis_of("pods")] == 1
 
 
-def test_a_listener_that_breaks_harms_nobody_else():
+def test_a_listener_that_breaks_harms_nobody_else() -> None:
     """Named, and the next one is told all the same."""
     scene = Scene()
-    told = []
+    told: list[Any] = []
 
-    def broken(_):
+    def broken(_: PodAdded) -> None:
         raise RuntimeError("broken")
 
-    scene.ingestion.on_event(broken)
+    scene.ingestion.on_event(broken)  # type: ignore[arg-type] # a fake has only what is used
     scene.ingestion.on_event(told.append)
     scene.tell(PodAdded(ours()))
 
@@ -175,7 +183,7 @@ def test_a_listener_that_breaks_harms_nobody_else():
     assert "broken" in scene.observer.failures[0][1]
 
 
-def test_nominations_go_with_their_pods():
+def test_nominations_go_with_their_pods() -> None:
     """Deleted or placed: the room is not kept for it any longer."""
     scene = Scene()
     one, other = ours("one"), ours("other")
@@ -188,7 +196,7 @@ def test_nominations_go_with_their_pods():
     assert scene.nominator.by_node == {}
 
 
-def test_nominations_of_an_earlier_process_are_taken_over():
+def test_nominations_of_an_earlier_process_are_taken_over() -> None:
     """Room was made for the pod, maybe by preemption, before this process began."""
     scene = Scene()
 
@@ -197,7 +205,7 @@ def test_nominations_of_an_earlier_process_are_taken_over():
     assert scene.nominator.node_of("uid-default-pod") == "n1"
 
 
-def test_a_new_leader_holds_what_the_pods_say():
+def test_a_new_leader_holds_what_the_pods_say() -> None:
     """While it stood by, another process gave nominations and took them away."""
     scene = Scene()
     scene.served = set()
@@ -216,7 +224,7 @@ def test_a_new_leader_holds_what_the_pods_say():
     assert {node: len(pods) for node, pods in scene.nominator.by_node.items()} == {"n1": 1, "n2": 1}
 
 
-def test_heartbeats_wake_nobody():
+def test_heartbeats_wake_nobody() -> None:
     """A node says every few seconds that it lives; that helps no pod."""
     scene = Scene()
     before = a_node("n1")
@@ -232,7 +240,7 @@ def test_heartbeats_wake_nobody():
     assert scene.queue.depths()["unschedulable"] == 0
 
 
-def test_other_objects_lie_on_their_shelf():
+def test_other_objects_lie_on_their_shelf() -> None:
     """By name, or namespace and name; the version tells who derived something from them."""
     scene = Scene()
     version = scene.cache.cluster.objects.version
@@ -244,7 +252,7 @@ def test_other_objects_lie_on_their_shelf():
     assert scene.ingestion.synced == {"namespaces"}
 
 
-def test_a_node_that_goes_leaves_its_pods_known():
+def test_a_node_that_goes_leaves_its_pods_known() -> None:
     """It may come back with them."""
     scene = Scene()
     scene.tell(NodeAdded(a_node("n1")), PodAdded(a_pod(cpu="1", node="n1")))
@@ -256,7 +264,7 @@ def test_a_node_that_goes_leaves_its_pods_known():
     scene.cache.validate()
 
 
-def a_budget(allowed, generation=1):
+def a_budget(allowed: int, generation: int = 1) -> PodDisruptionBudget:
     """A PodDisruptionBudget with a status."""
     return convert(
         PodDisruptionBudget,
@@ -268,7 +276,7 @@ def a_budget(allowed, generation=1):
     )
 
 
-def test_a_budgets_change_is_seen_by_who_chooses_victims_and_by_nobody_else():
+def test_a_budgets_change_is_seen_by_who_chooses_victims_and_by_nobody_else() -> None:
     """Lanes keep what they know; what was compiled of the budgets is forgotten."""
     scene = Scene()
     objects = scene.cache.cluster.objects
@@ -284,3 +292,34 @@ def test_a_budgets_change_is_seen_by_who_chooses_victims_and_by_nobody_else():
     seen = objects.budget_version
     scene.tell(ObjectUpdated(a_budget(allowed=0), a_budget(allowed=0)))
     assert objects.budget_version == seen
+
+
+@pytest.mark.parametrize(
+    ("event", "signal"),
+    [
+        pytest.param(NodeAdded(a_node("n1")), "nodes_changed", id="node"),
+        pytest.param(NodeDeleted(a_node("n1")), "nodes_changed", id="node-gone"),
+        pytest.param(ObjectAdded(CLAIM), "volumes_changed", id="claim"),
+        pytest.param(ObjectUpdated(CLAIM, CLAIM), "volumes_changed", id="claim-updated"),
+        pytest.param(ObjectDeleted(CLAIM), "volumes_changed", id="claim-gone"),
+        pytest.param(ObjectAdded(VOLUME), "volumes_changed", id="volume"),
+        pytest.param(ObjectAdded(Namespace(metadata=ObjectMeta(name="n"))), "", id="namespace"),
+    ],
+)
+def test_those_who_wait_for_a_change_are_woken(event: Any, signal: str) -> None:
+    """By the signal of what has changed, and by no other."""
+    scene = Scene()
+
+    scene.ingestion.apply([event], 0.0)
+
+    counts = {name: getattr(scene.cache, name).count for name in ("nodes_changed", "volumes_changed")}
+    assert counts == {name: int(name == signal) for name in counts}
+
+
+def test_a_complete_list_is_announced() -> None:
+    """Once its objects are there: the operator decides nothing before."""
+    scene = Scene()
+
+    scene.ingestion.apply([Synced("pods")], 0.0)
+
+    assert (scene.ingestion.listed.count, scene.ingestion.synced) == (1, {"pods"})

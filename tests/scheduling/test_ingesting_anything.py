@@ -4,6 +4,8 @@ The development cluster's API is the judge of what is accepted; what it stores i
 """
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import event, given
@@ -48,11 +50,11 @@ quantities = st.builds(
 amounts = st.dictionaries(st.sampled_from(RESOURCES), quantities, max_size=4)
 
 
-@st.composite
-def pods(draw, **spec):
+@st.composite  # type: ignore[arg-type] # a fake has only what is used
+def pods(draw: Callable[..., Any], **spec: Any) -> dict[str, Any]:
     """A pod with containers, init containers and overhead; what is extended has a limit, as it must."""
 
-    def container(name, **more):
+    def container(name: str, **more: Any) -> dict[str, Any]:
         taken = draw(amounts)
         limits = {resource: amount for resource, amount in taken.items() if "/" in resource}
         return {"name": name, "image": "app:1", "resources": {"requests": taken, "limits": limits}, **more}
@@ -73,7 +75,7 @@ def pods(draw, **spec):
     }
 
 
-def stored(resource, model, obj, status=None):
+def stored(resource: str, model: str, obj: dict[str, Any], status: dict[str, Any] | None = None) -> Any:
     """What the API server makes of an object; None when it does not accept it."""
     api = built_in_api()
     schema = fields.struct(model)
@@ -89,32 +91,34 @@ def stored(resource, model, obj, status=None):
     return json.loads(json.dumps(created))
 
 
-def read(kind, obj):
+def read(
+    kind: type[Pod] | type[Node] | type[PodDisruptionBudget], obj: dict[str, Any]
+) -> Pod | Node | PodDisruptionBudget:
     """The object as a watch tells it."""
     return decode(kind, json.dumps(obj).encode())
 
 
-def counted(scene, row=0):
+def counted(scene: Scene, row: int = 0) -> dict[str, int]:
     """What is taken of a node, by resource."""
     cluster = scene.cache.cluster
     amounts = cluster.requested[row].tolist()
     return {name: amounts[cluster.axis_of(name)] for name in cluster.resources}
 
 
-def bounded(amount):
+def bounded(amount: int) -> int:
     """A sum of ours stays in its bounds where upstream's turns negative."""
     return min(max(0, amount), MAX_INT64)
 
 
 @given(pods(nodeName="n1"))
-def test_each_accepted_pod_on_a_node_counts_as_upstream_counts_it(pod):
+def test_each_accepted_pod_on_a_node_counts_as_upstream_counts_it(pod: dict[str, Any]) -> None:
     """Sums that overflow included; below zero, where upstream gives room away, it counts as nothing."""
     accepted = stored("pods", "V1Pod", pod)
     if accepted is None:
         return
     scene = Scene()
 
-    scene.tell(NodeAdded(a_node("n1")), PodAdded(read(Pod, accepted)))
+    scene.tell(NodeAdded(a_node("n1")), PodAdded(read(Pod, accepted)))  # type: ignore[arg-type] # a fake has only what is used
 
     expected = {name: bounded(amount) for name, amount in requests(accepted).items()}
     assert scene.observer.skipped == []
@@ -123,7 +127,9 @@ def test_each_accepted_pod_on_a_node_counts_as_upstream_counts_it(pod):
 
 
 @given(pods(nodeName="n1"), amounts, amounts)
-def test_what_was_granted_counts_as_upstream_counts_it(pod, granted, allocated):
+def test_what_was_granted_counts_as_upstream_counts_it(
+    pod: dict[str, Any], granted: dict[str, Any], allocated: dict[str, Any]
+) -> None:
     """A status of any amounts: the largest of wanted, granted and allocated."""
     status = {"name": "c0", "image": "app:1", "imageID": "", "ready": True, "restartCount": 0}
     status |= {"resources": {"requests": granted}, "allocatedResources": allocated}
@@ -132,28 +138,28 @@ def test_what_was_granted_counts_as_upstream_counts_it(pod, granted, allocated):
         return
     scene = Scene()
 
-    scene.tell(NodeAdded(a_node("n1")), PodAdded(read(Pod, accepted)))
+    scene.tell(NodeAdded(a_node("n1")), PodAdded(read(Pod, accepted)))  # type: ignore[arg-type] # a fake has only what is used
 
     expected = {name: bounded(amount) for name, amount in requests(accepted).items()}
     assert {name: counted(scene)[name] for name in expected} == expected
 
 
 @given(pods(schedulerName="ours"))
-def test_each_accepted_pod_without_a_node_is_queued(pod):
+def test_each_accepted_pod_without_a_node_is_queued(pod: dict[str, Any]) -> None:
     """It is tried, so that it gets its condition and event when it fits nowhere."""
     accepted = stored("pods", "V1Pod", pod)
     if accepted is None:
         return
     scene = Scene()
 
-    scene.tell(NodeAdded(a_node("n1")), PodAdded(read(Pod, accepted)))
+    scene.tell(NodeAdded(a_node("n1")), PodAdded(read(Pod, accepted)))  # type: ignore[arg-type] # a fake has only what is used
 
     assert scene.active == ["pod"]
     assert scene.observer.skipped == []
 
 
 @given(amounts)
-def test_each_accepted_node_offers_what_upstream_reads(allocatable):
+def test_each_accepted_node_offers_what_upstream_reads(allocatable: dict[str, Any]) -> None:
     """An amount without end of one resource takes no other along."""
     accepted = stored(
         "nodes", "V1Node", make_node("n1"), {"allocatable": allocatable, "capacity": allocatable}
@@ -162,7 +168,7 @@ def test_each_accepted_node_offers_what_upstream_reads(allocatable):
         return
     scene = Scene()
 
-    scene.tell(NodeAdded(read(Node, accepted)))
+    scene.tell(NodeAdded(read(Node, accepted)))  # type: ignore[arg-type] # a fake has only what is used
 
     cluster = scene.cache.cluster
     offered = (accepted["status"].get("allocatable") or {}).items()
@@ -176,7 +182,7 @@ def test_each_accepted_node_offers_what_upstream_reads(allocatable):
     st.one_of(st.integers(0, 2**31 - 1), st.integers(0, 10**40).map("{}%".format)),
     st.integers(0, 2**31 - 1),
 )
-def test_each_accepted_budget_holds(field, amount, allowed):
+def test_each_accepted_budget_holds(field: str, amount: int | str, allowed: int) -> None:
     """Whatever share it names, the disruptions that its status allows count."""
     budget = {
         "metadata": {"name": "wall", "namespace": "default"},
@@ -188,7 +194,7 @@ def test_each_accepted_budget_holds(field, amount, allowed):
         return
     scene = Scene()
 
-    scene.tell(ObjectAdded(read(PodDisruptionBudget, accepted)))
+    scene.tell(ObjectAdded(read(PodDisruptionBudget, accepted)))  # type: ignore[arg-type] # a fake has only what is used
 
     pod = scene.cache.info(a_pod(labels={"app": "web"}))
     assert scene.observer.skipped == []
@@ -196,7 +202,7 @@ def test_each_accepted_budget_holds(field, amount, allowed):
 
 
 @pytest.mark.parametrize("amount", ["1e1002", "9" * 300, "0." + "0" * 400 + "1"])
-def test_one_odd_amount_takes_no_other_along(amount):
+def test_one_odd_amount_takes_no_other_along(amount: str) -> None:
     """The attack: six cores that nobody counted because of a disk that nobody could read."""
     scene = Scene()
     pod = a_pod("big", node="n1", cpu="6")
@@ -204,12 +210,12 @@ def test_one_odd_amount_takes_no_other_along(amount):
         Pod, {**_plain(pod), "spec": {**_plain(pod)["spec"], "overhead": {"ephemeral-storage": amount}}}
     )
 
-    scene.tell(NodeAdded(a_node("n1")), PodAdded(odd), PodUpdated(odd, odd))
+    scene.tell(NodeAdded(a_node("n1")), PodAdded(odd), PodUpdated(odd, odd))  # type: ignore[arg-type] # a fake has only what is used
 
     assert counted(scene)["cpu"] == 6000
 
 
-def _plain(pod):
+def _plain(pod: Pod) -> dict[str, Any]:
     container = {"name": "c", "resources": {"requests": pod.spec.containers[0].resources.requests}}
     metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
     return {"metadata": metadata, "spec": {"nodeName": pod.node_name, "containers": [container]}}

@@ -1,7 +1,10 @@
 """Pods that their kubelet did not admit are counted and told once; others are not."""
 
+from typing import Any
+
 import pytest
 
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.kubelet_rejections import KubeletRefusals
@@ -10,25 +13,28 @@ from plimsoll.testing.fakes import FakeClock, FakeRecorder
 
 
 class Stage(Observer):
-    def __init__(self):
-        self.clock, self.recorder, self.seen = FakeClock(), FakeRecorder(), []
+    def __init__(self) -> None:
+        self.clock, self.recorder = FakeClock(), FakeRecorder()
+        self.seen: list[Any] = []
         self.refusals = KubeletRefusals(lambda name: name == "s", self.recorder, self.clock, self)
 
-    def pod_refused(self, profile, reason, *, pod, node, decision, after_s):
+    def pod_refused(
+        self, profile: str, reason: str, *, pod: str, node: str, decision: str, after_s: Any
+    ) -> None:
         self.seen.append((profile, reason, pod, node, decision, after_s))
 
-    def becomes(self, phase, reason="", before="Pending", scheduler="s"):
+    def becomes(self, phase: str, reason: str = "", before: str = "Pending", scheduler: str = "s") -> None:
         self.refusals.observe(PodUpdated(pod(before, scheduler=scheduler), pod(phase, reason, scheduler)))
 
 
-def pod(phase, reason="", scheduler="s"):
+def pod(phase: str, reason: str = "", scheduler: str = "s") -> Pod:
     return a_pod("p", node="n1", schedulerName=scheduler, status={"phase": phase, "reason": reason})
 
 
 @pytest.mark.parametrize(
     "reason", ["OutOfcpu", "OutOfpods", "OutOfexample.com/gpu", "NodeAffinity", "UnexpectedAdmissionError"]
 )
-async def test_a_refusal_is_counted_by_reason_and_told_on_the_pod(reason):
+async def test_a_refusal_is_counted_by_reason_and_told_on_the_pod(reason: str) -> None:
     """With the decision it undid, and how long ago that was."""
     stage = Stage()
     stage.refusals.placed(the_info(pod("")), "n1")
@@ -42,7 +48,7 @@ async def test_a_refusal_is_counted_by_reason_and_told_on_the_pod(reason):
     assert f"the kubelet of n1 did not admit the pod: {reason};" in note.text
 
 
-def test_a_binding_of_an_earlier_process_counts_too():
+def test_a_binding_of_an_earlier_process_counts_too() -> None:
     """Only its age is not known."""
     stage = Stage()
 
@@ -51,7 +57,7 @@ def test_a_binding_of_an_earlier_process_counts_too():
     assert stage.seen == [("s", "OutOfmemory", "default/p", "n1", "uid-default-p", None)]
 
 
-def test_it_is_told_once():
+def test_it_is_told_once() -> None:
     """Later changes of the failed pod are no news."""
     stage = Stage()
     stage.becomes("Failed", "OutOfcpu")
@@ -69,7 +75,7 @@ def test_it_is_told_once():
         pytest.param("Failed", "OutOfcpu", "somebody-else", id="not-ours"),
     ],
 )
-def test_what_is_no_refusal_of_ours_is_not_counted(phase, reason, scheduler):
+def test_what_is_no_refusal_of_ours_is_not_counted(phase: str, reason: str, scheduler: str) -> None:
     """A pod that ran and failed, or that somebody else placed."""
     stage = Stage()
 
@@ -78,7 +84,7 @@ def test_what_is_no_refusal_of_ours_is_not_counted(phase, reason, scheduler):
     assert stage.seen == []
 
 
-def test_nothing_is_kept_of_pods_that_started_or_are_gone():
+def test_nothing_is_kept_of_pods_that_started_or_are_gone() -> None:
     """One entry a pod, from its binding to its start."""
     stage = Stage()
     stage.refusals.placed(the_info(pod("")), "n1")

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
@@ -10,14 +12,18 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Code, Registry, Status, error, unschedulable
+from plimsoll.framework.extension_points import Nomination
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.observer import Observer
+from plimsoll.ports.pods import ConditionUpdate
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.ingesting import Ingestion
 from plimsoll.scheduling.loop import SchedulingLoop
 from plimsoll.scheduling.plugin_timing import PluginTimer
 from plimsoll.scheduling.queue.queue import SchedulingQueue
+from plimsoll.scheduling.queue.queued_pod import QueuedPod
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeBinder,
@@ -34,20 +40,21 @@ from scheduling.probes import Gang, Hesitates, Probe
 
 
 class Counted(Observer):
-    def __init__(self):
-        self.plugins, self.broken = [], []
+    def __init__(self) -> None:
+        self.plugins: list[Any] = []
+        self.broken: list[Any] = []
 
-    def plugin_failed(self, plugin, point, problem):
+    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
         self.plugins.append((plugin, point))
 
-    def failed(self, where, problem):
+    def failed(self, where: str, problem: str) -> None:
         self.broken.append(problem)
 
 
 class Stage:
     """A loop that runs, between fakes; pods of scheduler ``s``, placed by the default plugins and more."""
 
-    def __init__(self, *more, args=None, loop=SchedulingLoop):
+    def __init__(self, *more: Any, args: Any = None, loop: Any = SchedulingLoop) -> None:
         self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
         self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), Counted()
         self.volumes = FakeVolumes()
@@ -77,26 +84,28 @@ class Stage:
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)
 
-    async def see(self, *events):
+    async def see(self, *events: Any) -> None:
         self.ingestion.apply(list(events), self.clock.monotonic())
         await settled()
 
-    async def pods(self, *pods):
+    async def pods(self, *pods: Any) -> None:
         await self.see(*(PodAdded(pod) for pod in pods))
 
-    def reason(self, name):
+    def reason(self, name: str) -> str:
         return self.statuses.conditions[name].reason
 
-    def message(self, name):
+    def message(self, name: str) -> str:
         return self.statuses.conditions[name].message
 
 
 @pytest.fixture
-async def stage():
+async def stage() -> AsyncIterator[Any]:
     """A function that starts a loop with further plugins, on nodes n0 and n1 with 4 cpu each."""
     tasks = []
 
-    async def start(*more, args=None, nodes=2):
+    async def start(
+        *more: type[Probe] | type[Gang], args: dict[str, Any] | None = None, nodes: int = 2
+    ) -> Stage:
         one = Stage(*more, args=args)
         tasks.append(asyncio.ensure_future(one.loop.run()))
         await one.see(*(NodeAdded(a_node(f"n{number}")) for number in range(nodes)))
@@ -109,15 +118,15 @@ async def stage():
             await task
 
 
-def our_pod(name, **more):
+def our_pod(name: str, **more: Any) -> Pod:
     return a_pod(name, schedulerName="s", **more)
 
 
-def answering(**answers):
+def answering(**answers: Any) -> dict[str, Any]:
     return {"First": {"answers": answers}}
 
 
-async def test_a_pod_is_bound_and_told(stage):
+async def test_a_pod_is_bound_and_told(stage: Callable[..., Any]) -> None:
     """The binding is sent, the event says where, nothing waits any more."""
     one = await stage()
 
@@ -130,10 +139,10 @@ async def test_a_pod_is_bound_and_told(stage):
     assert "uid-default-p" not in one.queue
 
 
-async def test_a_loop_whose_bindings_never_end_says_how_long_it_waits(stage):
+async def test_a_loop_whose_bindings_never_end_says_how_long_it_waits(stage: Callable[..., Any]) -> None:
     """A hundred of them, and one pod more: the liveness probe looks at it."""
     one = await stage(nodes=1)
-    await one.see(NodeUpdated(a_node("n0"), a_node("n0", cpu="200", pods="200")))
+    await one.see(NodeUpdated(a_node("n0"), a_node("n0", cpu="200", pods="200")))  # type: ignore[arg-type] # a fake has only what is used
     one.binder.before = lambda pod, node: asyncio.Event().wait()
     await one.pods(*(our_pod(f"p{number}") for number in range(99)))
     await one.clock.advance(50)
@@ -145,7 +154,7 @@ async def test_a_loop_whose_bindings_never_end_says_how_long_it_waits(stage):
     assert one.loop.waited_s(one.clock.monotonic()) == 50
 
 
-async def test_a_pod_that_permit_rejects_gives_its_room_back_and_waits(stage):
+async def test_a_pod_that_permit_rejects_gives_its_room_back_and_waits(stage: Callable[..., Any]) -> None:
     """It is unschedulable by that plugin, with the message of one node; others may have the room."""
     one = await stage(Probe, args=answering(permit=unschedulable("not today")), nodes=1)
 
@@ -158,7 +167,7 @@ async def test_a_pod_that_permit_rejects_gives_its_room_back_and_waits(stage):
     one.cache.validate()
 
 
-async def test_a_failed_prebind_is_an_error_and_is_tried_again(stage):
+async def test_a_failed_prebind_is_an_error_and_is_tried_again(stage: Callable[..., Any]) -> None:
     """After back-off, without waiting for an event; meanwhile other pods have the room."""
     one = await stage(Probe, args=answering(preBind=error("the volume is away")), nodes=1)
 
@@ -175,7 +184,7 @@ async def test_a_failed_prebind_is_an_error_and_is_tried_again(stage):
     assert one.binder.bound == {"default/p": "n0"}
 
 
-async def test_pods_wait_on_permit_beside_the_loop(stage):
+async def test_pods_wait_on_permit_beside_the_loop(stage: Callable[..., Any]) -> None:
     """While one member of a gang holds its node, other pods are placed around it; the last lets both go."""
     one = await stage(Gang)
 
@@ -188,7 +197,7 @@ async def test_pods_wait_on_permit_beside_the_loop(stage):
     assert one.binder.bound.keys() == {"default/other", "default/first", "default/second"}
 
 
-async def test_any_number_of_pods_may_wait(stage):
+async def test_any_number_of_pods_may_wait(stage: Callable[..., Any]) -> None:
     """Waiting takes none of the slots that bindings share."""
     one = await stage(Gang, args={"Gang": {"size": 150}}, nodes=4)
 
@@ -198,7 +207,7 @@ async def test_any_number_of_pods_may_wait(stage):
     assert len(one.binder.bound) == 150
 
 
-async def test_a_wait_that_takes_too_long_ends_as_a_rejection(stage):
+async def test_a_wait_that_takes_too_long_ends_as_a_rejection(stage: Callable[..., Any]) -> None:
     """The room is free again, and the sentence says who made it wait."""
     one = await stage(Gang, nodes=1)
     await one.pods(our_pod("alone", cpu="4", labels={"gang": "g"}))
@@ -213,7 +222,7 @@ async def test_a_wait_that_takes_too_long_ends_as_a_rejection(stage):
     assert one.binder.bound == {"default/other": "n0"}
 
 
-async def test_a_pod_that_is_deleted_while_it_waits_is_let_go_of(stage):
+async def test_a_pod_that_is_deleted_while_it_waits_is_let_go_of(stage: Callable[..., Any]) -> None:
     """Its reservations are undone and its room is free, and nobody is told of a failure."""
     one = await stage(Gang, Probe, nodes=1)
     pod = our_pod("p", cpu="4", labels={"gang": "g"})
@@ -227,7 +236,7 @@ async def test_a_pod_that_is_deleted_while_it_waits_is_let_go_of(stage):
     assert one.binder.bound == {"default/other": "n0"}
 
 
-async def test_a_waiting_pod_is_preempted_in_memory(stage):
+async def test_a_waiting_pod_is_preempted_in_memory(stage: Callable[..., Any]) -> None:
     """Nothing is deleted: it gives up its node and is tried again later."""
     one = await stage(Gang, nodes=1)
     await one.pods(our_pod("low", cpu="4", labels={"gang": "g"}))
@@ -242,7 +251,7 @@ async def test_a_waiting_pod_is_preempted_in_memory(stage):
     ]
 
 
-async def test_a_pod_changed_while_it_waits_is_tried_as_it_is_now(stage):
+async def test_a_pod_changed_while_it_waits_is_tried_as_it_is_now(stage: Callable[..., Any]) -> None:
     """What the watch said meanwhile is not lost when the binding fails."""
     one = await stage(Gang, nodes=1)
     await one.pods(our_pod("p", cpu="1", labels={"gang": "g"}))
@@ -255,7 +264,7 @@ async def test_a_pod_changed_while_it_waits_is_tried_as_it_is_now(stage):
     assert "default/p" in one.binder.bound
 
 
-async def test_a_binding_that_is_refused_is_explained_and_tried_again(stage):
+async def test_a_binding_that_is_refused_is_explained_and_tried_again(stage: Callable[..., Any]) -> None:
     """In the API server's words."""
     one = await stage(nodes=1)
     one.binder.answer = WriteResult(WriteOutcome.REFUSED, "pods is forbidden")
@@ -268,7 +277,7 @@ async def test_a_binding_that_is_refused_is_explained_and_tried_again(stage):
     assert one.binder.bound == {"default/p": "n0"}
 
 
-async def test_a_plugin_that_breaks_before_the_queue_gates_its_pod_only(stage):
+async def test_a_plugin_that_breaks_before_the_queue_gates_its_pod_only(stage: Callable[..., Any]) -> None:
     """It is named and counted; the next pod is placed."""
     one = await stage(Hesitates)
 
@@ -279,11 +288,11 @@ async def test_a_plugin_that_breaks_before_the_queue_gates_its_pod_only(stage):
     assert one.binder.bound.keys() == {"default/good"}
 
 
-async def test_a_loop_that_ends_gives_everything_back(stage):
+async def test_a_loop_that_ends_gives_everything_back(stage: Callable[..., Any]) -> None:
     """A binding in flight is undone here; what the server did, the next process sees."""
     one = await stage(Probe, nodes=1)
 
-    async def never(pod, node):
+    async def never(pod: Pod, node: str) -> None:
         await asyncio.get_running_loop().create_future()
 
     one.binder.before = never
@@ -298,7 +307,7 @@ async def test_a_loop_that_ends_gives_everything_back(stage):
     assert one.profile.reserve[-1].log[-1] == "unreserve:First"
 
 
-async def test_a_claim_that_waited_gets_its_volume_before_the_pod_is_bound(stage):
+async def test_a_claim_that_waited_gets_its_volume_before_the_pod_is_bound(stage: Callable[..., Any]) -> None:
     """The smallest that is large enough is kept for it; the pod binds when the claim says so."""
     one = await stage(nodes=1)
     cluster = one.cache.cluster
@@ -314,11 +323,12 @@ async def test_a_claim_that_waited_gets_its_volume_before_the_pod_is_bound(stage
     assert one.statuses.nominated == {"p": "n0"}
     assert one.binder.bound == {}
     a_claim(cluster, "data", size="5Gi", volume="fitting")
-    await one.clock.advance(1)
+    one.cache.volumes_changed.notify()
+    await settled()
     assert one.binder.bound == {"default/p": "n0"}
 
 
-async def test_no_two_claims_are_promised_one_volume(stage):
+async def test_no_two_claims_are_promised_one_volume(stage: Callable[..., Any]) -> None:
     """The second pod sees the booking of the first, long before the API server does."""
     one = await stage(nodes=1)
     cluster = one.cache.cluster
@@ -334,7 +344,7 @@ async def test_no_two_claims_are_promised_one_volume(stage):
     assert "didn't find available persistent volumes to bind" in one.message("q")
 
 
-async def test_a_volume_that_cannot_be_written_is_free_again(stage):
+async def test_a_volume_that_cannot_be_written_is_free_again(stage: Callable[..., Any]) -> None:
     """The attempt is undone, and explained as an error; the next pod may have the volume."""
     one = await stage(nodes=1)
     cluster = one.cache.cluster
@@ -351,7 +361,7 @@ async def test_a_volume_that_cannot_be_written_is_free_again(stage):
     assert cluster.objects.volumes["only"].spec.claim_ref is None
 
 
-async def test_a_pod_deleted_while_the_loop_waits_for_a_slot_is_not_tried(stage):
+async def test_a_pod_deleted_while_the_loop_waits_for_a_slot_is_not_tried(stage: Callable[..., Any]) -> None:
     """All bindings are in flight: what is decided next is decided of the pods that are there then."""
     one = await stage(Probe, args=answering(permit=Status(Code.WAIT)), nodes=1)
     one.loop._carrier.slots = asyncio.Semaphore(0)
@@ -364,9 +374,9 @@ async def test_a_pod_deleted_while_the_loop_waits_for_a_slot_is_not_tried(stage)
     assert one.cache.assumed == {}
 
 
-async def test_an_answer_that_cannot_be_printed_harms_its_pod_only(stage):
+async def test_an_answer_that_cannot_be_printed_harms_its_pod_only(stage: Callable[..., Any]) -> None:
     """A plugin's reason is a list: the pod is tried again, the loop goes on, the room is free."""
-    one = await stage(Probe, args=answering(reserve=Status(Code.UNSCHEDULABLE, ([],))), nodes=1)
+    one = await stage(Probe, args=answering(reserve=Status(Code.UNSCHEDULABLE, ([],))), nodes=1)  # type: ignore[arg-type] # a fake has only what is used
 
     await one.pods(our_pod("p", cpu="4"))
     one.profile.reserve[-1].args.answers.clear()
@@ -377,12 +387,12 @@ async def test_an_answer_that_cannot_be_printed_harms_its_pod_only(stage):
     assert "uid-default-p" in one.queue
 
 
-async def test_a_condition_that_cannot_be_written_stops_no_other(stage):
+async def test_a_condition_that_cannot_be_written_stops_no_other(stage: Callable[..., Any]) -> None:
     """More of them than there are writers: the others' conditions are still written."""
     one = await stage(nodes=1)
     written = one.statuses.write_condition
 
-    async def breaking(pod, condition):
+    async def breaking(pod: Pod, condition: ConditionUpdate) -> Any:
         if pod.name.startswith("odd"):
             raise TypeError("str is not valid UTF-8: surrogates not allowed")
         return await written(pod, condition)
@@ -394,7 +404,7 @@ async def test_a_condition_that_cannot_be_written_stops_no_other(stage):
     assert len(one.observer.broken) == 10
 
 
-async def test_nothing_is_kept_of_pods_that_are_gone(stage):
+async def test_nothing_is_kept_of_pods_that_are_gone(stage: Callable[..., Any]) -> None:
     """Unschedulable pods that are deleted leave no condition behind."""
     one = await stage(nodes=1)
 
@@ -406,11 +416,11 @@ async def test_nothing_is_kept_of_pods_that_are_gone(stage):
     assert len(one.loop._explanations) == 0
 
 
-async def test_a_binding_that_breaks_is_tried_again_without_news(stage):
+async def test_a_binding_that_breaks_is_tried_again_without_news(stage: Callable[..., Any]) -> None:
     """Nothing else happens in the cluster: the back-off alone brings the pod back."""
     one = await stage()
 
-    async def broken(pod, node):
+    async def broken(pod: Pod, node: str) -> None:
         one.binder.before = None
         raise ValueError("as asked")
 
@@ -421,7 +431,7 @@ async def test_a_binding_that_breaks_is_tried_again_without_news(stage):
     assert one.binder.bound.keys() == {"default/p"}
 
 
-async def test_a_preemptor_deleted_before_its_victims_leaves_no_nomination(stage):
+async def test_a_preemptor_deleted_before_its_victims_leaves_no_nomination(stage: Callable[..., Any]) -> None:
     """The room is not held for a pod that does not come."""
     one = await stage(nodes=1)
     await one.pods(our_pod("low", cpu="4"))
@@ -431,7 +441,7 @@ async def test_a_preemptor_deleted_before_its_victims_leaves_no_nomination(stage
     one.ingestion.apply([PodAdded(high)], one.clock.monotonic())
     preempt = one.loop._preempt
 
-    async def late(*arguments):
+    async def late(*arguments: QueuedPod | Nomination | frozenset[str]) -> None:
         one.ingestion.apply([PodDeleted(high)], one.clock.monotonic())
         await preempt(*arguments)
 
@@ -442,7 +452,7 @@ async def test_a_preemptor_deleted_before_its_victims_leaves_no_nomination(stage
     assert one.preemptor.victims == []
 
 
-async def low_and_two_high(one):
+async def low_and_two_high(one: Stage) -> None:
     """A node full of one pod of low priority, and two that want its place in one slice of the loop."""
     low = our_pod("low", cpu="4")
     await one.pods(low)
@@ -450,7 +460,7 @@ async def low_and_two_high(one):
     await one.pods(our_pod("first", cpu="4", priority=10), our_pod("second", cpu="4", priority=10))
 
 
-async def test_a_nomination_counts_before_the_next_decision(stage):
+async def test_a_nomination_counts_before_the_next_decision(stage: Callable[..., Any]) -> None:
     """Two pods of one priority do not preempt the same victim: the room is promised once."""
     one = await stage(nodes=1)
 
@@ -462,7 +472,9 @@ async def test_a_nomination_counts_before_the_next_decision(stage):
     assert one.statuses.nominated == {"first": "n0"}
 
 
-async def test_a_preemptor_gets_its_room_when_the_victim_is_gone_and_sits_out_no_back_off(stage):
+async def test_a_preemptor_gets_its_room_when_the_victim_is_gone_and_sits_out_no_back_off(
+    stage: Callable[..., Any],
+) -> None:
     """The queue is empty otherwise: not a moment of the clock passes between the deletion and the binding."""
     one = await stage(nodes=1)
     low = our_pod("low", cpu="4", node="n0")
@@ -476,7 +488,9 @@ async def test_a_preemptor_gets_its_room_when_the_victim_is_gone_and_sits_out_no
     assert one.binder.bound == {"default/high": "n0"}
 
 
-async def test_a_preemption_that_could_not_be_sent_is_tried_again_without_news(stage):
+async def test_a_preemption_that_could_not_be_sent_is_tried_again_without_news(
+    stage: Callable[..., Any],
+) -> None:
     """No event would wake the pod: its victim still stands."""
     one = await stage(nodes=1)
     one.preemptor.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")]
@@ -488,7 +502,7 @@ async def test_a_preemption_that_could_not_be_sent_is_tried_again_without_news(s
     assert one.preemptor.victims == ["low"]
 
 
-async def test_a_nomination_that_leads_nowhere_ends_here_and_there(stage):
+async def test_a_nomination_that_leads_nowhere_ends_here_and_there(stage: Callable[..., Any]) -> None:
     """Nobody of lower priority can be removed any more: the pod keeps no room from others."""
     one = await stage(nodes=1)
     await low_and_two_high(one)
@@ -501,7 +515,7 @@ async def test_a_nomination_that_leads_nowhere_ends_here_and_there(stage):
     assert one.statuses.nominated["first"] == ""
 
 
-async def test_a_victim_in_prebind_is_called_off(stage):
+async def test_a_victim_in_prebind_is_called_off(stage: Callable[..., Any]) -> None:
     """It waits for its volume; the more important pod takes the node, and nothing is deleted."""
     one = await stage(nodes=1)
     cluster = one.cache.cluster
@@ -521,7 +535,7 @@ async def test_a_victim_in_prebind_is_called_off(stage):
     one.cache.validate()
 
 
-async def test_a_pod_deleted_in_prebind_is_not_bound(stage):
+async def test_a_pod_deleted_in_prebind_is_not_bound(stage: Callable[..., Any]) -> None:
     """Its volume is free again at once, and nobody is told of a failure."""
     one = await stage(nodes=1)
     cluster = one.cache.cluster
@@ -540,7 +554,7 @@ async def test_a_pod_deleted_in_prebind_is_not_bound(stage):
     assert not one.recorder.said("FailedScheduling")
 
 
-async def test_the_room_of_a_lost_binding_is_given_to_nobody(stage):
+async def test_the_room_of_a_lost_binding_is_given_to_nobody(stage: Callable[..., Any]) -> None:
     """The server is away after the binding: another pod does not get the room before it is known."""
     one = await stage(nodes=1)
     one.binder.deaf = 1

@@ -1,8 +1,12 @@
 """Pods whose scheduler name nobody serves."""
 
+from typing import Any
+
 import pytest
 
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
+from plimsoll.ports.events import EventNote
 from plimsoll.scheduling.orphaned_pods import LOOK_S, PATIENCE_S, OrphanedPods
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock, FakeRecorder, RememberingObserver
@@ -11,7 +15,7 @@ from plimsoll.testing.fakes import FakeClock, FakeRecorder, RememberingObserver
 class Desk:
     """Somebody who looks for orphans."""
 
-    def __init__(self, **claimed):
+    def __init__(self, **claimed: Any) -> None:
         self.clock, self.recorder = FakeClock(), FakeRecorder()
         self.claimed = {"plimsoll": ("main", ""), **claimed}
         self.changes = 0
@@ -19,23 +23,23 @@ class Desk:
             lambda: self.claimed, self.recorder, self.clock, RememberingObserver(), on_change=self._changed
         )
 
-    async def _changed(self):
+    async def _changed(self) -> None:
         self.changes += 1
 
-    async def after(self, seconds=PATIENCE_S):
+    async def after(self, seconds: float = PATIENCE_S) -> list[EventNote]:
         """Look after so many seconds."""
         await self.clock.advance(seconds)
         await self.orphans.look()
         return self.recorder.notes
 
-    def add(self, name, scheduler, **more):
+    def add(self, name: str, scheduler: str, **more: Any) -> Pod:
         """A pod appears."""
         pod = a_pod(name, schedulerName=scheduler, **more)
         self.orphans.observe(PodAdded(pod))
         return pod
 
 
-async def test_a_typo_is_told_once_on_the_pod_and_on_the_policy():
+async def test_a_typo_is_told_once_on_the_pod_and_on_the_policy() -> None:
     """With the name that is meant."""
     desk = Desk()
     desk.add("lost", "plimsol")
@@ -55,7 +59,7 @@ async def test_a_typo_is_told_once_on_the_pod_and_on_the_policy():
     assert desk.changes == 1
 
 
-async def test_it_is_over_when_the_pods_are_gone():
+async def test_it_is_over_when_the_pods_are_gone() -> None:
     """The policy's condition says so."""
     desk = Desk()
     pod = desk.add("lost", "plimsol")
@@ -85,7 +89,7 @@ async def test_it_is_over_when_the_pods_are_gone():
         ),
     ],
 )
-async def test_pods_that_wait_for_something_else_are_left_alone(scheduler, more):
+async def test_pods_that_wait_for_something_else_are_left_alone(scheduler: str, more: dict[str, Any]) -> None:
     """There is nothing to say of them."""
     desk = Desk()
     desk.add("some", scheduler, **more)
@@ -93,7 +97,7 @@ async def test_pods_that_wait_for_something_else_are_left_alone(scheduler, more)
     assert await desk.after() == []
 
 
-async def test_a_name_that_has_placed_pods_is_served():
+async def test_a_name_that_has_placed_pods_is_served() -> None:
     """By another scheduler, whoever that is."""
     desk = Desk()
     waiting = desk.add("waiting", "volcano")
@@ -104,7 +108,7 @@ async def test_a_name_that_has_placed_pods_is_served():
     assert await desk.after() == []
 
 
-async def test_a_name_that_we_served_is_served_no_longer():
+async def test_a_name_that_we_served_is_served_no_longer() -> None:
     """What was seen of it was ours."""
     desk = Desk(mine=("mine", ""))
     desk.add("placed", "mine", node="n0")
@@ -115,7 +119,7 @@ async def test_a_name_that_we_served_is_served_no_longer():
     assert len(await desk.after()) == 1
 
 
-async def test_a_policy_that_does_not_serve_its_name_says_why():
+async def test_a_policy_that_does_not_serve_its_name_says_why() -> None:
     """It is suspended."""
     desk = Desk(batch=("nightly", "spec.suspend is true"))
     desk.add("waiting", "batch")
@@ -126,7 +130,7 @@ async def test_a_policy_that_does_not_serve_its_name_says_why():
     )
 
 
-async def test_many_orphans_are_told_little_by_little():
+async def test_many_orphans_are_told_little_by_little() -> None:
     """A Job with a typo is no storm."""
     desk = Desk()
     for number in range(250):

@@ -1,6 +1,7 @@
 """Plugin calls: counted always, timed in the attempts that the dice choose."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -14,46 +15,47 @@ from plimsoll.testing.fakes import FakeClock
 class Dice:
     """Rolls what it was told, over and over."""
 
-    def __init__(self, *rolls):
+    def __init__(self, *rolls: int) -> None:
         self._rolls = list(rolls)
 
-    def below(self, n):
+    def below(self, n: int) -> int:
         assert n == SAMPLED_ONE_IN
         self._rolls.append(self._rolls.pop(0))
         return self._rolls[-1]
 
-    def fraction(self):
+    def fraction(self) -> None:
         raise AssertionError
 
 
 class Told(Observer):
-    def __init__(self):
-        self.calls, self.points = [], []
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+        self.points: list[Any] = []
 
-    def plugin_called(self, plugin, point, failed, seconds):
+    def plugin_called(self, plugin: str, point: str, failed: bool, seconds: float) -> None:
         self.calls.append((plugin, point, failed, seconds))
 
-    def point_passed(self, profile, point, failed, seconds):
+    def point_passed(self, profile: str, point: str, failed: bool, seconds: float) -> None:
         self.points.append((profile, point, failed, seconds))
 
 
 @pytest.fixture
-def clock():
+def clock() -> FakeClock:
     return FakeClock(0.0)
 
 
 @pytest.fixture
-def told():
+def told() -> Told:
     return Told()
 
 
-def call(clock, plugin, point, seconds):
+def call(clock: FakeClock, plugin: str, point: str, seconds: float) -> None:
     with calling(plugin, point):
         clock.time += seconds
 
 
-def test_calls_are_counted_whether_timed_or_not(clock, told):
-    meter = PluginTimer(clock, Dice(0, 1, 9), told)
+def test_calls_are_counted_whether_timed_or_not(clock: FakeClock, told: Told) -> None:
+    meter = PluginTimer(clock, Dice(0, 1, 9), told)  # type: ignore[arg-type] # a fake has only what is used
 
     for _ in range(3):
         with meter.attempt("p"):
@@ -63,8 +65,8 @@ def test_calls_are_counted_whether_timed_or_not(clock, told):
     assert told.calls == [("Fit", "filter", False, 1.0)]
 
 
-def test_the_plugins_of_a_point_add_up_to_one_passage(clock, told):
-    meter = PluginTimer(clock, Dice(0), told)
+def test_the_plugins_of_a_point_add_up_to_one_passage(clock: FakeClock, told: Told) -> None:
+    meter = PluginTimer(clock, Dice(0), told)  # type: ignore[arg-type] # a fake has only what is used
 
     with meter.attempt("p"):
         call(clock, "Fit", "filter", 1.0)
@@ -75,10 +77,10 @@ def test_the_plugins_of_a_point_add_up_to_one_passage(clock, told):
     assert told.points == [("p", "filter", False, 3.0), ("p", "score", False, 4.0)]
 
 
-def test_a_plugin_that_raises_is_timed_as_failed(clock, told):
-    meter = PluginTimer(clock, Dice(0), told)
+def test_a_plugin_that_raises_is_timed_as_failed(clock: FakeClock, told: Told) -> None:
+    meter = PluginTimer(clock, Dice(0), told)  # type: ignore[arg-type] # a fake has only what is used
 
-    def break_down():
+    def break_down() -> None:
         with meter.attempt("p"), calling("Fit", "filter"):
             clock.time += 1.0
             raise ValueError
@@ -90,10 +92,12 @@ def test_a_plugin_that_raises_is_timed_as_failed(clock, told):
     assert told.points == [("p", "filter", True, 1.0)]
 
 
-async def test_the_binding_cycle_is_metered_as_its_attempt_and_nothing_else_is(clock, told):
-    meter, go = PluginTimer(clock, Dice(0, 5), told), asyncio.Event()
+async def test_the_binding_cycle_is_metered_as_its_attempt_and_nothing_else_is(
+    clock: FakeClock, told: Told
+) -> None:
+    meter, go = PluginTimer(clock, Dice(0, 5), told), asyncio.Event()  # type: ignore[arg-type] # a fake has only what is used
 
-    async def bind():
+    async def bind() -> None:
         await go.wait()
         call(clock, "Binder", "bind", 2.0)
 

@@ -1,12 +1,14 @@
 """Carrying a nomination out: who is told, who goes, in which order, and what a failure means."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from engine.toys import ALL
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Nomination, Registry
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.preemption import Preemption
 from plimsoll.testing.builders import a_pod, the_info
@@ -17,20 +19,20 @@ HIGH = the_info(a_pod("high", priority=10, schedulerName="s"))
 
 
 class Stage:
-    def __init__(self, *answers, waiting=()):
+    def __init__(self, *answers: Any, waiting: Any = ()) -> None:
         self.preemptor, self.recorder = FakePreemptor(*answers), FakeRecorder()
         self.observer = RememberingObserver()
         self.waiting = {f"uid-default-{name}" for name in waiting}
-        self.called_off = []
+        self.called_off: list[Any] = []
         self.preemption = Preemption(self.preemptor, self.recorder, self.observer, self._call_off)
 
-    def _call_off(self, uid, plugin, reason):
+    def _call_off(self, uid: str, plugin: str, reason: str) -> bool:
         if uid not in self.waiting:
             return False
         self.called_off.append((uid, plugin, reason))
         return True
 
-    async def make_room(self, *victims, outranked=()):
+    async def make_room(self, *victims: str, outranked: Any = ()) -> bool:
         return await self.preemption.make_room(
             HIGH,
             Nomination(
@@ -43,7 +45,7 @@ class Stage:
         )
 
 
-async def test_victims_are_deleted_and_told_by_whom():
+async def test_victims_are_deleted_and_told_by_whom() -> None:
     """The event names the preemptor as the related object."""
     stage = Stage()
 
@@ -54,15 +56,15 @@ async def test_victims_are_deleted_and_told_by_whom():
     (first, _) = stage.recorder.notes
     assert (first.reason, first.action, first.reporter) == ("Preempted", "Preempting", "s")
     assert first.text == "Preempted by pod uid-default-high on node n1"
-    assert (first.regarding["name"], first.related["name"]) == ("a", "high")
+    assert (first.regarding["name"], first.related["name"]) == ("a", "high")  # type: ignore[index] # known to exist in this test
 
 
-async def test_the_last_victim_goes_last():
+async def test_the_last_victim_goes_last() -> None:
     """All others at once; the pod is free to be tried again when the last is on its way."""
     stage = Stage()
     held = asyncio.Event()
 
-    async def wait(victim):
+    async def wait(victim: Pod) -> None:
         if victim.name == "a":
             await held.wait()
 
@@ -75,7 +77,7 @@ async def test_the_last_victim_goes_last():
     assert stage.preemptor.victims == ["b", "a", "c"]
 
 
-async def test_a_victim_that_is_not_bound_yet_is_called_off():
+async def test_a_victim_that_is_not_bound_yet_is_called_off() -> None:
     """No API call is needed."""
     stage = Stage(waiting=["a"])
 
@@ -87,7 +89,7 @@ async def test_a_victim_that_is_not_bound_yet_is_called_off():
 
 
 @pytest.mark.parametrize("verdict", [WriteOutcome.GONE, WriteOutcome.CONFLICT])
-async def test_a_victim_that_is_gone_has_made_room(verdict):
+async def test_a_victim_that_is_gone_has_made_room(verdict: WriteOutcome) -> None:
     """Or is another pod by now: it is not deleted, and not told."""
     stage = Stage(WriteResult(verdict, "not found"))
 
@@ -96,7 +98,7 @@ async def test_a_victim_that_is_gone_has_made_room(verdict):
 
 
 @pytest.mark.parametrize("verdict", [WriteOutcome.BUSY, WriteOutcome.UNKNOWN, WriteOutcome.REFUSED])
-async def test_a_victim_that_could_not_be_removed_means_trying_again(verdict):
+async def test_a_victim_that_could_not_be_removed_means_trying_again(verdict: WriteOutcome) -> None:
     """The last victim stays until the others are sent, so that a retry finds the room incomplete."""
     stage = Stage(WriteResult(verdict, "later"))
 
@@ -107,11 +109,11 @@ async def test_a_victim_that_could_not_be_removed_means_trying_again(verdict):
     assert stage.observer.failures == [("preempting default/a", "later")]
 
 
-async def test_a_preemptor_that_breaks_means_trying_again():
+async def test_a_preemptor_that_breaks_means_trying_again() -> None:
     """Whatever it raised."""
     stage = Stage()
 
-    async def broken(victim):
+    async def broken(victim: Pod) -> None:
         raise ValueError("as asked")
 
     stage.preemptor.before = broken

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from typing import Any
 
 from plimsoll.access.rights import BIND, Access
 from plimsoll.model.kinds.watch_event import NodeAdded
@@ -11,13 +12,13 @@ from plimsoll.testing.fakes import FakeAccessReviewer, settled
 from scheduling.test_loop import Stage, our_pod
 
 
-async def test_pods_wait_for_the_right_to_bind():
+async def test_pods_wait_for_the_right_to_bind() -> None:
     """Not one binding is sent; one event and no storm; then the right is enough."""
     reviewer = FakeAccessReviewer(BIND)
     stages = []
 
     class Guarded(SchedulingLoop):
-        def __init__(self, *args, **named):
+        def __init__(self, *args: Any, **named: Any) -> None:
             access = Access(reviewer, named["clock"], named["observer"])
             stages.append(access)
             super().__init__(*args, **named, access=access)

@@ -1,6 +1,7 @@
 """Running a strategy alone: everything it proposes is accepted and leaves, as in upstream's own tests."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 from plimsoll.framework.descheduling.context import (
     Measurements,
@@ -9,7 +10,9 @@ from plimsoll.framework.descheduling.context import (
     UnplacedPods,
     considered_nodes,
 )
-from plimsoll.framework.descheduling.strategy import Verdict
+from plimsoll.framework.descheduling.strategy import Candidate, Strategy, Verdict
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.strategy_run import run_strategy
 from plimsoll.strategies.default_evictor import DefaultEvictor, DefaultEvictorArgs
 from plimsoll.testing.builders import a_cluster, a_pod
@@ -17,11 +20,20 @@ from plimsoll.testing.builders import a_cluster, a_pod
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def an_evictor(**args):
+def an_evictor(**args: Any) -> DefaultEvictor:
     return DefaultEvictor(DefaultEvictorArgs.model_validate(args))
 
 
-def a_context(nodes, pods=(), *, evictor=None, exact=True, only=None, measurements=None, objects=None):
+def a_context(
+    nodes: list[Node],
+    pods: list[Pod] | tuple[Pod, ...] = (),
+    *,
+    evictor: DefaultEvictor | None = None,
+    exact: bool = True,
+    only: set[str] | None = None,
+    measurements: Measurements | None = None,
+    objects: dict[str, Any] | None = None,
+) -> StrategyContext:
     cluster = a_cluster(nodes, [pod for pod in pods if not pod.is_terminal])
     for kind, values in (objects or {}).items():
         getattr(cluster.objects, kind).update(values)
@@ -38,11 +50,12 @@ def a_context(nodes, pods=(), *, evictor=None, exact=True, only=None, measuremen
     )
 
 
-def evicted(strategy, context, *, per_node=None):
+def evicted(strategy: Strategy, context: StrategyContext, *, per_node: int | None = None) -> list[str]:
     """Names of the pods that go when all are accepted, in order; ``per_node``: the node limit."""
-    names, by_node = [], {}
+    names = []
+    by_node: dict[Any, Any] = {}
 
-    def judge(candidate):
+    def judge(candidate: Candidate) -> Verdict:
         count = by_node.get(candidate.node, 0)
         if per_node is not None and count >= per_node:
             return Verdict.NODE_CLOSED
@@ -52,14 +65,16 @@ def evicted(strategy, context, *, per_node=None):
         context.unplaced.discard(candidate.pod.uid)
         return Verdict.ACCEPTED
 
-    run_strategy(strategy, context, judge)
+    run_strategy(strategy, context, judge)  # type: ignore[arg-type] # a fake has only what is used
     return names
 
 
-def a_strategy(kind, **args):
+def a_strategy(kind: Any, **args: Any) -> Any:
     return kind(kind.args_model.model_validate(args))
 
 
-def pods_on(node, count, *, prefix="", owner="ReplicaSet/web", **kwargs):
+def pods_on(
+    node: str, count: int, *, prefix: str = "", owner: str = "ReplicaSet/web", **kwargs: Any
+) -> list[Pod]:
     """``count`` pods of one owner on a node."""
     return [a_pod(f"{prefix}{node}-{number}", node=node, owner=owner, **kwargs) for number in range(count)]

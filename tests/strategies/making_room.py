@@ -1,11 +1,16 @@
 """Plans of strategies that ask where pods could go, with all default plugins."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
+from plimsoll.framework.descheduling.strategy import Strategy
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import NO_CEILING, Limits
-from plimsoll.planning.moves import Circumstances, Rebalancing
+from plimsoll.planning.moves import Circumstances, EvictionPlan, Rebalancing
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.proven.planner import plan
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
@@ -20,14 +25,16 @@ PROFILE = build_profile(
 )
 
 
-def a_rebalancing(*strategies, **kwargs):
+def a_rebalancing(*strategies: Strategy, **kwargs: Any) -> Rebalancing:
     evictor = DefaultEvictor(DefaultEvictorArgs.model_validate({"minReplicas": 0}))
     kwargs.setdefault("limits", Limits(per_workload=NO_CEILING))
     profiles = {"default-scheduler": PROFILE}
     return Rebalancing(strategies=strategies, evictors=(evictor,), profiles=profiles, **kwargs)
 
 
-def planned(strategy, nodes, pods, *, cluster=None, **kwargs):
+def planned(
+    strategy: Strategy, nodes: list[Node], pods: list[Pod], *, cluster: Cluster | None = None, **kwargs: Any
+) -> EvictionPlan:
     """The plan of one strategy for these nodes and pods; those without a node are pending."""
     cluster = cluster or a_cluster(nodes, pods)
     pending = [cluster.templates.info(pod) for pod in pods if not pod.spec.node_name]
@@ -35,11 +42,11 @@ def planned(strategy, nodes, pods, *, cluster=None, **kwargs):
     return make(a_rebalancing(strategy, **kwargs), cluster, Circumstances(NOW, unplaced=pending))
 
 
-def moves_of(found):
+def moves_of(found: EvictionPlan) -> list[tuple[str, ...]]:
     """(pod, source, target) of each move, in order."""
     return [(move.pod.name, move.source, move.target) for move in found.moves]
 
 
-def served(found):
+def served(found: EvictionPlan) -> dict[str, Any]:
     """Node by name of the pending pod that room is made for."""
     return {move.beneficiary.pod.name: move.beneficiary.node for move in found.moves if move.beneficiary}

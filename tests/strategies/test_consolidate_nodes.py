@@ -1,29 +1,35 @@
 """ConsolidateNodes: all pods of a node go, each to its proven place, or none of them."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
 from planning.rounds import UNLIMITED, a_policy, live
 from planning.test_rounds import AROUND, a_replica, refusals
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.planning.limits import Ceiling, Limits
+from plimsoll.planning.moves import EvictionPlan, Rebalancing
 from plimsoll.planning.proven.planner import plan
 from plimsoll.strategies.consolidate_nodes import ConsolidateNodes
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
 
 
-def empty(limits=UNLIMITED, **args):
+def empty(limits: Limits = UNLIMITED, **args: Any) -> Rebalancing:
     return a_policy(("ConsolidateNodes", args), limits=limits)
 
 
-def daemon(node, **kwargs):
+def daemon(node: str, **kwargs: Any) -> Pod:
     return a_pod(f"agent-{node}", node=node, owner="DaemonSet/agent", cpu="100m", **kwargs)
 
 
-def a_scene(*, more=(), nodes=()):
+def a_scene(*, more: list[Pod] | tuple[Any, ...] = (), nodes: list[Node] | tuple[Any, ...] = ()) -> Cluster:
     """A busy node, a half used one, and a little used one with two pods and an agent."""
     return a_cluster(
         [a_node(name, cpu="10", memory="64Gi") for name in ("busy", "half", "idle")] + list(nodes),
@@ -38,11 +44,11 @@ def a_scene(*, more=(), nodes=()):
     )
 
 
-def moved(made):
+def moved(made: EvictionPlan) -> dict[str, Any]:
     return {move.pod.name: move.target for move in made.moves}
 
 
-def test_a_little_used_node_is_emptied_onto_the_fullest_that_take_its_pods():
+def test_a_little_used_node_is_emptied_onto_the_fullest_that_take_its_pods() -> None:
     """26 % are used of it: the large pod fits beside 61 % and leaves 10 % free, the small one too."""
     made = plan(empty(), a_scene(), AROUND)
 
@@ -51,12 +57,12 @@ def test_a_little_used_node_is_emptied_onto_the_fullest_that_take_its_pods():
     assert all(move.is_directed for move in made.moves)
 
 
-def test_headroom_is_kept():
+def test_headroom_is_kept() -> None:
     """With 25 % kept free the busy node takes no large pod any more; the half used one takes both."""
     assert moved(plan(empty(headroomPercent=25), a_scene(), AROUND)) == {"large": "half", "small": "busy"}
 
 
-def test_one_pod_without_a_place_keeps_all():
+def test_one_pod_without_a_place_keeps_all() -> None:
     """The large pod would fit nowhere: the small one stays, too, and the refusal says why."""
     made = plan(empty(headroomPercent=45, thresholds={"cpu": 30}), a_scene(), AROUND)
 
@@ -65,7 +71,7 @@ def test_one_pod_without_a_place_keeps_all():
     assert "keeps 45% free, so node idle is not emptied" in made.refused[0].refusal.message
 
 
-def test_one_protected_pod_keeps_all():
+def test_one_protected_pod_keeps_all() -> None:
     """A pod that must not be disturbed shares the node."""
     guarded = a_replica("guarded", "idle", metadata={"annotations": {"karpenter.sh/do-not-disrupt": "true"}})
 
@@ -75,7 +81,7 @@ def test_one_protected_pod_keeps_all():
     assert "guarded" in {name for name, _ in refusals(made)}
 
 
-def test_one_exhausted_budget_keeps_all():
+def test_one_exhausted_budget_keeps_all() -> None:
     """The last pod of the bundle is covered by a budget that allows nothing."""
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     cluster = a_cluster(
@@ -102,7 +108,7 @@ def test_one_exhausted_budget_keeps_all():
     assert moved(plan(policy, cluster, AROUND)) == {"web0": "busy", "web1": "busy"}
 
 
-def test_constraints_hold_among_the_pods_that_move():
+def test_constraints_hold_among_the_pods_that_move() -> None:
     """Two pods that cannot stand each other come from one node and go to two."""
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -126,7 +132,7 @@ def test_constraints_hold_among_the_pods_that_move():
         pytest.param({"taints": [f"{CONSOLIDATING}:NoSchedule"]}, id="being-emptied"),
     ],
 )
-def test_no_pod_goes_to_a_node_without_pods(node):
+def test_no_pod_goes_to_a_node_without_pods(node: dict[str, Any]) -> None:
     """That would gain nothing; nor to one that is being emptied, whatever the pod tolerates."""
     cluster = a_cluster(
         [a_node("other", cpu="10", **node), a_node("idle", cpu="10")],
@@ -138,7 +144,7 @@ def test_no_pod_goes_to_a_node_without_pods(node):
 
 
 @pytest.mark.parametrize("pods", [1, 7])
-def test_a_node_that_is_being_emptied_is_not_chosen_again(pods):
+def test_a_node_that_is_being_emptied_is_not_chosen_again(pods: int) -> None:
     """Its last pods are leaving: they are not planned again, and no others come, whatever they tolerate."""
     tolerant = {"tolerations": [{"operator": "Exists"}], "cpu": "1"}
     cluster = a_cluster(
@@ -163,10 +169,10 @@ def test_a_node_that_is_being_emptied_is_not_chosen_again(pods):
 @pytest.mark.parametrize(
     "key", ["cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt"]
 )
-def test_a_node_that_is_to_be_left_alone_is(key):
+def test_a_node_that_is_to_be_left_alone_is(key: str) -> None:
     """What autoscalers heed is heeded; any other value is no wish."""
 
-    def cluster(value):
+    def cluster(value: str) -> Cluster:
         quiet = a_node("quiet", cpu="10", memory="64Gi", annotations={key: value})
         pods = [a_replica(f"q{n}", "quiet", owner="ReplicaSet/q", cpu="100m") for n in range(2)]
         return a_scene(nodes=[quiet], more=pods)
@@ -175,10 +181,10 @@ def test_a_node_that_is_to_be_left_alone_is(key):
     assert {move.source for move in plan(empty(), cluster("false"), AROUND).moves} == {"quiet"}
 
 
-def test_as_many_nodes_as_the_policy_says():
+def test_as_many_nodes_as_the_policy_says() -> None:
     """Five little used nodes: one at a time by default, and no node that has just received pods."""
 
-    def cluster():
+    def cluster() -> Cluster:
         return a_cluster(
             [a_node(f"n{n}", cpu="10") for n in range(5)],
             [
@@ -194,7 +200,7 @@ def test_as_many_nodes_as_the_policy_says():
     assert not {move.source for move in made.moves} & {move.target for move in made.moves}
 
 
-def test_the_limits_of_the_policy_hold_for_the_whole_bundle():
+def test_the_limits_of_the_policy_hold_for_the_whole_bundle() -> None:
     """One eviction in the whole cycle: a node with two pods stays as it is."""
     made = plan(empty(limits=Limits(total=Ceiling(count=1))), a_scene(), AROUND)
 
@@ -202,7 +208,7 @@ def test_the_limits_of_the_policy_hold_for_the_whole_bundle():
     assert {reason for _, reason in refusals(made)} >= {"TotalLimit", "NotAll"}
 
 
-def test_by_default_pods_of_one_owner_go_one_after_the_other():
+def test_by_default_pods_of_one_owner_go_one_after_the_other() -> None:
     """One eviction of a workload at a time: the second waits, and the node is emptied."""
     made = plan(a_policy(("ConsolidateNodes", {})), a_scene(), AROUND)
 
@@ -210,7 +216,7 @@ def test_by_default_pods_of_one_owner_go_one_after_the_other():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_nodes_are_emptied_one_by_one_until_no_more_can_be(seed):
+def test_nodes_are_emptied_one_by_one_until_no_more_can_be(seed: int) -> None:
     """Cycle after cycle fewer nodes are in use; then it rests, nobody came back, nobody is homeless."""
     cluster = a_cluster(
         [a_node(f"n{n}", cpu="8", memory="64Gi") for n in range(8)],
@@ -227,7 +233,7 @@ def test_nodes_are_emptied_one_by_one_until_no_more_can_be(seed):
 @pytest.mark.parametrize(
     "args", [{"thresholds": {}}, {"thresholds": {"cpu": 101}}, {"headroomPercent": 100}, {"nodes": 0}]
 )
-def test_nonsense_is_refused(args):
+def test_nonsense_is_refused(args: dict[str, Any]) -> None:
     """At apply, with a sentence."""
     with pytest.raises(ValidationError):
         ConsolidateNodes.args_model.model_validate(args)

@@ -1,12 +1,14 @@
 """DefaultEvictor: every protection alone, on and off, in both spellings; and what safety adds."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from plimsoll.framework.descheduling import CannotJudgeError
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.storage import PersistentVolumeClaim
 from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget, PriorityClass
 from plimsoll.strategies.default_evictor import EVICT, duration
@@ -16,7 +18,7 @@ from strategies.driving import NOW, a_context, an_evictor
 OPT_OUT = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 
 
-def a_claim(storage_class):
+def a_claim(storage_class: str | None) -> dict[str, Any]:
     document = {
         "metadata": {"name": "data", "namespace": "default"},
         "spec": {"storageClassName": storage_class},
@@ -24,18 +26,18 @@ def a_claim(storage_class):
     return {"claims": {"default/data": convert(PersistentVolumeClaim, document)}}
 
 
-def a_budget(selector):
+def a_budget(selector: dict[str, Any] | None) -> dict[str, Any]:
     document = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": selector}}
     return {"budgets": {"default/web": convert(PodDisruptionBudget, document)}}
 
 
-def a_class(value):
+def a_class(value: int) -> dict[str, Any]:
     return {
         "priority_classes": {"high": convert(PriorityClass, {"metadata": {"name": "high"}, "value": value})}
     }
 
 
-def a_volume(**source):
+def a_volume(**source: Any) -> dict[str, Any]:
     return {"volumes": [{"name": "v", **source}]}
 
 
@@ -44,7 +46,14 @@ DISABLED = "defaultDisabled"
 ENABLED = "extraEnabled"
 
 
-def refused(args, pod_args, *, exact=True, objects=None, others=()):
+def refused(
+    args: dict[str, Any],
+    pod_args: dict[str, Any],
+    *,
+    exact: bool = True,
+    objects: dict[str, Any] | None = None,
+    others: list[Pod] | tuple[Any, ...] = (),
+) -> str:
     """The machine reason that protects the pod, "" when nothing does."""
     evictor = an_evictor(**args)
     pod = a_pod("p", node="n1", **{"owner": "ReplicaSet/web", **pod_args})
@@ -65,7 +74,7 @@ def refused(args, pod_args, *, exact=True, objects=None, others=()):
         ("FailedBarePods", "evictFailedBarePods", {"owner": "", "status": {"phase": "Failed"}}),
     ],
 )
-def test_default_protections_are_on_until_disabled(protection, legacy, pod):
+def test_default_protections_are_on_until_disabled(protection: str, legacy: str, pod: dict[str, Any]) -> None:
     """By name and by the deprecated boolean."""
     if pod.get("status"):
         pod = {"owner": ""}  # a failed pod holds no place; the bare running one is asked about below
@@ -77,7 +86,7 @@ def test_default_protections_are_on_until_disabled(protection, legacy, pod):
     assert refused({legacy: True}, pod) == ""
 
 
-def test_bare_pods_go_only_when_they_have_failed():
+def test_bare_pods_go_only_when_they_have_failed() -> None:
     """Switching the protection off does not make running bare pods evictable."""
     evictor = an_evictor(podProtections={DISABLED: ["FailedBarePods"]})
     failed = a_pod("p", node="n1", status={"phase": "Failed"})
@@ -95,7 +104,9 @@ def test_bare_pods_go_only_when_they_have_failed():
         ("PodsWithResourceClaims", None, {"resourceClaims": [{"name": "gpu"}]}),
     ],
 )
-def test_extra_protections_are_off_until_enabled(protection, legacy, pod):
+def test_extra_protections_are_off_until_enabled(
+    protection: str, legacy: str | None, pod: dict[str, Any]
+) -> None:
     """By name, and by the deprecated boolean where there is one."""
     assert refused({}, pod) == ""
     assert refused({"podProtections": {ENABLED: [protection]}}, pod) == protection
@@ -107,7 +118,7 @@ def test_extra_protections_are_off_until_enabled(protection, legacy, pod):
     ("storage_class", "protected"),
     [("fast", True), ("slow", False), ("", True), (None, True)],
 )
-def test_claims_may_be_protected_by_class(storage_class, protected):
+def test_claims_may_be_protected_by_class(storage_class: str | None, protected: bool) -> None:
     """A listed class protects, another does not; no class, or no claim, protects."""
     config = {"PodsWithPVC": {"protectedStorageClasses": [{"name": "fast"}]}}
     args = {"podProtections": {ENABLED: ["PodsWithPVC"], "config": config}}
@@ -116,7 +127,7 @@ def test_claims_may_be_protected_by_class(storage_class, protected):
     assert refused(args, CLAIMED) == "PodsWithPVC"
 
 
-def test_other_volumes_are_no_claims():
+def test_other_volumes_are_no_claims() -> None:
     """A projected volume, say."""
     assert refused({"podProtections": {ENABLED: ["PodsWithPVC"]}}, a_volume()) == ""
 
@@ -131,7 +142,7 @@ def test_other_volumes_are_no_claims():
         ({"matchExpressions": [{"key": "a", "operator": "Bogus"}]}, False),
     ],
 )
-def test_a_budget_covers_what_its_selector_matches(selector, covered):
+def test_a_budget_covers_what_its_selector_matches(selector: dict[str, Any] | None, covered: bool) -> None:
     """None matches nothing, an empty one everything, a malformed one nothing."""
     args = {"podProtections": {ENABLED: ["PodsWithoutPDB"]}}
     reason = refused(args, {"labels": {"app": "web"}}, objects=a_budget(selector))
@@ -148,7 +159,7 @@ def test_a_budget_covers_what_its_selector_matches(selector, covered):
         ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, "Terminating"),
     ],
 )
-def test_some_pods_are_never_evictable(pod, reason):
+def test_some_pods_are_never_evictable(pod: dict[str, Any], reason: str) -> None:
     """Mirror, static and terminating pods; the evict annotation admits them upstream, and not here."""
     annotations = {**pod.get("annotations", {}), EVICT: "true"}
     admitted = {**pod, "annotations": annotations}
@@ -160,7 +171,7 @@ def test_some_pods_are_never_evictable(pod, reason):
     assert refused({}, admitted, exact=False) == reason
 
 
-def test_an_invitation_must_say_so():
+def test_an_invitation_must_say_so() -> None:
     """Upstream takes evict: "false" for an invitation; here it forbids the eviction."""
     daemon = {"owner": "DaemonSet/ds"}
 
@@ -174,7 +185,7 @@ def test_an_invitation_must_say_so():
     "annotation",
     [{"karpenter.sh/do-not-disrupt": "true"}, {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}],
 )
-def test_opt_outs_of_other_tools_are_honoured_here(annotation):
+def test_opt_outs_of_other_tools_are_honoured_here(annotation: dict[str, Any]) -> None:
     """With the value that means it; upstream does not know them."""
     (name, value), *_ = annotation.items()
     other = {"true": "false", "false": "true"}[value]
@@ -184,7 +195,7 @@ def test_opt_outs_of_other_tools_are_honoured_here(annotation):
     assert refused({}, {"annotations": annotation}) == ""
 
 
-def test_prefer_no_eviction_is_final_when_mandatory():
+def test_prefer_no_eviction_is_final_when_mandatory() -> None:
     """And only then."""
     pod = {"annotations": {OPT_OUT: ""}}
 
@@ -197,28 +208,28 @@ class TestPriorityThreshold:
     """Evictable below it, by value or by class."""
 
     @pytest.mark.parametrize(("priority", "reason"), [(None, ""), (99, ""), (100, "PriorityThreshold")])
-    def test_pods_below_it_may_go(self, priority, reason):
+    def test_pods_below_it_may_go(self, priority: int | None, reason: str) -> None:
         """A pod without priority is below any."""
         pod = {"priority": priority}
 
         assert refused({"priorityThreshold": {"value": 100}}, pod) == reason
         assert refused({"priorityThreshold": {"name": "high"}}, pod, objects=a_class(100)) == reason
 
-    def test_it_falls_with_the_protection_of_critical_pods_upstream_only(self):
+    def test_it_falls_with_the_protection_of_critical_pods_upstream_only(self) -> None:
         """Two cases of upstream's tests assert exactly this; here it stands by itself."""
         args = {"priorityThreshold": {"value": 100}, "evictSystemCriticalPods": True}
 
         assert refused(args, {"priority": 500}) == ""
         assert refused(args, {"priority": 500}, exact=False) == "PriorityThreshold"
 
-    def test_a_class_that_is_not_there_is_an_error(self):
+    def test_a_class_that_is_not_there_is_an_error(self) -> None:
         """Its name is in the sentence."""
         with pytest.raises(CannotJudgeError, match='no PriorityClass "high"'):
             refused({"priorityThreshold": {"name": "high"}}, {"priority": 1})
 
 
 @pytest.mark.parametrize(("least", "reason"), [(0, ""), (1, ""), (2, ""), (3, "MinReplicas")])
-def test_small_owners_keep_their_pods(least, reason):
+def test_small_owners_keep_their_pods(least: int, reason: str) -> None:
     """Two replicas: a minimum of two lets one go, a minimum of three does not."""
     sibling = a_pod("q", node="n2", owner="ReplicaSet/web", status={"phase": "Failed"})
 
@@ -234,10 +245,12 @@ def test_small_owners_keep_their_pods(least, reason):
         (2, "False", True, ""),  # descheduler counts pods, ready or not
     ],
 )
-def test_the_only_ready_pod_of_an_owner_stays(least, sibling_ready, exact, reason):
+def test_the_only_ready_pod_of_an_owner_stays(
+    least: int, sibling_ready: str, exact: bool, reason: str
+) -> None:
     """Two replicas of which one serves: its eviction would leave none."""
 
-    def status(ready):
+    def status(ready: str) -> dict[str, Any]:
         return {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}
 
     sibling = a_pod("q", node="n2", owner="ReplicaSet/web", status=status(sibling_ready))
@@ -246,16 +259,16 @@ def test_the_only_ready_pod_of_an_owner_stays(least, sibling_ready, exact, reaso
     assert refused(args, {"status": status("True")}, exact=exact, others=[sibling]) == reason
 
 
-def test_a_surge_lifts_the_protection_of_the_last_pod_and_hides_no_other():
+def test_a_surge_lifts_the_protection_of_the_last_pod_and_hides_no_other() -> None:
     """Whoever lifts it is asked with the refusal; a pod that is too young stays for that reason."""
 
     class Lifts:
         asked = ()
 
-        def lift(self, pod, refusal):
-            self.asked = (*self.asked, refusal.reason)
+        def lift(self, pod: Any, refusal: Any) -> None:
+            self.asked = (*self.asked, refusal.reason)  # type: ignore[assignment] # a fake differs on purpose
 
-    def admitted(args, **status):
+    def admitted(args: dict[str, Any], **status: Any) -> tuple[bool, tuple[str, ...], list[str]]:
         ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], **status}
         pod = a_pod("p", node="n1", owner="ReplicaSet/web", status=ready)
         context = a_context([a_node("n1")], [pod], evictor=an_evictor(**args), exact=False)
@@ -268,7 +281,7 @@ def test_a_surge_lifts_the_protection_of_the_last_pod_and_hides_no_other():
     assert admitted({"minReplicas": 2, "minPodAge": "1h"}, startTime=young) == (False, (), ["MinPodAge"])
 
 
-def test_pods_of_another_namespace_that_name_the_owner_do_not_count():
+def test_pods_of_another_namespace_that_name_the_owner_do_not_count() -> None:
     """Whoever may create pods there could make a workload look larger, and its last ready pod go."""
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     spoofed = [
@@ -283,7 +296,7 @@ def test_pods_of_another_namespace_that_name_the_owner_do_not_count():
     assert refused({"minReplicas": 2}, {"status": ready}, exact=False, others=others) == "LastReady"
 
 
-def test_two_owners_have_no_minimum():
+def test_two_owners_have_no_minimum() -> None:
     """As upstream has it."""
     owners = [{"kind": "ReplicaSet", "name": name, "uid": name} for name in ("a", "b")]
 
@@ -291,14 +304,14 @@ def test_two_owners_have_no_minimum():
 
 
 @pytest.mark.parametrize(("age_min", "reason"), [(10, "MinPodAge"), (60, ""), (None, "MinPodAge")])
-def test_young_pods_stay(age_min, reason):
+def test_young_pods_stay(age_min: int | None, reason: str) -> None:
     """Fifty minutes at least since the start; not started is too young."""
     started = None if age_min is None else (NOW - timedelta(minutes=age_min)).isoformat()
 
     assert refused({"minPodAge": "50m"}, {"status": {"startTime": started}}) == reason
 
 
-def test_labels_narrow_it():
+def test_labels_narrow_it() -> None:
     """The evictor's own selector."""
     args = {"labelSelector": {"matchLabels": {"app": "web"}}}
 
@@ -307,7 +320,9 @@ def test_labels_narrow_it():
 
 
 @pytest.mark.parametrize(("labels", "admitted"), [({"team": "a"}, True), ({}, False), (None, False)])
-def test_namespaces_are_checked_right_before_the_eviction(labels, admitted):
+def test_namespaces_are_checked_right_before_the_eviction(
+    labels: dict[str, Any] | None, admitted: bool
+) -> None:
     """The evict annotation does not help; a namespace that is not known does not match."""
     evictor = an_evictor(namespaceLabelSelector={"matchLabels": {"team": "a"}})
     namespace = convert(Namespace, {"metadata": {"name": "default", "labels": labels}})
@@ -323,7 +338,7 @@ def test_namespaces_are_checked_right_before_the_eviction(labels, admitted):
 @pytest.mark.parametrize(
     ("selector", "fits"), [("", True), ("kubernetes.io/hostname=n2", True), ("a=b", False), ("a in (", False)]
 )
-def test_node_fit_looks_at_the_selected_nodes(selector, fits):
+def test_node_fit_looks_at_the_selected_nodes(selector: str, fits: bool) -> None:
     """A selector that cannot be parsed selects none. Proven leaves the question to the proof."""
     evictor = an_evictor(nodeFit=True, nodeSelector=selector)
     pod = a_pod("p", node="n1", owner="ReplicaSet/web")
@@ -363,7 +378,7 @@ def test_node_fit_looks_at_the_selected_nodes(selector, fits):
         ({"nodeFit": "yes"}, "valid boolean"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(args, message):
+def test_arguments_that_make_no_sense_are_refused(args: dict[str, Any], message: str) -> None:
     """Each with what is wrong."""
     with pytest.raises(ValidationError, match=message):
         an_evictor(**args)
@@ -386,6 +401,6 @@ def test_arguments_that_make_no_sense_are_refused(args, message):
         ("1\u03bcs", 1e-6),
     ],
 )
-def test_durations_are_go_s(text, seconds):
+def test_durations_are_go_s(text: str, seconds: float) -> None:
     """Numbers with units, one after the other."""
     assert duration(text) == timedelta(seconds=seconds)

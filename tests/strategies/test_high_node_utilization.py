@@ -1,8 +1,12 @@
 """HighNodeUtilization, against the cases of upstream's own tests."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.strategies.high_node_utilization import HighNodeUtilization
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
@@ -11,16 +15,16 @@ from strategies.driving import a_context, a_strategy, an_evictor, evicted, pods_
 EXTENDED = "example.com/x"
 
 
-def moved(nodes, pods, **args):
+def moved(nodes: list[Node], pods: list[Pod], **args: Any) -> list[str]:
     context = a_context(nodes, pods, evictor=an_evictor(nodeFit=True))
     return evicted(a_strategy(HighNodeUtilization, **args), context)
 
 
-def three(**kwargs):
+def three(**kwargs: Any) -> list[Node]:
     return [a_node(name, cpu="4", **kwargs) for name in ("n1", "n2", "n3")]
 
 
-def test_pods_leave_nodes_under_the_line():
+def test_pods_leave_nodes_under_the_line() -> None:
     """30 % is 1200m and 3 pods of 10: a critical pod stays, the plain and the cordoned node's go."""
     nodes = [
         a_node("n1", cpu="4", pods=10),
@@ -37,7 +41,7 @@ def test_pods_leave_nodes_under_the_line():
     assert moved(nodes, pods, thresholds={"cpu": 30, "pods": 30}) == ["n3-0", "n1-0"]
 
 
-def test_nothing_happens_when_no_node_or_every_node_is_under():
+def test_nothing_happens_when_no_node_or_every_node_is_under() -> None:
     """All under-used and nobody to take the pods; or none at all."""
     pods = [pod for name in ("n1", "n2", "n3") for pod in pods_on(name, 3, cpu="400m")]
 
@@ -54,7 +58,7 @@ def test_nothing_happens_when_no_node_or_every_node_is_under():
         ((1, 0), {"thresholds": {"cpu": 20}}, "no node is available to schedule the pods, nothing to do"),
     ],
 )
-def test_who_does_nothing_says_why(counts, args, told):
+def test_who_does_nothing_says_why(counts: tuple[int, ...], args: dict[str, Any], told: str) -> None:
     """What upstream only logs; a full node that is cordoned takes no pods."""
     nodes = [a_node("n1", cpu="4"), a_node("n2", cpu="4", unschedulable=not counts[1])]
     pods = [*pods_on("n1", counts[0], cpu="400m"), *pods_on("n2", counts[1] or 5, cpu="400m")]
@@ -65,7 +69,7 @@ def test_who_does_nothing_says_why(counts, args, told):
     assert told in remark
 
 
-def test_more_nodes_than_the_number_must_be_under():
+def test_more_nodes_than_the_number_must_be_under() -> None:
     """NumberOfNodes 1 and one under-used node: nothing."""
     pods = [*pods_on("n1", 1, cpu="400m"), *pods_on("n2", 4, cpu="400m"), *pods_on("n3", 4, cpu="400m")]
 
@@ -73,7 +77,7 @@ def test_more_nodes_than_the_number_must_be_under():
     assert moved(three(), pods, thresholds={"cpu": 20}) == ["n1-0"]
 
 
-def test_the_room_of_the_destinations_ends_it():
+def test_the_room_of_the_destinations_ends_it() -> None:
     """Destination of 2000m with 1600m used: the first 400m fill it, the low priority goes."""
     nodes = [a_node("n1", cpu="4"), a_node("n2", cpu="2")]
     pods = [
@@ -85,7 +89,7 @@ def test_the_room_of_the_destinations_ends_it():
     assert moved(nodes, pods, thresholds={"cpu": 30}) == ["low"]
 
 
-def test_a_destination_without_the_resource_takes_nothing():
+def test_a_destination_without_the_resource_takes_nothing() -> None:
     """The room of every resource must be positive."""
     nodes = [a_node("n1", allocatable={EXTENDED: 8}), a_node("n2", cpu="4"), a_node("n3")]
     pods = [*pods_on("n1", 1, requests={EXTENDED: 1}), *pods_on("n2", 4, cpu="900m")]
@@ -93,7 +97,7 @@ def test_a_destination_without_the_resource_takes_nothing():
     assert moved(nodes, pods, thresholds={"cpu": 50, EXTENDED: 40}) == []
 
 
-def test_only_pods_that_request_a_resource_of_the_thresholds():
+def test_only_pods_that_request_a_resource_of_the_thresholds() -> None:
     """OnlyThresholdingResources leaves the others."""
     nodes = [a_node(name, cpu="4", allocatable={EXTENDED: 8}) for name in ("n1", "n2")]
     pods = [
@@ -119,7 +123,7 @@ def test_only_pods_that_request_a_resource_of_the_thresholds():
         ),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(args, message):
+def test_arguments_that_make_no_sense_are_refused(args: dict[str, Any], message: str) -> None:
     """With upstream's words where it has them."""
     with pytest.raises(ValidationError, match=message):
         a_strategy(HighNodeUtilization, **args)

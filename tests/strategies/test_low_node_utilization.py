@@ -1,9 +1,13 @@
 """LowNodeUtilization, against the cases of upstream's own tests."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.framework.descheduling.context import Measurements, Sample
 from plimsoll.framework.errors import PluginError
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.strategies.low_node_utilization import LowNodeUtilization
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
@@ -12,7 +16,7 @@ from strategies.driving import a_context, a_strategy, an_evictor, evicted, pods_
 THRESHOLDS = {"thresholds": {"cpu": 30, "pods": 30}, "targetThresholds": {"cpu": 50, "pods": 50}}
 
 
-def the_nodes():
+def the_nodes() -> list[Node]:
     return [
         a_node("n1", cpu="4", memory=3000, pods=9),
         a_node("n2", cpu="4", memory=3000, pods=10),
@@ -20,7 +24,7 @@ def the_nodes():
     ]
 
 
-def the_pods(**kwargs):
+def the_pods(**kwargs: Any) -> list[Pod]:
     protected = [a_pod(f"z{n}", node="n1", cpu="400m", owner="DaemonSet/ds") for n in range(3)]
     movable = pods_on("n1", 5, cpu="400m", **kwargs)
     return [*movable, *protected, a_pod("p9", node="n2", cpu="400m", owner="ReplicaSet/other")]
@@ -36,7 +40,7 @@ def the_pods(**kwargs):
         pytest.param({"numberOfNodes": 1}, 0, id="too-few-under"),
     ],
 )
-def test_pods_leave_until_the_node_is_at_its_target(args, expected):
+def test_pods_leave_until_the_node_is_at_its_target(args: dict[str, Any], expected: int) -> None:
     """The cases of upstream's test with requests as the yardstick."""
     context = a_context(the_nodes(), the_pods(), evictor=an_evictor(nodeFit=True))
 
@@ -54,7 +58,7 @@ def test_pods_leave_until_the_node_is_at_its_target(args, expected):
         ({"targetThresholds": {"cpu": 95, "pods": 95}}, "all nodes are under target utilization, nothing"),
     ],
 )
-def test_who_does_nothing_says_why(args, told):
+def test_who_does_nothing_says_why(args: dict[str, Any], told: str) -> None:
     """In upstream's words, which it logs only."""
     context = a_context(the_nodes()[:2], the_pods(), exact=False)
 
@@ -63,7 +67,7 @@ def test_who_does_nothing_says_why(args, told):
     assert told in remark
 
 
-def test_deviation_thresholds_follow_the_mean():
+def test_deviation_thresholds_follow_the_mean() -> None:
     """The mean of 80, 10 and 0 % cpu is 30 %: with 5 the high line of n1 is 35 %, int(3.4) pods of 9."""
     context = a_context(the_nodes(), the_pods(), evictor=an_evictor(nodeFit=True))
     strategy = a_strategy(
@@ -76,7 +80,7 @@ def test_deviation_thresholds_follow_the_mean():
     assert len(evicted(strategy, context)) == 2
 
 
-def test_a_destination_without_the_resource_stops_all():
+def test_a_destination_without_the_resource_stops_all() -> None:
     """The pooled room of every resource must stay positive."""
     nodes = [a_node("n1", allocatable={"example.com/x": 8}), a_node("n2")]
     pods = pods_on("n1", 5, requests={"example.com/x": 1})
@@ -97,7 +101,7 @@ QUERIED = {
 @pytest.mark.parametrize(
     ("limit", "expected"), [pytest.param(None, 1, id="one-a-node"), pytest.param(3, 3, id="as-limited")]
 )
-def test_a_query_moves_one_pod_a_node_or_as_many_as_limited(limit, expected):
+def test_a_query_moves_one_pod_a_node_or_as_many_as_limited(limit: int | None, expected: int) -> None:
     """What a pod uses is unknown, so the need is not looked at again in between."""
     samples = [Sample({"instance": f"n{n}"}, value) for n, value in ((1, 0.5696), (2, 0.4245), (3, 0.2038))]
     nodes = [a_node(f"n{n}") for n in (1, 2, 3)]
@@ -107,7 +111,7 @@ def test_a_query_moves_one_pod_a_node_or_as_many_as_limited(limit, expected):
     assert len(evicted(a_strategy(LowNodeUtilization, **QUERIED, **args), context)) == expected
 
 
-def test_a_node_without_measurement_stops_upstream_only():
+def test_a_node_without_measurement_stops_upstream_only() -> None:
     """Upstream fails and evicts nothing; Proven leaves that node out."""
     samples = [Sample({"instance": "n1"}, 0.9), Sample({"instance": "n2"}, 0.1)]
     nodes, pods = [a_node(f"n{n}") for n in (1, 2, 3)], pods_on("n1", 3)
@@ -143,7 +147,7 @@ def test_a_node_without_measurement_stops_upstream_only():
         ({**THRESHOLDS, "tresholds": {}}, "Extra inputs"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(args, message):
+def test_arguments_that_make_no_sense_are_refused(args: dict[str, Any], message: str) -> None:
     """With upstream's words where it has them."""
     with pytest.raises(ValueError, match=message):
         a_strategy(LowNodeUtilization, **args)
@@ -152,7 +156,7 @@ def test_arguments_that_make_no_sense_are_refused(args, message):
 COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
-def test_the_cheapest_leave_an_over_used_node_here():
+def test_the_cheapest_leave_an_over_used_node_here() -> None:
     """Upstream knows no deletion cost: the first by name go."""
     costs = (4, -1, 3, -9, 2)
     pods = [

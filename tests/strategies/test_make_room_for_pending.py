@@ -1,31 +1,38 @@
 """MakeRoomForPending: the arithmetic of deficits, who moves, for whom, and that it is of use."""
 
+from collections.abc import Callable
+from typing import Any
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework.descheduling.context import Planner
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import replacement_of
+from plimsoll.planning.moves import EvictionPlan, replacement_of
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from strategies.driving import a_strategy
 from strategies.making_room import PROFILE, moves_of, planned, served
 
 
-def making_room(nodes, pods, *, args=None, **kwargs):
+def making_room(
+    nodes: list[Node], pods: list[Pod], *, args: dict[str, int] | None = None, **kwargs: Any
+) -> EvictionPlan:
     return planned(a_strategy(MakeRoomForPending, **(args or {})), nodes, pods, **kwargs)
 
 
-def small(name, node, cpu="1", **kwargs):
+def small(name: str, node: str, cpu: str = "1", **kwargs: Any) -> Pod:
     return a_pod(name, cpu=cpu, node=node, owner="ReplicaSet/small", **kwargs)
 
 
 NODES = [a_node("one", cpu="4"), a_node("two", cpu="2")]
 
 
-def test_as_many_move_as_the_deficit_takes():
+def test_as_many_move_as_the_deficit_takes() -> None:
     """Node one: 4 - 3 = 1 free, 3 wanted: a deficit of 2, so two pods of 1 go to where 2 are free."""
     pods = [small(f"s{n}", "one") for n in range(3)]
 
@@ -37,7 +44,7 @@ def test_as_many_move_as_the_deficit_takes():
     assert {move.reason for move in found.moves} == {"makes room on its node for pending pod default/big"}
 
 
-def test_one_pod_that_covers_the_deficit_goes_rather_than_two():
+def test_one_pod_that_covers_the_deficit_goes_rather_than_two() -> None:
     """The deficit of 2 is one pod of 2, or two of 1."""
     pods = [small("s0", "one", "500m"), small("s1", "one", "500m"), small("s2", "one", "2")]
 
@@ -46,7 +53,7 @@ def test_one_pod_that_covers_the_deficit_goes_rather_than_two():
     assert moves_of(found) == [("s2", "one", "two")]
 
 
-def test_the_cheaper_of_two_that_would_do_goes():
+def test_the_cheaper_of_two_that_would_do_goes() -> None:
     """By its deletion cost: 1 is free on node one, 2,500m are wanted, either of the pods is enough."""
     dear = {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "10"}}
     pods = [small("a", "one", "1500m", **dear), small("b", "one", "1500m")]
@@ -56,7 +63,7 @@ def test_the_cheaper_of_two_that_would_do_goes():
     assert moves_of(found) == [("b", "one", "two")]
 
 
-def test_the_cheaper_node_is_chosen():
+def test_the_cheaper_node_is_chosen() -> None:
     """Node one could be cleared of a pod of priority 1, node three of one of priority 0."""
     nodes = [*NODES, a_node("three", cpu="4")]
     pods = [small("high", "one", "2", priority=1), small("low", "three", "2")]
@@ -66,30 +73,30 @@ def test_the_cheaper_node_is_chosen():
     assert moves_of(found)[0][:2] == ("low", "three")
 
 
-def test_a_pod_that_fits_is_left_to_the_scheduler():
+def test_a_pod_that_fits_is_left_to_the_scheduler() -> None:
     """Two cpus are free on node two."""
     assert moves_of(making_room(NODES, [small("s", "one", "4"), a_pod("fits", cpu="2")])) == []
 
 
-def test_nothing_moves_when_it_would_not_be_enough():
+def test_nothing_moves_when_it_would_not_be_enough() -> None:
     """Three cpus free in all, and no node with 5."""
     assert moves_of(making_room(NODES, [small("s", "one"), a_pod("big", cpu="5")])) == []
 
 
-def test_nothing_moves_that_has_no_other_place():
+def test_nothing_moves_that_has_no_other_place() -> None:
     """The deficit is 1; the pod that would cover it asks for 3, and two has 2."""
     assert moves_of(making_room(NODES, [small("s", "one", "3"), a_pod("big", cpu="3")])) == []
 
 
 @pytest.mark.parametrize(("priority", "moves"), [(5, 1), (4, 0)])
-def test_nobody_moves_for_a_pod_of_lower_priority(priority, moves):
+def test_nobody_moves_for_a_pod_of_lower_priority(priority: int, moves: int) -> None:
     """Of the same it does."""
     pods = [small("s", "one", "2", priority=5), a_pod("big", cpu="3", priority=priority)]
 
     assert len(making_room(NODES, pods).moves) == moves
 
 
-def test_the_highest_priority_comes_first_then_the_largest():
+def test_the_highest_priority_comes_first_then_the_largest() -> None:
     """Either could be served, not both: node two takes one of the movable pods."""
     nodes = [a_node("one", cpu="4"), a_node("three", cpu="4"), a_node("two", cpu="1")]
     pods = [small("s", "one"), small("t", "three")]
@@ -101,7 +108,7 @@ def test_the_highest_priority_comes_first_then_the_largest():
     assert set(served(second)) == {"more"}
 
 
-def test_room_that_was_made_is_not_given_twice():
+def test_room_that_was_made_is_not_given_twice() -> None:
     """Both pending pods want node one; its two small pods make room for one of them only."""
     pods = [small("s0", "one"), small("s1", "one"), a_pod("a", cpu="4"), a_pod("b", cpu="4")]
 
@@ -110,7 +117,7 @@ def test_room_that_was_made_is_not_given_twice():
     assert served(found) == {"a": "one"}
 
 
-def test_a_node_that_the_pending_pod_may_not_use_is_left_alone():
+def test_a_node_that_the_pending_pod_may_not_use_is_left_alone() -> None:
     """It asks for a label that node one lacks."""
     nodes = [a_node("one", cpu="4"), a_node("two", cpu="4", labels={"disk": "ssd"}), a_node("spare", cpu="2")]
     pods = [small("s", "one", "2"), small("t", "two", "2")]
@@ -129,24 +136,24 @@ def test_a_node_that_the_pending_pod_may_not_use_is_left_alone():
         {"labels": {"plimsoll.dev/pod-group": "gang"}},
     ],
 )
-def test_pods_that_are_not_ours_to_place_now_get_no_room(spec):
+def test_pods_that_are_not_ours_to_place_now_get_no_room(spec: dict[str, Any]) -> None:
     """Another scheduler's, a gated one, one of a group."""
     assert moves_of(making_room(NODES, [small("s", "one", "2"), a_pod("big", cpu="3", **spec)])) == []
 
 
-def test_protected_pods_stay():
+def test_protected_pods_stay() -> None:
     """A pod without owner is protected by the evictor."""
     assert moves_of(making_room(NODES, [a_pod("s", cpu="2", node="one"), a_pod("big", cpu="3")])) == []
 
 
-def test_a_pod_that_needs_too_many_moves_waits():
+def test_a_pod_that_needs_too_many_moves_waits() -> None:
     """Two are needed; one is allowed."""
     pods = [small(f"s{n}", "one") for n in range(3)]
 
     assert moves_of(making_room(NODES, [*pods, a_pod("big", cpu="3")], args={"maxMovesPerPod": 1})) == []
 
 
-def test_the_limits_hold():
+def test_the_limits_hold() -> None:
     """No half of a bundle."""
     pods = [small(f"s{n}", "one") for n in range(3)]
     limits = Limits(total=Ceiling(count=1), per_workload=NO_CEILING)
@@ -155,7 +162,7 @@ def test_the_limits_hold():
 
 
 @pytest.mark.parametrize(("planner", "moves"), [(Planner.OPTIMAL, 1), (Planner.UPSTREAM, 0)])
-def test_other_planners(planner, moves):
+def test_other_planners(planner: Planner, moves: int) -> None:
     """Optimal asks after it has solved; Upstream proves nothing, so nothing is made room for."""
     pods = [small("s", "one", "2"), a_pod("big", cpu="3")]
 
@@ -166,7 +173,7 @@ def test_other_planners(planner, moves):
 
 
 @st.composite
-def crowded(draw):
+def crowded(draw: Callable[..., Any]) -> tuple[list[Node], list[Pod]]:
     """Nodes with pods on them that fit, and pending pods."""
     nodes = [
         a_node(f"n{n}", cpu=str(draw(st.integers(2, 6))), labels={"disk": draw(st.sampled_from("ab"))})
@@ -188,7 +195,9 @@ def crowded(draw):
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(crowded())
-def test_every_bundle_is_feasible_moves_nobody_of_higher_priority_and_is_of_use(drawn):
+def test_every_bundle_is_feasible_moves_nobody_of_higher_priority_and_is_of_use(
+    drawn: tuple[list[Node], list[Pod]],
+) -> None:
     """Carried out one by one on the cluster, each replacement fits where it is sent, and so does the pod."""
     nodes, pods = drawn
     cluster = a_cluster(nodes, pods)

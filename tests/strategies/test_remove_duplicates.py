@@ -1,15 +1,18 @@
 """RemoveDuplicates, against the cases of upstream's own tests."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.strategies.remove_duplicates import RemoveDuplicates
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
 from strategies.driving import a_context, a_strategy, evicted, pods_on
 
 
-def placed(counts, **kwargs):
+def placed(counts: tuple[int, ...], **kwargs: Any) -> list[Pod]:
     return [pod for number, count in enumerate(counts) for pod in pods_on(f"n{number}", count, **kwargs)]
 
 
@@ -25,14 +28,14 @@ def placed(counts, **kwargs):
         pytest.param((3, 0), None, 1, id="three-on-one-of-two"),
     ],
 )
-def test_pods_past_an_even_share_leave(counts, only, expected):
+def test_pods_past_an_even_share_leave(counts: tuple[int, ...], only: set[str] | None, expected: int) -> None:
     """As many leave as are above the rounded-up share of the nodes that could run them."""
     context = a_context([a_node(f"n{n}") for n in range(len(counts))], placed(counts), only=only)
 
     assert len(evicted(a_strategy(RemoveDuplicates), context)) == expected
 
 
-def test_the_first_pod_of_a_node_stays():
+def test_the_first_pod_of_a_node_stays() -> None:
     """Victims are taken from the end; names decide, not the order of arrival."""
     pods = list(reversed(pods_on("n0", 4)))
     context = a_context([a_node("n0"), a_node("n1")], pods)
@@ -40,14 +43,14 @@ def test_the_first_pod_of_a_node_stays():
     assert evicted(a_strategy(RemoveDuplicates), context) == ["n0-2", "n0-3"]
 
 
-def test_excluded_owner_kinds_are_left_alone():
+def test_excluded_owner_kinds_are_left_alone() -> None:
     """No pod of such an owner is touched."""
     context = a_context([a_node("n0"), a_node("n1")], pods_on("n0", 3))
 
     assert evicted(a_strategy(RemoveDuplicates, excludeOwnerKinds=["ReplicaSet"]), context) == []
 
 
-def test_namespaces_narrow_it():
+def test_namespaces_narrow_it() -> None:
     """Only those that are looked at."""
     for namespaces, count in (({"include": ["default"]}, 1), ({"exclude": ["default"]}, 0)):
         context = a_context([a_node("n0"), a_node("n1")], pods_on("n0", 3))
@@ -55,13 +58,13 @@ def test_namespaces_narrow_it():
         assert len(evicted(a_strategy(RemoveDuplicates, namespaces=namespaces), context)) == count
 
 
-def test_both_lists_of_namespaces_are_refused():
+def test_both_lists_of_namespaces_are_refused() -> None:
     """With upstream's words."""
     with pytest.raises(ValidationError, match="only one of Include/Exclude namespaces can be set"):
         a_strategy(RemoveDuplicates, namespaces={"include": ["a"], "exclude": ["b"]})
 
 
-def test_two_owners_count_twice():
+def test_two_owners_count_twice() -> None:
     """Upstream's oddity: (5,3,1) with two owners each is four attempts, two pods."""
     owners = [{"kind": "ReplicaSet", "name": name, "uid": name} for name in ("a", "b")]
     pods = [
@@ -76,7 +79,7 @@ def test_two_owners_count_twice():
     assert (len(names), len(set(names))) == (4, 2)
 
 
-def test_other_images_make_other_pods():
+def test_other_images_make_other_pods() -> None:
     """Pods of one owner with different images are no duplicates."""
     pods = [
         a_pod(f"p{n}", node="n0", owner="ReplicaSet/web", containers=[{"name": "main", "image": f"app:{n}"}])
@@ -86,14 +89,14 @@ def test_other_images_make_other_pods():
     assert evicted(a_strategy(RemoveDuplicates), a_context([a_node("n0"), a_node("n1")], pods)) == []
 
 
-def test_nodes_that_the_pods_cannot_run_on_do_not_share():
+def test_nodes_that_the_pods_cannot_run_on_do_not_share() -> None:
     """Tainted nodes raise no hope: (5,3,1) and three tainted ones is (5,3,1) on three."""
     nodes = [a_node(f"n{n}", taints=["t:NoSchedule"] if n > 2 else ()) for n in range(6)]
 
     assert len(evicted(a_strategy(RemoveDuplicates), a_context(nodes, placed((5, 3, 1, 0, 0, 0))))) == 2
 
 
-def test_wishes_that_cannot_be_read_match_upstream_only():
+def test_wishes_that_cannot_be_read_match_upstream_only() -> None:
     """Upstream takes the error for a match, and evicts for nodes that no pod can go to."""
     term = {"matchExpressions": [{"key": "a", "operator": "Bogus"}]}
     affinity = {
@@ -106,7 +109,7 @@ def test_wishes_that_cannot_be_read_match_upstream_only():
         assert len(evicted(a_strategy(RemoveDuplicates), context)) == count
 
 
-def test_one_possible_node_moves_nothing():
+def test_one_possible_node_moves_nothing() -> None:
     """With no node matching the selector, or one, there is nowhere to go."""
     nodes = [a_node(f"n{n}", labels={"disk": "ssd"} if n == 0 else {}) for n in range(3)]
     pods = placed((5, 3, 1), node_selector={"disk": "ssd"})
@@ -114,7 +117,7 @@ def test_one_possible_node_moves_nothing():
     assert evicted(a_strategy(RemoveDuplicates), a_context(nodes, pods)) == []
 
 
-def test_a_closed_node_does_not_end_the_others():
+def test_a_closed_node_does_not_end_the_others() -> None:
     """The node limit gives up on that node only."""
     context = a_context([a_node(f"n{n}") for n in range(4)], placed((5, 5, 0, 0)))
 
@@ -126,7 +129,7 @@ def test_a_closed_node_does_not_end_the_others():
 COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
-def test_the_cheapest_leave_here():
+def test_the_cheapest_leave_here() -> None:
     """Upstream keeps the first by name, whatever it costs to move it."""
     pods = [
         *pods_on("n0", 1, prefix="a-", annotations={COST: "-1"}),

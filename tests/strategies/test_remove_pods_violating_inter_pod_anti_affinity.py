@@ -1,5 +1,9 @@
 """RemovePodsViolatingInterPodAntiAffinity, against the cases of upstream's own tests."""
 
+from typing import Any
+
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.strategies.remove_pods_violating_inter_pod_anti_affinity import (
     RemovePodsViolatingInterPodAntiAffinity,
 )
@@ -10,38 +14,40 @@ from strategies.driving import a_context, a_strategy, evicted
 REGION = "topology.kubernetes.io/region"
 
 
-def against(key="kubernetes.io/hostname", **labels):
+def against(key: str = "kubernetes.io/hostname", **labels: Any) -> dict[str, Any]:
     term = {"topologyKey": key, "labelSelector": {"matchLabels": labels}}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-def a_replica(name, node="n1", **kwargs):
+def a_replica(name: str, node: str = "n1", **kwargs: Any) -> Pod:
     return a_pod(name, node=node, owner="ReplicaSet/web", **kwargs)
 
 
-def moved(pods, nodes=None, *, per_node=None, **args):
+def moved(
+    pods: list[Pod], nodes: list[Node] | None = None, *, per_node: int | None = None, **args: Any
+) -> list[str]:
     context = a_context(nodes or [a_node("n1"), a_node("n2")], pods)
     return evicted(a_strategy(RemovePodsViolatingInterPodAntiAffinity, **args), context, per_node=per_node)
 
 
-def three_and_one():
+def three_and_one() -> list[Pod]:
     return [
         *(a_replica(name, affinity=against(foo="bar")) for name in ("p1", "p3", "p4")),
         a_replica("p2", labels={"foo": "bar"}),
     ]
 
 
-def test_those_who_declare_the_rule_go():
+def test_those_who_declare_the_rule_go() -> None:
     """The pod that they object to stays."""
     assert moved(three_and_one()) == ["p1", "p3", "p4"]
 
 
-def test_a_closed_node_keeps_the_rest():
+def test_a_closed_node_keeps_the_rest() -> None:
     """The node limit ends the node."""
     assert moved(three_and_one(), per_node=2) == ["p1", "p3"]
 
 
-def test_one_eviction_resolves_a_group():
+def test_one_eviction_resolves_a_group() -> None:
     """Those of the highest priority object to the lowest, which goes first and takes the conflict along."""
     pods = [
         a_replica("p5", priority=100, labels={"is": "high"}, affinity=against(**{"is": "low"})),
@@ -52,14 +58,14 @@ def test_one_eviction_resolves_a_group():
     assert moved(pods) == ["p7"]
 
 
-def test_a_domain_is_a_value_of_the_topology_key():
+def test_a_domain_is_a_value_of_the_topology_key() -> None:
     """Another node of the same region conflicts, one of another region or without the label does not."""
     pods = [
         a_replica("p1", affinity=against(REGION, foo="bar")),
         a_replica("p2", "n2", labels={"foo": "bar"}),
     ]
 
-    def nodes(one, other):
+    def nodes(one: dict[str, Any], other: dict[str, Any]) -> list[Node]:
         return [a_node("n1", labels=one), a_node("n2", labels=other)]
 
     assert moved(pods, nodes({REGION: "a"}, {REGION: "a"})) == ["p1"]
@@ -67,14 +73,14 @@ def test_a_domain_is_a_value_of_the_topology_key():
     assert moved(pods, nodes({}, {})) == []
 
 
-def test_the_same_node_needs_no_label():
+def test_the_same_node_needs_no_label() -> None:
     """On one node the pods are near whatever the topology key."""
     pods = [a_replica("p1", affinity=against(REGION, foo="bar")), a_replica("p2", labels={"foo": "bar"})]
 
     assert moved(pods) == ["p1"]
 
 
-def test_namesakes_never_conflict():
+def test_namesakes_never_conflict() -> None:
     """A pod of the same name in another namespace is taken for the pod itself."""
     term = {
         "topologyKey": REGION,
@@ -87,7 +93,7 @@ def test_namesakes_never_conflict():
     assert moved(pods) == []
 
 
-def test_protected_pods_stay_and_their_rivals_too():
+def test_protected_pods_stay_and_their_rivals_too() -> None:
     """A critical pod's rule is broken, and nobody is evicted for it."""
     pods = [
         a_replica("p1", priority=2_000_000_000, affinity=against(foo="bar")),
@@ -97,13 +103,13 @@ def test_protected_pods_stay_and_their_rivals_too():
     assert moved(pods) == []
 
 
-def test_narrowing_hides_partners():
+def test_narrowing_hides_partners() -> None:
     """A label selector hides the pods that others conflict with, too."""
     assert moved(three_and_one(), labelSelector={"matchLabels": {"foo": "nobody"}}) == []
     assert moved(three_and_one(), namespaces={"include": ["elsewhere"]}) == []
 
 
-def test_rules_of_several_labels_and_of_none():
+def test_rules_of_several_labels_and_of_none() -> None:
     """All labels must match; a rule against whoever has a label at all is a rule, too."""
     both = against(foo="bar", tier="front")
     term = {
@@ -117,7 +123,7 @@ def test_rules_of_several_labels_and_of_none():
     assert moved([a_replica("p1", affinity=any_foo), rival]) == ["p1"]
 
 
-def test_a_selector_that_means_nothing_is_no_rule():
+def test_a_selector_that_means_nothing_is_no_rule() -> None:
     """Upstream passes over a term whose selector cannot be parsed."""
     term = {
         "topologyKey": REGION,
@@ -131,7 +137,7 @@ def test_a_selector_that_means_nothing_is_no_rule():
 COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
-def test_of_two_that_exclude_one_another_the_cheaper_goes_here():
+def test_of_two_that_exclude_one_another_the_cheaper_goes_here() -> None:
     """One of them must; upstream takes the first by name."""
     pods = [
         a_replica("p1", labels={"is": "x"}, affinity=against(**{"is": "x"}), annotations={COST: "7"}),

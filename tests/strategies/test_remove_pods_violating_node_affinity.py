@@ -1,9 +1,12 @@
 """RemovePodsViolatingNodeAffinity, against the cases of upstream's own tests."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
 from plimsoll.framework import PluginError
+from plimsoll.model.kinds.node import Node
 from plimsoll.strategies.remove_pods_violating_node_affinity import (
     PREFERRED,
     REQUIRED,
@@ -18,7 +21,7 @@ MUST = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [SSD]}}}
 WOULD = {"nodeAffinity": {PREFERRED: [{"weight": 10, "preference": SSD}]}}
 
 
-def moved(kind, pod_args, nodes, *, exact=True):
+def moved(kind: str, pod_args: dict[str, Any], nodes: list[Node], *, exact: bool = True) -> bool:
     context = a_context(nodes, [a_pod("p", node="n1", owner="ReplicaSet/web", **pod_args)], exact=exact)
     names = evicted(a_strategy(RemovePodsViolatingNodeAffinity, nodeAffinityType=[kind]), context)
     return bool(names)
@@ -80,12 +83,14 @@ def moved(kind, pod_args, nodes, *, exact=True):
         pytest.param("soon", {"affinity": MUST}, [a_node("n1"), a_node("n2")], False, id="unknown-type"),
     ],
 )
-def test_pods_go_where_their_affinity_is_satisfied(kind, pod, nodes, goes):
+def test_pods_go_where_their_affinity_is_satisfied(
+    kind: str, pod: dict[str, Any], nodes: list[Node], goes: bool
+) -> None:
     """Required affinity must be broken, preferred one improvable."""
     assert moved(kind, pod, nodes) is goes
 
 
-def test_an_unreachable_best_node_moves_pods_upstream_only():
+def test_an_unreachable_best_node_moves_pods_upstream_only() -> None:
     """Upstream evicts for a node that the pod can never reach (issues 1707, 1920); Proven does not."""
     nodes = [a_node("n1"), a_node("n2", labels={"disk": "ssd"}, taints=["x:NoSchedule"])]
 
@@ -96,7 +101,7 @@ def test_an_unreachable_best_node_moves_pods_upstream_only():
     )
 
 
-def test_an_unknown_type_is_told():
+def test_an_unknown_type_is_told() -> None:
     """Upstream passes over it, and whoever mistyped it waits for moves that never come."""
     nodes = [a_node("n1"), a_node("n2", labels={"disk": "ssd"})]
 
@@ -105,7 +110,7 @@ def test_an_unknown_type_is_told():
         moved("sometimes", {"affinity": WOULD}, nodes, exact=False)
 
 
-def test_a_type_is_needed():
+def test_a_type_is_needed() -> None:
     """An empty list is refused."""
     with pytest.raises(ValidationError, match="nodeAffinityType"):
         a_strategy(RemovePodsViolatingNodeAffinity)

@@ -1,9 +1,12 @@
 """RemovePodsViolatingNodeTaints, against the cases of upstream's own tests."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
 from plimsoll.framework.descheduling.context import Planner
+from plimsoll.model.kinds.node import Node
 from plimsoll.model.taints import UNSCHEDULABLE_TAINT
 from plimsoll.strategies.remove_pods_violating_node_taints import RemovePodsViolatingNodeTaints
 from plimsoll.testing.builders import a_node, a_pod
@@ -13,7 +16,14 @@ from strategies.driving import a_context, a_strategy, an_evictor, evicted
 TOLERATION = {"key": "dedicated", "operator": "Equal", "value": "db", "effect": "NoSchedule"}
 
 
-def moved(taints, args=None, *, tolerations=(), exact=True, **pod):
+def moved(
+    taints: list[str],
+    args: dict[str, Any] | None = None,
+    *,
+    tolerations: list[dict[str, Any]] | tuple[Any, ...] = (),
+    exact: bool = True,
+    **pod: Any,
+) -> list[str]:
     pods = [
         a_pod("p", node="bad", owner="ReplicaSet/web", tolerations=tolerations, **pod),
         a_pod("q", node="good", owner="ReplicaSet/web"),
@@ -47,12 +57,14 @@ def moved(taints, args=None, *, tolerations=(), exact=True, **pod):
         ),
     ],
 )
-def test_pods_leave_taints_they_do_not_tolerate(taints, args, tolerations, goes):
+def test_pods_leave_taints_they_do_not_tolerate(
+    taints: list[str], args: dict[str, Any], tolerations: list[dict[str, Any]], goes: bool
+) -> None:
     """Only relevant taints count."""
     assert moved(taints, args, tolerations=tolerations) == (["p"] if goes else [])
 
 
-def test_a_cordon_moves_pods_upstream_only():
+def test_a_cordon_moves_pods_upstream_only() -> None:
     """Proven passes over the cordon's taint unless it is included by name (requirement 11)."""
     cordon = f"{UNSCHEDULABLE_TAINT.key}:NoSchedule"
 
@@ -61,7 +73,7 @@ def test_a_cordon_moves_pods_upstream_only():
     assert moved([cordon], {"includedTaints": [UNSCHEDULABLE_TAINT.key]}, exact=False) == ["p"]
 
 
-def test_namespaces_and_labels_narrow_it():
+def test_namespaces_and_labels_narrow_it() -> None:
     """Pods out of the strategy's scope stay."""
     taints = ["x:NoSchedule"]
 
@@ -71,7 +83,7 @@ def test_namespaces_and_labels_narrow_it():
     assert moved(taints, {"labelSelector": {"matchLabels": {"app": "web"}}}, labels={"app": "web"}) == ["p"]
 
 
-def test_the_reason_names_the_taint():
+def test_the_reason_names_the_taint() -> None:
     """As kubectl writes it; a protected pod is reported with it."""
     pods = [a_pod("p", node="bad", owner="DaemonSet/ds")]
     context = a_context([a_node("bad", taints=["x=1:NoSchedule"]), a_node("good")], pods)
@@ -91,7 +103,7 @@ def test_the_reason_names_the_taint():
         pytest.param(a_node("other", labels={"kubernetes.io/os": "windows"}), id="mismatched"),
     ],
 )
-def test_node_fit_keeps_pods_that_fit_nowhere_else(other):
+def test_node_fit_keeps_pods_that_fit_nowhere_else(other: Node) -> None:
     """The evictor's option, exactly as upstream has it."""
     pods = [
         a_pod("p", node="bad", owner="ReplicaSet/web", cpu="1", node_selector={"kubernetes.io/os": "linux"})
@@ -102,13 +114,13 @@ def test_node_fit_keeps_pods_that_fit_nowhere_else(other):
     assert evicted(a_strategy(RemovePodsViolatingNodeTaints), context) == []
 
 
-def test_both_lists_are_refused():
+def test_both_lists_are_refused() -> None:
     """With upstream's words."""
     with pytest.raises(ValidationError, match="either includedTaints or excludedTaints can be set"):
         a_strategy(RemovePodsViolatingNodeTaints, includedTaints=["a"], excludedTaints=["b"])
 
 
-def test_planners_are_told_apart_by_the_context():
+def test_planners_are_told_apart_by_the_context() -> None:
     """The builder's default is exactness."""
     assert a_context([a_node()]).planner is Planner.UPSTREAM
 

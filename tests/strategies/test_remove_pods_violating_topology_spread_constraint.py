@@ -1,8 +1,12 @@
 """RemovePodsViolatingTopologySpreadConstraint, against the cases of upstream's own tests."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.strategies.remove_pods_violating_topology_spread_constraint import (
     RemovePodsViolatingTopologySpreadConstraint,
 )
@@ -13,7 +17,7 @@ from strategies.driving import a_context, a_strategy, evicted
 ZONE = "zone"
 
 
-def a_constraint(**more):
+def a_constraint(**more: Any) -> dict[str, Any]:
     return {
         "maxSkew": 1,
         "topologyKey": ZONE,
@@ -23,7 +27,7 @@ def a_constraint(**more):
     }
 
 
-def zones(*counts, **pod):
+def zones(*counts: int, **pod: Any) -> list[Pod]:
     """One node a zone, with so many pods on each."""
     constraint = pod.pop("constraint", a_constraint())
     return [
@@ -40,13 +44,20 @@ def zones(*counts, **pod):
     ]
 
 
-def nodes_of(count, **kwargs):
+def nodes_of(count: int, **kwargs: Any) -> list[Node]:
     return [
         a_node(f"n{zone}", cpu="64", pods=500, labels={ZONE: f"z{zone}"}, **kwargs) for zone in range(count)
     ]
 
 
-def moved(counts, nodes=None, *, exact=True, args=None, **pod):
+def moved(
+    counts: tuple[int, ...],
+    nodes: list[Node] | None = None,
+    *,
+    exact: bool = True,
+    args: dict[str, Any] | None = None,
+    **pod: Any,
+) -> list[str]:
     context = a_context(nodes or nodes_of(len(counts)), zones(*counts, **pod), exact=exact)
     return evicted(a_strategy(RemovePodsViolatingTopologySpreadConstraint, **(args or {})), context)
 
@@ -67,18 +78,18 @@ def moved(counts, nodes=None, *, exact=True, args=None, **pod):
         ((10, 0, 0), 7),
     ],
 )
-def test_pods_leave_domains_with_more_than_their_share(counts, expected):
+def test_pods_leave_domains_with_more_than_their_share(counts: tuple[int, ...], expected: int) -> None:
     """As many as upstream's pairwise balancing takes."""
     assert len(moved(counts)) == expected
 
 
-def test_the_skew_that_is_allowed_is_left():
+def test_the_skew_that_is_allowed_is_left() -> None:
     """[2,6] with maxSkew 2 becomes [3,5]; [100,0] with 5 becomes [52,48]."""
     assert len(moved((2, 6), constraint=a_constraint(maxSkew=2))) == 1
     assert len(moved((100, 0), constraint=a_constraint(maxSkew=5))) == 48
 
 
-def test_the_highest_priority_goes_first_upstream_and_last_here():
+def test_the_highest_priority_goes_first_upstream_and_last_here() -> None:
     """Upstream's order is a known defect (issue 1624)."""
     pods = zones(4, 0)
     pods = [
@@ -98,7 +109,7 @@ def test_the_highest_priority_goes_first_upstream_and_last_here():
     assert evicted(strategy, a_context(nodes_of(2), pods, exact=False))[:2] == ["z0-000", "z0-001"]
 
 
-def test_terminating_pods_do_not_count():
+def test_terminating_pods_do_not_count() -> None:
     """[4,2] with two of the four terminating is [2,2]."""
     pods = zones(2, 2) + [
         a_pod(
@@ -117,7 +128,7 @@ def test_terminating_pods_do_not_count():
     )
 
 
-def test_pods_that_fit_nowhere_stay_unless_forced():
+def test_pods_that_fit_nowhere_stay_unless_forced() -> None:
     """With no room in the small zone, only topologyBalanceNodeFit: false makes the autoscaler act."""
     nodes = [*nodes_of(1), a_node("n1", cpu="1m", labels={ZONE: "z1"})]
     force = {"topologyBalanceNodeFit": False}
@@ -126,7 +137,7 @@ def test_pods_that_fit_nowhere_stay_unless_forced():
     assert len(moved((4, 0), nodes, cpu="1", args=force)) == 2
 
 
-def test_domains_that_the_constraint_ignores_do_not_count():
+def test_domains_that_the_constraint_ignores_do_not_count() -> None:
     """Node affinity is honoured by default, taints on request."""
     linux = [a_node(f"n{zone}", labels={ZONE: f"z{zone}", "os": "linux"}) for zone in range(2)]
     other = a_node("n2", labels={ZONE: "z2", "os": "other"})
@@ -136,7 +147,7 @@ def test_domains_that_the_constraint_ignores_do_not_count():
     assert moved((2, 2, 0), [*linux, tainted], constraint=a_constraint(nodeTaintsPolicy="Honor")) == []
 
 
-def test_revisions_may_be_told_apart():
+def test_revisions_may_be_told_apart() -> None:
     """matchLabelKeys: pods of two revisions are counted apart."""
     constraint = a_constraint(matchLabelKeys=["revision"])
     old = zones(1, 0, constraint=constraint, labels={"revision": "1"})
@@ -155,7 +166,7 @@ def test_revisions_may_be_told_apart():
     assert len(moved((2, 0), constraint=constraint, labels={"revision": "1"})) == 1
 
 
-def test_soft_constraints_count_on_request():
+def test_soft_constraints_count_on_request() -> None:
     """ScheduleAnyway is repaired only when listed."""
     soft = a_constraint(whenUnsatisfiable="ScheduleAnyway")
 
@@ -163,7 +174,7 @@ def test_soft_constraints_count_on_request():
     assert len(moved((3, 0), constraint=soft, args={"constraints": ["ScheduleAnyway"]})) == 1
 
 
-def test_protected_pods_count_here_and_not_upstream():
+def test_protected_pods_count_here_and_not_upstream() -> None:
     """[3 protected + 1, 0]: upstream sees one pod; the scheduler, and so we, see four (issue 413)."""
     protected = [
         a_pod(
@@ -183,12 +194,12 @@ def test_protected_pods_count_here_and_not_upstream():
     assert evicted(strategy, a_context(nodes_of(2), pods, exact=False)) == ["z0-000"]
 
 
-def test_a_key_that_no_node_has_is_no_constraint():
+def test_a_key_that_no_node_has_is_no_constraint() -> None:
     """There is no domain at all."""
     assert moved((3, 0), constraint=a_constraint(topologyKey="nobody")) == []
 
 
-def test_other_pods_do_not_count():
+def test_other_pods_do_not_count() -> None:
     """Pods of the namespace that the selector does not match, and those out of the strategy's scope."""
     others = [a_pod(f"other{n}", node="n0", owner="ReplicaSet/x", labels={"app": "x"}) for n in range(9)]
     context = a_context(nodes_of(2), [*zones(1, 1), *others])
@@ -198,7 +209,7 @@ def test_other_pods_do_not_count():
     assert moved((4, 0), args=scope) == []
 
 
-def test_a_closed_node_is_left_alone():
+def test_a_closed_node_is_left_alone() -> None:
     """The node limit skips the other victims of that node only."""
     context = a_context(nodes_of(3), zones(6, 6, 0))
 
@@ -210,7 +221,7 @@ def test_a_closed_node_is_left_alone():
     assert len(evicted(a_strategy(RemovePodsViolatingTopologySpreadConstraint), closing, per_node=1)) == 1
 
 
-def test_malformed_selectors_and_unknown_kinds():
+def test_malformed_selectors_and_unknown_kinds() -> None:
     """A selector that means nothing is no constraint; an unknown kind is refused."""
     bogus = a_constraint(labelSelector={"matchExpressions": [{"key": "a", "operator": "Bogus"}]})
 
@@ -222,7 +233,7 @@ def test_malformed_selectors_and_unknown_kinds():
 COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
-def test_the_cheapest_of_equal_priority_leave_here():
+def test_the_cheapest_of_equal_priority_leave_here() -> None:
     """By the deletion cost that its owner gave each of them."""
     pods = [
         a_pod(

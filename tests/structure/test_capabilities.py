@@ -1,6 +1,7 @@
 """What the deciding packages may know about plugins: declared capabilities, never names or attributes."""
 
 import ast
+from ast import Module
 from pathlib import Path
 
 import pytest
@@ -19,19 +20,19 @@ NO_NAMES = ("engine", "planning", "scheduling/queue")
 #: Attributes of libraries' objects that may be missing.
 OF_LIBRARIES = {"next_run_time"}
 
-NAMES = {each.name for each in (*plugins.IN_TREE, *strategies.IN_TREE, *strategies.EVICTORS)}
+NAMES = {each.name for each in (*plugins.IN_TREE, *strategies.IN_TREE, *strategies.EVICTORS)}  # type: ignore[attr-defined] # known to exist in this test
 
 
-def modules(packages):
+def modules(packages: tuple[str, ...]) -> list[pytest.ParameterSet]:
     """The modules of the packages, as far as these exist."""
     found = sorted(path for each in packages for path in (PRODUCT / each).rglob("*.py"))
     return [pytest.param(path, id=str(path.relative_to(PRODUCT))) for path in found]
 
 
-def probes(tree):
+def probes(tree: Module) -> set[str]:
     """Attribute names that the module probes for."""
     return {
-        call.args[1].value
+        call.args[1].value  # type: ignore[misc] # known in this test
         for call in ast.walk(tree)
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Name)
@@ -41,13 +42,13 @@ def probes(tree):
 
 
 @pytest.mark.parametrize("path", modules(NO_PROBING))
-def test_no_module_probes_for_an_attribute(path):
+def test_no_module_probes_for_an_attribute(path: Path) -> None:
     """Capabilities are protocols of ``framework``; a constant name in getattr() is a hidden one."""
     assert probes(ast.parse(path.read_text())) <= OF_LIBRARIES
 
 
 @pytest.mark.parametrize("path", modules(NO_NAMES))
-def test_no_module_names_a_plugin_or_strategy(path):
+def test_no_module_names_a_plugin_or_strategy(path: Path) -> None:
     """What is special about a plugin is a capability that other plugins may have, too."""
     constants = {
         each.value
@@ -58,7 +59,7 @@ def test_no_module_names_a_plugin_or_strategy(path):
     assert not {name for text in constants for name in NAMES if f'"{name}"' in text or text == name}
 
 
-def test_both_kinds_are_found():
+def test_both_kinds_are_found() -> None:
     """The checks see what they are to refuse."""
     assert probes(ast.parse('getattr(plugin, "signature", None) or hasattr(plugin, "normalize")')) == {
         "signature",
@@ -67,7 +68,7 @@ def test_both_kinds_are_found():
     assert {"NodeResourcesFit", "DefaultEvictor", "RemoveDuplicates"} <= NAMES
 
 
-def test_the_default_profile_declares_its_capabilities():
+def test_the_default_profile_declares_its_capabilities() -> None:
     """The plugins that the engine, the planner and the queue used to know by their names."""
     profile = build_profile(
         ProfileConfig("default-scheduler"),

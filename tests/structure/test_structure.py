@@ -5,6 +5,8 @@ shrink. A list that is empty is deleted.
 """
 
 import ast
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -21,54 +23,54 @@ def a_module(name: str, source: str = "", lines: int = 1, *, package: bool = Fal
     return Module(name, package, lines, ast.parse(source))
 
 
-def judged(measure: str, offenders: list[str]) -> None:
+def judged(measure: Any, offenders: list[str]) -> None:
     """Nothing offends but what did when the measure was introduced."""
     assert sorted(set(offenders) - known(measure)) == [], f"new offenders of {measure}"
 
 
-def test_a_public_class_name_means_one_thing():
+def test_a_public_class_name_means_one_thing() -> None:
     """In each distribution."""
     judged(
         "doubled_classes", [name for modules in distributions() for name in measures.doubled_classes(modules)]
     )
 
 
-def test_no_modules_import_one_another():
+def test_no_modules_import_one_another() -> None:
     """Not for type checking either."""
     judged("circles", [name for modules in distributions() for name in measures.circles(modules)])
 
 
-def test_long_modules_say_why():
+def test_long_modules_say_why() -> None:
     """Past 400 lines a module states its reason."""
     judged("long_modules", measures.long_modules(product()))
 
 
-def test_half_of_the_modules_are_short():
+def test_half_of_the_modules_are_short() -> None:
     """The median is at most 120 lines."""
     assert measures.median_length(product()) <= 120
 
 
-def test_constructors_have_few_parameters():
+def test_constructors_have_few_parameters() -> None:
     """At most eight."""
     judged("wide_constructors", measures.wide_constructors(product()))
 
 
-def test_folders_hold_one_subject():
+def test_folders_hold_one_subject() -> None:
     """At most fifteen modules."""
     judged("full_folders", measures.full_folders(product()))
 
 
-def test_no_module_is_a_drawer():
+def test_no_module_is_a_drawer() -> None:
     """Neither utils nor helpers."""
     judged("drawers", measures.drawers(product()))
 
 
-def test_capabilities_are_declared():
+def test_capabilities_are_declared() -> None:
     """A protocol says what a plugin can do; its attributes are not probed."""
     judged("probes", measures.probes(product()))
 
 
-def test_the_framework_is_small():
+def test_the_framework_is_small() -> None:
     """What authors of plugins import fits on a page."""
     (framework,) = (module for module in product() if module.name == "plimsoll.framework")
     judged("framework_exports", measures.exports(framework)[MOST_EXPORTS:])
@@ -115,12 +117,14 @@ def test_the_framework_is_small():
         ),
     ],
 )
-def test_offenders_are_found(measure, modules, offenders):
+def test_offenders_are_found(
+    measure: Callable[..., Any], modules: list[Module], offenders: list[str]
+) -> None:
     """Each measure finds what it is there for."""
     assert sorted(measure(modules)) == offenders
 
 
-def test_relative_imports_are_followed():
+def test_relative_imports_are_followed() -> None:
     """From a module and from a package."""
     modules = [
         a_module("p", package=True),

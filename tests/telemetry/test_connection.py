@@ -1,24 +1,30 @@
 """The connection to the API server, as Prometheus sees it."""
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
-from kube.serving import told_server
+from kube.serving import ToldServer, told_server
 from plimsoll.kube.session.errors import APIError, Unavailable
+from plimsoll.kube.session.session import Session
 from plimsoll.telemetry.process import ConnectionMetrics
 
 
 @pytest.fixture
-async def connection(tmp_path):
+async def connection(tmp_path: Path) -> AsyncIterator[Any]:
     """A server whose answers a test tells, an observed session to it, and what was counted."""
     registry = CollectorRegistry()
     async with told_server(tmp_path) as (server, session):
         yield server, session.observed(ConnectionMetrics(registry)), registry.get_sample_value
 
 
-async def test_requests_are_counted_by_their_answer(connection):
+async def test_requests_are_counted_by_their_answer(
+    connection: tuple[ToldServer, Session, Callable[..., Any]],
+) -> None:
     """Refusals by their status, and those that nobody answered by themselves; writes and reads alike."""
     server, session, value = connection
     server.then()
@@ -37,7 +43,9 @@ async def test_requests_are_counted_by_their_answer(connection):
     assert value("plimsoll_rest_client_request_duration_seconds_count", {"method": "GET"}) == 2
 
 
-async def test_a_watch_is_counted_when_it_opens(connection):
+async def test_a_watch_is_counted_when_it_opens(
+    connection: tuple[ToldServer, Session, Callable[..., Any]],
+) -> None:
     """Not when it ends, which may be minutes later."""
     server, session, value = connection
     hold = asyncio.Event()
@@ -50,7 +58,9 @@ async def test_a_watch_is_counted_when_it_opens(connection):
     assert counted == 1
 
 
-async def test_what_was_called_off_is_no_error(connection):
+async def test_what_was_called_off_is_no_error(
+    connection: tuple[ToldServer, Session, Callable[..., Any]],
+) -> None:
     """A process that ends must not look like a server that fails."""
     server, session, value = connection
     asking = asyncio.create_task(session.request("GET", "/api"))
@@ -62,7 +72,7 @@ async def test_what_was_called_off_is_no_error(connection):
     assert value("plimsoll_rest_client_requests_total", {"method": "GET", "code": "<error>"}) is None
 
 
-def test_the_last_word_of_a_collection_is_remembered():
+def test_the_last_word_of_a_collection_is_remembered() -> None:
     """By the wall clock, so that time() tells how long ago it was."""
     registry = CollectorRegistry()
     metrics = ConnectionMetrics(registry)

@@ -6,7 +6,7 @@ from plimsoll.ports.observer import told_to_all
 from plimsoll.telemetry.process import LeadingMetrics
 
 
-def test_the_gauge_follows_the_election():
+def test_the_gauge_follows_the_election() -> None:
     """1 while leading, 0 while standing by, by the lease's name as in client-go."""
     registry = CollectorRegistry()
     observer = told_to_all([LeadingMetrics(registry)])

@@ -5,7 +5,7 @@ from structlog.testing import capture_logs
 from plimsoll.telemetry.logs import REMEMBERED, SHOWN, LoggingObserver
 
 
-def test_a_problem_with_an_object_is_told_once_and_in_short():
+def test_a_problem_with_an_object_is_told_once_and_in_short() -> None:
     """An object comes in with each of its changes, and a hostile one is megabytes long."""
     observer = LoggingObserver()
 
@@ -18,7 +18,7 @@ def test_a_problem_with_an_object_is_told_once_and_in_short():
     assert len(lines[0]["problem"]) <= SHOWN + 3
 
 
-def test_another_problem_or_another_object_is_told_too():
+def test_another_problem_or_another_object_is_told_too() -> None:
     """Nothing is kept back but repetitions."""
     observer = LoggingObserver()
 
@@ -35,7 +35,7 @@ def test_another_problem_or_another_object_is_told_too():
     ]
 
 
-def test_what_was_told_is_not_remembered_without_end():
+def test_what_was_told_is_not_remembered_without_end() -> None:
     """Pods with ever new names must not fill the memory."""
     observer = LoggingObserver()
 

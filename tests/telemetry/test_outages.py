@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from logging import LogRecord
+from typing import Any
 
 import pytest
 import structlog
@@ -16,17 +18,17 @@ RESOURCES = [f"resource-{number}" for number in range(18)]
 class Scene:
     """An outage log, and what it says."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.time = 1000.0
         self.log = OutageLog(lambda: self.time, "https://a")
-        self.said = []
+        self.said: list[Any] = []
 
-    def fail(self, problem, status, resources=RESOURCES):
+    def fail(self, problem: str, status: int, resources: Any = RESOURCES) -> None:
         """Each resource fails."""
         for each in resources:
             self.log.watch_failed(each, f"GET /{each}: {problem}", status)
 
-    def look(self, after_s=1.0):
+    def look(self, after_s: float = 1.0) -> Any:
         """What is said after a while."""
         self.time += after_s
         with capture_logs() as lines:
@@ -36,12 +38,12 @@ class Scene:
 
 
 @pytest.fixture
-def scene():
+def scene() -> Scene:
     """A log that has said nothing."""
     return Scene()
 
 
-def test_an_outage_is_a_line_then_one_a_minute_then_its_end(scene):
+def test_an_outage_is_a_line_then_one_a_minute_then_its_end(scene: Scene) -> None:
     """Eighteen collections fail at each back-off."""
     lines = []
     for second in range(130):
@@ -59,7 +61,7 @@ def test_an_outage_is_a_line_then_one_a_minute_then_its_end(scene):
     assert line["after_s"] == 130
 
 
-def test_a_failure_that_is_over_before_anybody_looks_is_not_told(scene):
+def test_a_failure_that_is_over_before_anybody_looks_is_not_told(scene: Scene) -> None:
     """Metrics count it."""
     scene.fail("reset", 0)
     for each in RESOURCES:
@@ -68,7 +70,7 @@ def test_a_failure_that_is_over_before_anybody_looks_is_not_told(scene):
     assert scene.look() == []
 
 
-def test_missing_rights_are_one_line_with_what_they_are_missing_for(scene):
+def test_missing_rights_are_one_line_with_what_they_are_missing_for(scene: Scene) -> None:
     """A further one is news, one that comes and goes is not."""
     scene.fail("403 Forbidden", 403, ["pods", "nodes"])
     (line,) = scene.look()
@@ -87,7 +89,7 @@ def test_missing_rights_are_one_line_with_what_they_are_missing_for(scene):
     assert len(scene.look(REPEAT_S)) == 1
 
 
-def test_many_resources_are_counted(scene):
+def test_many_resources_are_counted(scene: Scene) -> None:
     """A line stays short."""
     scene.fail("x" * 5000, 403)
     (line,) = scene.look()
@@ -96,7 +98,7 @@ def test_many_resources_are_counted(scene):
     assert len(line["problem"]) <= 200
 
 
-def test_a_failure_that_does_not_come_again_is_forgotten(scene):
+def test_a_failure_that_does_not_come_again_is_forgotten(scene: Scene) -> None:
     """Kopf does not say that a request was answered at last."""
     scene.fail("", 404, ["schedulingpolicies"])
     assert scene.look()[0]["event"] == "the API server does not serve resources"
@@ -107,13 +109,13 @@ def test_a_failure_that_does_not_come_again_is_forgotten(scene):
 # -- kopf --------------------------------------------------------------------------------------------
 
 
-def record(message, name="kopf._cogs.clients.api", error=None):
+def record(message: str, name: str = "kopf._cogs.clients.api", error: ValueError | None = None) -> LogRecord:
     """A line of a library's."""
     exc_info = (type(error), error, None) if error else None
     return logging.LogRecord(name, logging.ERROR, "", 1, message, (), exc_info)
 
 
-def test_what_kopf_says_of_its_requests_joins_the_outages(scene):
+def test_what_kopf_says_of_its_requests_joins_the_outages(scene: Scene) -> None:
     """In one form, and not once a request."""
     lines = KopfLines()
     lines.outages = scene.log
@@ -130,7 +132,7 @@ def test_what_kopf_says_of_its_requests_joins_the_outages(scene):
     assert "api (kopf)" not in scene.log._failures
 
 
-def test_custom_resources_that_kopf_misses_are_told_as_ours_are(scene):
+def test_custom_resources_that_kopf_misses_are_told_as_ours_are(scene: Scene) -> None:
     """With what to do."""
     lines = KopfLines()
     lines.outages = scene.log
@@ -143,9 +145,10 @@ def test_custom_resources_that_kopf_misses_are_told_as_ours_are(scene):
     assert "crds/" in line["remedy"]
 
 
-def test_a_task_of_kopfs_that_ends_is_passed_on():
+def test_a_task_of_kopfs_that_ends_is_passed_on() -> None:
     """The process ends, and says so then: kopf itself may go on without a watcher."""
-    lines, failed = KopfLines(), []
+    lines = KopfLines()
+    failed: list[Any] = []
     lines.failed = failed.append
     one = record("Watcher for evictions.v1alpha1.plimsoll.dev has failed: no", error=ValueError("no"))
 
@@ -153,7 +156,7 @@ def test_a_task_of_kopfs_that_ends_is_passed_on():
     assert failed == ["Watcher for evictions.v1alpha1.plimsoll.dev has failed: no"]
 
 
-def test_what_others_say_is_shown_as_it_is():
+def test_what_others_say_is_shown_as_it_is() -> None:
     """Their tracebacks, too."""
     one = record("Task exception was never retrieved", "asyncio", ValueError("no"))
 

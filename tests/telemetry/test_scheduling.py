@@ -1,18 +1,20 @@
 """Label values are enumerable, whatever nodes and pods say."""
 
+from typing import Any
+
 from prometheus_client import CollectorRegistry
 
 from plimsoll.telemetry.scheduling import MetricsObserver
 
 
-def test_a_node_cannot_flood_the_metrics_with_reasons():
+def test_a_node_cannot_flood_the_metrics_with_reasons() -> None:
     """The resource that is lacking is named where it is one of Kubernetes' own."""
     registry = CollectorRegistry()
     metrics = MetricsObserver(registry)
     for reason in ("OutOfcpu", "NodeAffinity", *(f"OutOfexample.com/{number}" for number in range(100))):
         metrics.pod_refused("p", reason, pod="a/b", node="n", decision="uid", after_s=None)
 
-    def count(reason):
+    def count(reason: str) -> Any:
         return registry.get_sample_value(
             "plimsoll_scheduler_kubelet_refusals_total", {"profile": "p", "reason": reason}
         )

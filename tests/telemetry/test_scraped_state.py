@@ -1,6 +1,7 @@
 """Figures that are taken when somebody looks."""
 
 from dataclasses import replace
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
@@ -8,8 +9,9 @@ from plimsoll.rebalancing.run_statistics import RunFigures
 from plimsoll.telemetry.scraped_state import Sources, StateCollector
 
 
-def test_each_scrape_tells_the_present_state():
-    depths, waiting, calls = {"active": 1}, [], {"p": {("Fit", "preFilter"): 3}}
+def test_each_scrape_tells_the_present_state() -> None:
+    depths, calls = {"active": 1}, {"p": {("Fit", "preFilter"): 3}}
+    waiting: list[Any] = []
     conditions = [("web", "Ready", True), ("web", "Degraded", False)]
     degraded, stalled = [("web", "NotAllowed"), ("web", "Resting")], {"p": 2, "q": 0}
     figures = RunFigures(

@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ import plimsoll
 from forking import Forked
 
 
-def test_a_command_has_its_output_and_its_exit_status(tmp_path):
+def test_a_command_has_its_output_and_its_exit_status(tmp_path: Any) -> None:
     """As in a shell, with one file for both streams or one for each."""
     good = Forked("plimsoll", "version", output=tmp_path / "good")
     bad = Forked("plimsoll", "nonsense", output=tmp_path / "bad", errors=tmp_path / "errors")
@@ -20,7 +21,7 @@ def test_a_command_has_its_output_and_its_exit_status(tmp_path):
     assert "nonsense" in (tmp_path / "errors").read_text()
 
 
-def test_a_command_has_its_own_environment(tmp_path):
+def test_a_command_has_its_own_environment(tmp_path: Any) -> None:
     """What the test says differs from the test's own; the next one has it no more."""
     narrow = Forked("plimsoll", "--help", output=tmp_path / "narrow", environment={"COLUMNS": "40"})
     wide = Forked("plimsoll", "--help", output=tmp_path / "wide", environment={"COLUMNS": "200"})
@@ -31,7 +32,7 @@ def test_a_command_has_its_own_environment(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_signals_reach_a_command(tmp_path, number):
+def test_signals_reach_a_command(tmp_path: Any, number: Any) -> None:
     """One that is killed has the signal's number as its status; one that is stopped runs on, and waits."""
     one = Forked("roadstead", "--kubeconfig", str(tmp_path / "config"), output=tmp_path / "log")
 

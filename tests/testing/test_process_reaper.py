@@ -5,7 +5,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from signal import Signals
+from subprocess import Popen
+from typing import Any
 
 import pytest
 
@@ -38,7 +42,7 @@ def test_starts():
 '''
 
 
-def is_running(process):
+def is_running(process: int) -> bool:
     """Whether there is such a process, and it is no zombie."""
     try:
         return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
@@ -46,7 +50,7 @@ def is_running(process):
         return False
 
 
-def until(condition, within_s=30.0):
+def until(condition: Callable[..., Any], within_s: float = 30.0) -> bool:
     """Wait for it; whether it came to be."""
     deadline = time.monotonic() + within_s
     while not condition():
@@ -56,7 +60,7 @@ def until(condition, within_s=30.0):
     return True
 
 
-def start(folder, *options, wait=300):
+def start(folder: Path, *options: str, wait: int = 300) -> tuple[Popen[Any], list[int]]:
     """A run of the test, and the processes of the test, its child and its grandchild."""
     (folder / "test_it.py").write_text(STARTS.replace("WAIT", str(wait)))
     run = subprocess.Popen(
@@ -72,7 +76,7 @@ def start(folder, *options, wait=300):
 
 @pytest.mark.slow(reason="starts pytest and waits for processes to end")
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda each: each.name)
-def test_a_run_that_is_aborted_leaves_no_process(tmp_path, sent):
+def test_a_run_that_is_aborted_leaves_no_process(tmp_path: Path, sent: Signals) -> None:
     """Neither the test's process nor one that this has started."""
     run, (test, child, grandchild) = start(tmp_path)
     assert (test, is_running(child), is_running(grandchild)) == (run.pid, True, True)
@@ -85,7 +89,7 @@ def test_a_run_that_is_aborted_leaves_no_process(tmp_path, sent):
 
 @pytest.mark.slow(reason="starts pytest and waits for processes to end")
 @pytest.mark.parametrize("whose", ["the worker", "the run"])
-def test_with_xdist_neither_the_worker_nor_the_run_leaves_one(tmp_path, whose):
+def test_with_xdist_neither_the_worker_nor_the_run_leaves_one(tmp_path: Path, whose: str) -> None:
     """One of them is killed; the worker that is left alone ends, too."""
     run, (worker, child, grandchild) = start(tmp_path, "-n", "1", "--max-worker-restart", "0")
 
@@ -96,7 +100,7 @@ def test_with_xdist_neither_the_worker_nor_the_run_leaves_one(tmp_path, whose):
 
 
 @pytest.mark.slow(reason="starts pytest and waits for processes to end")
-def test_what_a_test_forgets_ends_with_the_run(tmp_path):
+def test_what_a_test_forgets_ends_with_the_run(tmp_path: Path) -> None:
     """And the run ends as it would without: the test has passed."""
     run, (_, child, grandchild) = start(tmp_path, wait=0)
 

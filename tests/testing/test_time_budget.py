@@ -2,6 +2,7 @@
 
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ import time_budget
 
 
 @pytest.mark.parametrize("within", [0.0, 100.0])
-def test_a_test_begins_while_there_is_time(within):
+def test_a_test_begins_while_there_is_time(within: Any) -> None:
     """Without a budget there always is."""
     option = SimpleNamespace(within=within, begun=0.0)
     item = SimpleNamespace(config=SimpleNamespace(option=option))
@@ -20,7 +21,7 @@ def test_a_test_begins_while_there_is_time(within):
     assert time.time() - option.begun < 100
 
 
-def test_a_test_that_would_begin_too_late_is_skipped_with_the_reason():
+def test_a_test_that_would_begin_too_late_is_skipped_with_the_reason() -> None:
     """The moment comes from the first process: a worker that starts late has less time."""
     option = SimpleNamespace(within=40.0, begun=time.time() - 41)
     item = SimpleNamespace(config=SimpleNamespace(option=option))

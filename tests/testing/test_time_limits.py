@@ -122,7 +122,9 @@ def run(folder: Path, *options: str) -> tuple[int, str]:
 
 @pytest.mark.slow(reason="twelve tests that take too long")
 @pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["alone", "xdist"])
-def test_time_outs_within_hypothesis_are_failures_of_their_tests(tmp_path, options):
+def test_time_outs_within_hypothesis_are_failures_of_their_tests(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
     """Those that found a counterexample first say so; the others took too long; none spoils another."""
     (tmp_path / "pytest.ini").write_text(SETTINGS)
     (tmp_path / "test_many.py").write_text(MANY)
@@ -142,7 +144,7 @@ def test_time_outs_within_hypothesis_are_failures_of_their_tests(tmp_path, optio
 
 
 @pytest.mark.slow(reason="four tests that take too long")
-def test_a_time_out_ends_its_test_and_no_hook(tmp_path):
+def test_a_time_out_ends_its_test_and_no_hook(tmp_path: Path) -> None:
     """In the test, in a fixture, in an event loop; never in a report that is being made."""
     (tmp_path / "pytest.ini").write_text(SETTINGS)
     (tmp_path / "conftest.py").write_text(IN_A_HOOK)

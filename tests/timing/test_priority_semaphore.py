@@ -1,6 +1,8 @@
 """Turns: so many at once, the highest priority first, and none is lost when somebody is called off."""
 
 import asyncio
+from asyncio import Task
+from typing import Any
 
 from plimsoll.testing.fakes import settled
 from plimsoll.timing.priority_semaphore import Turns
@@ -9,15 +11,15 @@ from plimsoll.timing.priority_semaphore import Turns
 class Pods:
     """Pods that take a turn each and keep it until they are let go."""
 
-    def __init__(self, turns):
+    def __init__(self, turns: Any) -> None:
         self.turns = turns
-        self.running = []
-        self.let = {}
+        self.running: list[Any] = []
+        self.let: dict[Any, Any] = {}
 
-    def start(self, name, priority=0):
+    def start(self, name: str, priority: int = 0) -> Task[Any]:
         self.let[name] = asyncio.Event()
 
-        async def work():
+        async def work() -> None:
             async with self.turns.turn(priority):
                 self.running.append(name)
                 try:
@@ -27,13 +29,13 @@ class Pods:
 
         return asyncio.create_task(work())
 
-    async def end(self, *names):
+    async def end(self, *names: str) -> None:
         for name in names:
             self.let[name].set()
         await settled()
 
 
-async def test_no_more_at_once_and_the_important_ones_first():
+async def test_no_more_at_once_and_the_important_ones_first() -> None:
     """Of equals the oldest."""
     pods = Pods(Turns(2))
     tasks = [pods.start("a"), pods.start("b"), pods.start("c"), pods.start("d", 5), pods.start("e", 5)]
@@ -49,7 +51,7 @@ async def test_no_more_at_once_and_the_important_ones_first():
     await asyncio.gather(*tasks)
 
 
-async def test_who_is_called_off_takes_no_turn_along():
+async def test_who_is_called_off_takes_no_turn_along() -> None:
     """Neither while it waits nor at the moment when it is called."""
     pods = Pods(Turns(1))
     first, second, third = pods.start("a"), pods.start("b"), pods.start("c")

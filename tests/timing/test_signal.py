@@ -6,7 +6,7 @@ from plimsoll.testing.fakes import settled
 from plimsoll.timing.signal import Signal
 
 
-async def test_all_that_wait_are_woken():
+async def test_all_that_wait_are_woken() -> None:
     """One notification serves every reader."""
     signal = Signal()
     readers = [asyncio.ensure_future(signal.wait()) for _ in range(3)]
@@ -18,7 +18,7 @@ async def test_all_that_wait_are_woken():
     assert await asyncio.gather(*readers) == [1, 1, 1]
 
 
-async def test_a_notification_before_the_wait_is_not_missed():
+async def test_a_notification_before_the_wait_is_not_missed() -> None:
     """A reader that passes the count that it has seen returns immediately when there was one since."""
     signal = Signal()
     seen = signal.count
@@ -28,7 +28,7 @@ async def test_a_notification_before_the_wait_is_not_missed():
     assert await asyncio.wait_for(signal.wait(seen), 1) == 2
 
 
-async def test_without_a_count_only_a_later_notification_wakes():
+async def test_without_a_count_only_a_later_notification_wakes() -> None:
     """What happened before the wait is the past."""
     signal = Signal()
     signal.notify()
@@ -41,7 +41,7 @@ async def test_without_a_count_only_a_later_notification_wakes():
     assert await reader == 2
 
 
-async def test_until_returns_only_when_the_condition_holds():
+async def test_until_returns_only_when_the_condition_holds() -> None:
     """It is checked immediately, and after each notification."""
     signal, state = Signal(), {"synced": 0}
     reader = asyncio.ensure_future(signal.until(lambda: state["synced"] == 2))
@@ -55,7 +55,7 @@ async def test_until_returns_only_when_the_condition_holds():
     await signal.until(lambda: True)
 
 
-async def test_a_cancelled_reader_leaves_nothing_behind():
+async def test_a_cancelled_reader_leaves_nothing_behind() -> None:
     """The others are woken as if it had never waited."""
     signal = Signal()
     leaving, staying = asyncio.ensure_future(signal.wait()), asyncio.ensure_future(signal.wait())

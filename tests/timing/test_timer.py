@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,20 +16,20 @@ from plimsoll.timing.timer import STALE_ENTRIES, Timer
 class Scene:
     """A running timer; ``called`` holds what was called and when, in seconds from the start."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.clock, self.observer = FakeClock(), RememberingObserver()
         self.timer = Timer(self.clock, self.observer)
-        self.called = []
+        self.called: list[Any] = []
         self.began = self.clock.monotonic()
 
-    def at(self, due_s, name, key=None):
-        def call():
+    def at(self, due_s: int, name: str, key: Any = None) -> None:
+        def call() -> None:
             self.called.append((name, self.clock.monotonic() - self.began))
 
         self.timer.set(key or name, self.began + due_s, call)
 
     @contextlib.asynccontextmanager
-    async def running(self):
+    async def running(self) -> AsyncIterator[Any]:
         task = asyncio.ensure_future(self.timer.run())
         await settled()
         try:
@@ -38,12 +40,12 @@ class Scene:
 
 
 @pytest.fixture
-async def scene():
+async def scene() -> AsyncIterator[Any]:
     async with Scene().running() as running:
         yield running
 
 
-async def test_functions_are_called_at_their_deadlines(scene):
+async def test_functions_are_called_at_their_deadlines(scene: Scene) -> None:
     """Whatever the order in which they were set."""
     scene.at(5, "later")
     scene.at(2, "sooner")
@@ -56,7 +58,7 @@ async def test_functions_are_called_at_their_deadlines(scene):
     assert len(scene.timer) == 0
 
 
-async def test_a_deadline_set_while_it_sleeps_for_a_later_one_is_kept(scene):
+async def test_a_deadline_set_while_it_sleeps_for_a_later_one_is_kept(scene: Scene) -> None:
     """The task is woken and sleeps until the earlier one."""
     scene.at(60, "later")
     await scene.clock.advance(1)
@@ -67,7 +69,7 @@ async def test_a_deadline_set_while_it_sleeps_for_a_later_one_is_kept(scene):
     assert scene.called == [("sooner", 3.0)]
 
 
-async def test_functions_of_one_deadline_are_called_in_the_order_in_which_they_were_set(scene):
+async def test_functions_of_one_deadline_are_called_in_the_order_in_which_they_were_set(scene: Scene) -> None:
     """First set, first called."""
     for name in "cab":
         scene.at(1, name)
@@ -77,7 +79,7 @@ async def test_functions_of_one_deadline_are_called_in_the_order_in_which_they_w
     assert [name for name, _ in scene.called] == ["c", "a", "b"]
 
 
-async def test_a_key_has_one_deadline(scene):
+async def test_a_key_has_one_deadline(scene: Scene) -> None:
     """Setting it again replaces it, to later and to earlier; ``cancel`` ends it."""
     scene.at(1, "first", key="k")
     scene.at(4, "second", key="k")
@@ -93,7 +95,7 @@ async def test_a_key_has_one_deadline(scene):
     assert scene.timer.next_due() is None
 
 
-async def test_a_deadline_that_is_over_is_called_immediately(scene):
+async def test_a_deadline_that_is_over_is_called_immediately(scene: Scene) -> None:
     """Without waiting for the clock to move."""
     scene.at(-1, "over")
     await settled()
@@ -101,10 +103,10 @@ async def test_a_deadline_that_is_over_is_called_immediately(scene):
     assert scene.called == [("over", 0.0)]
 
 
-async def test_a_function_that_raises_harms_no_other(scene):
+async def test_a_function_that_raises_harms_no_other(scene: Scene) -> None:
     """It is reported with its key."""
 
-    def broken():
+    def broken() -> None:
         raise RuntimeError("no")
 
     scene.timer.set("broken", scene.began + 1, broken)
@@ -116,11 +118,11 @@ async def test_a_function_that_raises_harms_no_other(scene):
     assert scene.observer.failures == [("deadline of broken", "RuntimeError('no')")]
 
 
-async def test_a_function_may_set_its_own_next_deadline(scene):
+async def test_a_function_may_set_its_own_next_deadline(scene: Scene) -> None:
     """Even one that is over: other tasks run between two calls."""
     calls = []
 
-    def again():
+    def again() -> None:
         calls.append(scene.clock.monotonic() - scene.began)
         if len(calls) < 3:
             scene.timer.set("again", scene.began + 1, again)
@@ -131,7 +133,7 @@ async def test_a_function_may_set_its_own_next_deadline(scene):
     assert calls == [1.0, 1.0, 1.0]
 
 
-def test_cancelled_deadlines_do_not_pile_up():
+def test_cancelled_deadlines_do_not_pile_up() -> None:
     """A key that is set again and again leaves a bounded heap."""
     scene = Scene()
     for number in range(10 * STALE_ENTRIES):
@@ -151,10 +153,10 @@ def test_cancelled_deadlines_do_not_pile_up():
         max_size=30,
     )
 )
-def test_it_calls_what_a_table_of_deadlines_would(steps):
+def test_it_calls_what_a_table_of_deadlines_would(steps: list[tuple[str, int, int]]) -> None:
     """Against the plain rule: at each moment everything due is called, each key once."""
 
-    async def play():
+    async def play() -> None:
         expected, deadlines, now = [], {}, 0
         async with Scene().running() as scene:
             for what, key, number in steps:

@@ -1,5 +1,7 @@
 """What ``make quick`` runs: the tests that a change concerns, nearest first."""
 
+from typing import Any
+
 import pytest
 
 from affected_tests import affected, module_of
@@ -24,7 +26,7 @@ TREE = {
 
 
 @pytest.fixture
-def tree(tmp_path):
+def tree(tmp_path: Any) -> Any:
     for path, text in TREE.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
@@ -60,7 +62,7 @@ def tree(tmp_path):
         ),
     ],
 )
-def test_a_change_concerns_what_imports_it(tree, changed, expected):
+def test_a_change_concerns_what_imports_it(tree: Any, changed: Any, expected: Any) -> None:
     """Through any number of modules, documents and data by name; end-to-end tests only when they change."""
     assert affected(TREE, changed, tree) == expected
 
@@ -74,5 +76,5 @@ def test_a_change_concerns_what_imports_it(tree, changed, expected):
         ("conftest.py", "conftest"),
     ],
 )
-def test_a_file_is_imported_by_its_name_below_its_source(path, name):
+def test_a_file_is_imported_by_its_name_below_its_source(path: Any, name: Any) -> None:
     assert module_of(path) == name

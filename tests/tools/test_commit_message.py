@@ -5,7 +5,7 @@ import pytest
 from commit_message import problems_of
 
 
-def test_a_subject_and_a_reason_pass():
+def test_a_subject_and_a_reason_pass() -> None:
     """Comments that git adds do not count."""
     assert (
         list(problems_of("Cache filter results per template\n\nThe filters of one shape agree.\n# x\n")) == []
@@ -24,6 +24,6 @@ def test_a_subject_and_a_reason_pass():
         pytest.param("# only comments\n", "empty", id="empty"),
     ],
 )
-def test_a_bad_message_is_refused(message, problem):
+def test_a_bad_message_is_refused(message: str, problem: str) -> None:
     """Each rule by itself."""
     assert any(problem in found for found in problems_of(message))

@@ -3,7 +3,9 @@
 import copy
 import gzip
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import orjson
 import pytest
@@ -18,7 +20,7 @@ from recordings.descheduler import decide
 FOLDER = RECORDINGS / "descheduler"
 
 
-def a_node(name, taints=()):
+def a_node(name: Any, taints: Any = ()) -> Any:
     return {
         "metadata": {"name": name},
         "spec": {"taints": list(taints)},
@@ -26,7 +28,7 @@ def a_node(name, taints=()):
     }
 
 
-def a_pod(name):
+def a_pod(name: Any) -> Any:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "o1"}
     return {
         "metadata": {"name": name, "namespace": "a", "uid": f"u-{name}", "ownerReferences": [owner]},
@@ -35,7 +37,7 @@ def a_pod(name):
     }
 
 
-def an_eviction(name):
+def an_eviction(name: Any) -> Any:
     return {
         "namespace": "a",
         "name": name,
@@ -45,7 +47,7 @@ def an_eviction(name):
     }
 
 
-def a_profile(*enabled, **args):
+def a_profile(*enabled: Any, **args: Any) -> Any:
     """One that runs NodeTaints with these arguments."""
     return {
         "name": "p",
@@ -54,14 +56,14 @@ def a_profile(*enabled, **args):
     }
 
 
-def above(name):
+def above(name: Any) -> Any:
     """The profile that protects pods from the value of this PriorityClass up."""
     profile = a_profile()
     threshold = {"name": "DefaultEvictor", "args": {"priorityThreshold": {"name": name}}}
     return {**profile, "pluginConfig": [*profile["pluginConfig"], threshold]}
 
 
-def a_case(policy=None, **expected):
+def a_case(policy: Any = None, **expected: Any) -> Any:
     """Two pods on a tainted node, and a policy that moves one of them."""
     return {
         "id": "small-0",
@@ -128,7 +130,7 @@ EITHER = {
         pytest.param(a_case({"profiles": [above("missing")]}, error=ERROR), id="class-that-is-none"),
     ],
 )
-def test_what_agrees_has_no_differences(case):
+def test_what_agrees_has_no_differences(case: Any) -> None:
     """The decided case equals the recorded one, or one of its possible outcomes."""
     assert list(descheduler_replay.differences(case)) == []
 
@@ -171,7 +173,7 @@ def test_what_agrees_has_no_differences(case):
         ),
     ],
 )
-def test_differences_are_named(case, difference):
+def test_differences_are_named(case: Any, difference: Any) -> None:
     """One sentence each, with what was expected and what came out."""
     assert difference in list(descheduler_replay.differences(case))
 
@@ -183,7 +185,7 @@ THRESHOLDS = {"thresholds": {"cpu": None}, "targetThresholds": {"cpu": 50}}
     ("usage", "under"),
     [({"cpu": "0", "memory": "1Gi"}, ["good"]), ({"memory": "1Gi"}, ["good"]), ({"cpu": "1m"}, [])],
 )
-def test_what_the_metrics_server_leaves_out_is_not_used(usage, under):
+def test_what_the_metrics_server_leaves_out_is_not_used(usage: Any, under: Any) -> None:
     """A node without a figure for cpu uses none; a threshold that is null is one of 0 %."""
     profile = {
         "name": "p",
@@ -209,7 +211,7 @@ def test_what_the_metrics_server_leaves_out_is_not_used(usage, under):
     assert list(descheduler_replay.differences(case)) == []
 
 
-def test_order_matters_where_it_is_recorded():
+def test_order_matters_where_it_is_recorded() -> None:
     """The same evictions in another order differ when the order was the same in all runs."""
     case = a_case(
         {"maxNoOfPodsToEvictTotal": None}, evictions=[an_eviction("y"), an_eviction("x")], order="total"
@@ -222,13 +224,13 @@ def test_order_matters_where_it_is_recorded():
     assert list(descheduler_replay.differences(_with(case, order="none"))) == []
 
 
-def _with(case, **expected):
+def _with(case: Any, **expected: Any) -> Any:
     changed = copy.deepcopy(case)
     changed["expected"] |= expected
     return changed
 
 
-def test_the_command_counts(tmp_path):
+def test_the_command_counts(tmp_path: Any) -> None:
     """Both kinds of recordings are found below one folder; a difference fails the command."""
     folder = tmp_path / "descheduler"
     folder.mkdir()
@@ -245,7 +247,7 @@ def test_the_command_counts(tmp_path):
 
 @needs_recordings("descheduler")
 @pytest.mark.parametrize("family", ["mixed", "limits", "invalidpolicies"])
-def test_the_recordings_agree(family):
+def test_the_recordings_agree(family: Any) -> None:
     """Decisions of a real descheduler, exactly; ``make vectors`` runs all families."""
     passed, mismatches, _ = descheduler_replay.replay(FOLDER, family)
 
@@ -253,7 +255,7 @@ def test_the_recordings_agree(family):
     assert passed > 0
 
 
-def _live_cases():
+def _live_cases() -> Iterator[Any]:
     """Recordings of runs that evict: pods that stay terminating, evictions that are refused."""
     for file in sorted(FOLDER.glob("*.jsonl.gz")):
         for line in gzip.decompress(file.read_bytes()).splitlines():
@@ -264,23 +266,23 @@ def _live_cases():
 
 @pytest.mark.timeout(300)
 @needs_recordings("descheduler")
-def test_runs_that_evict_decide_as_recorded():
+def test_runs_that_evict_decide_as_recorded() -> None:
     """By a policy of ours through the whole operator where one can say the same; a dry run would differ."""
-    counted = Counter()
+    counted: Any = Counter()
     mismatches = []
     for case in _live_cases():
         decided = decide(case)
         mismatches += [f"{case['id']} {each}" for each in descheduler_replay.compared(case, decided)]
         counted["all"] += 1
         counted["by policy"] += decided.by_policy is not None
-        dry_run = replace(decided, outcome=decided.rehearsed, by_policy=None)
+        dry_run = replace(decided, outcome=decided.rehearsed, by_policy=None)  # type: ignore[arg-type] # a fake has only what is used
         counted["dry run differs"] += bool(list(descheduler_replay.compared(case, dry_run)))
 
     assert mismatches == []
     assert counted == {"all": 128, "by policy": 110, "dry run differs": 23}
 
 
-def test_a_policy_that_evicts_otherwise_is_a_difference():
+def test_a_policy_that_evicts_otherwise_is_a_difference() -> None:
     """So is a dry run that plans otherwise."""
     case = a_case()
     decided = decide(case)
@@ -295,7 +297,7 @@ def test_a_policy_that_evicts_otherwise_is_a_difference():
 
 @pytest.mark.parametrize(("code", "evicted"), [(429, "y"), (404, "y"), (500, "y"), (None, "x")])
 @pytest.mark.parametrize("mode", ["delete", "terminate"])
-def test_a_refused_eviction_uses_no_limit(code, evicted, mode):
+def test_a_refused_eviction_uses_no_limit(code: Any, evicted: Any, mode: Any) -> None:
     """Whatever the code: the second pod goes in the first one's stead."""
     case = a_case(evictions=[an_eviction(evicted)]) | {"evictionMode": mode}
     case["evictionErrors"] = {"a/x": code} if code else {}

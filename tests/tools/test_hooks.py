@@ -12,14 +12,14 @@ ROOT = Path(__file__).parents[2]
 HOOKS = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
 
 
-def test_hooks_download_nothing():
+def test_hooks_download_nothing() -> None:
     """All are local, and run what is installed."""
     assert [repository["repo"] for repository in HOOKS] == ["local"]
     assert {hook["language"] for hook in HOOKS[0]["hooks"]} == {"system"}
 
 
 @pytest.mark.parametrize("entry", [hook["entry"].split() for hook in HOOKS[0]["hooks"]])
-def test_a_hook_runs_what_exists(entry):
+def test_a_hook_runs_what_exists(entry: list[str]) -> None:
     """A target of the Makefile, or a program of .venv and a file of ours."""
     program, *arguments = entry
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
@@ -41,7 +41,7 @@ def test_a_hook_runs_what_exists(entry):
         pytest.param("a.toml", "a = 1\na = 2\n", False, id="broken-toml"),
     ],
 )
-def test_files_are_read(tmp_path, name, text, readable):
+def test_files_are_read(tmp_path: Path, name: str, text: str, readable: bool) -> None:
     """What cannot be read is named."""
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")

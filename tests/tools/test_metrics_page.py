@@ -11,11 +11,11 @@ from plimsoll.planning.limits import LimitLevel
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 
-def test_the_page_is_what_the_code_says():
+def test_the_page_is_what_the_code_says() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(families()), "run `make docs`"
 
 
-def test_every_metric_of_kube_scheduler_that_we_have_bears_its_labels():
+def test_every_metric_of_kube_scheduler_that_we_have_bears_its_labels() -> None:
     """Names and labels of kube-scheduler v1.36, ``pkg/scheduler/metrics/metrics.go``."""
     upstream = {
         "schedule_attempts": ("result", "profile"),
@@ -38,7 +38,7 @@ def test_every_metric_of_kube_scheduler_that_we_have_bears_its_labels():
     assert {name: ours.get(name) for name in upstream} == upstream
 
 
-def test_the_table_of_counterparts_names_metrics_labels_and_values_that_exist():
+def test_the_table_of_counterparts_names_metrics_labels_and_values_that_exist() -> None:
     """All of descheduler v0.36, and next to each a metric of ours that a scrape shows."""
     known = {
         family.name + ("_total" if family.type == "counter" else ""): labels for family, labels in families()
@@ -49,7 +49,7 @@ def test_the_table_of_counterparts_names_metrics_labels_and_values_that_exist():
         assert each.ours in known, each
         for label, _, chosen in re.findall(r'(\w+)(=~?)"([^"]*)"', each.selector):
             assert label in known[each.ours], each
-            assert any(re.fullmatch(chosen, value) for value in values[label]), each
+            assert any(re.fullmatch(chosen, value) for value in values[label]), each  # type: ignore[attr-defined] # known to exist in this test
     assert {each.theirs.split("{")[0] for each in COUNTERPARTS} == {
         "descheduler_pods_evicted_total",
         "descheduler_loop_duration_seconds",
@@ -59,7 +59,7 @@ def test_the_table_of_counterparts_names_metrics_labels_and_values_that_exist():
     }
 
 
-def test_a_unit_is_read_from_the_name():
+def test_a_unit_is_read_from_the_name() -> None:
     """Prometheus' rule: the last words of a name."""
     lines = [line for line in page(families()).splitlines() if line.startswith("| `plimsoll_")]
     rows = {line.split("`")[1]: line.split("|")[4].strip() for line in lines}

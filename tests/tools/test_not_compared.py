@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 TESTS = Path(__file__).parents[1]
 
@@ -46,6 +47,6 @@ def test_a_run_that_skips_nothing_says_nothing(tmp_path: Path) -> None:
     assert "not compared" not in summary_of(tmp_path, "-k", "runs")
 
 
-def test_this_suite_has_the_plugin(pytestconfig) -> None:
+def test_this_suite_has_the_plugin(pytestconfig: Any) -> None:
     """Registered by the conftest.py of the checkout."""
     assert pytestconfig.pluginmanager.hasplugin("not_compared")

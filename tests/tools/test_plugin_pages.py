@@ -4,7 +4,7 @@ import itertools
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from pydantic import Field
@@ -19,7 +19,7 @@ NUMBERS = itertools.count()
 PAGES = Path(__file__).parents[2] / "docs" / "plugins"
 
 
-def test_the_pages_in_the_docs_are_those_that_the_code_writes():
+def test_the_pages_in_the_docs_are_those_that_the_code_writes() -> None:
     """After a change of a docstring or of arguments, run `make docs`."""
     there = {path.name: path.read_text(encoding="utf-8") for path in PAGES.glob("*.md")}
 
@@ -27,12 +27,12 @@ def test_the_pages_in_the_docs_are_those_that_the_code_writes():
 
 
 @pytest.mark.parametrize("plugin", IN_TREE, ids=lambda plugin: plugin.name)
-def test_a_page_is_named_as_its_module(plugin):
+def test_a_page_is_named_as_its_module(plugin: Any) -> None:
     """One name, four spellings."""
     assert file_name(plugin) == plugin.__module__.rsplit(".", 1)[-1] + ".md"
 
 
-def test_a_page_of_somebody_elses_plugin():
+def test_a_page_of_somebody_elses_plugin() -> None:
     """Formula as a block, arguments as a table, points as they are spelled in a profile."""
     text = page(PowerSaving)
 
@@ -43,7 +43,7 @@ def test_a_page_of_somebody_elses_plugin():
     assert '| `wakeUrl` | string | `""` |' in text
 
 
-def a_plugin(docstring, args=NoArgs):
+def a_plugin(docstring: Any, args: Any = NoArgs) -> Any:
     """A plugin whose module says this of it."""
     module = ModuleType(f"thing_{next(NUMBERS)}", docstring)
     sys.modules[module.__name__] = module
@@ -81,13 +81,13 @@ class Undescribed(PluginArgs):
         pytest.param(a_plugin(WHOLE, Undescribed), "Thing.weight has no description", id="argument"),
     ],
 )
-def test_what_is_missing_is_named(plugin, problem):
+def test_what_is_missing_is_named(plugin: Any, problem: Any) -> None:
     """So that it is written before it is read."""
     with pytest.raises(PageError, match=problem):
         page(plugin)
 
 
-def test_pages_of_former_plugins_are_removed(tmp_path):
+def test_pages_of_former_plugins_are_removed(tmp_path: Any) -> None:
     """The folder holds what there is, and nothing else."""
     (tmp_path / "former_plugin.md").write_text("# FormerPlugin")
 

@@ -58,24 +58,24 @@ PLAIN = [
 
 
 @pytest.mark.parametrize(("source", "rule"), ONCE_WRITTEN)
-def test_a_sentence_of_old_is_found(source, rule):
+def test_a_sentence_of_old_is_found(source: str, rule: str) -> None:
     """Each phrase of the list is found where it was written: comment, docstring, message, or name."""
     assert rule in {find.rule for find in finds_in(Path("operator/plimsoll/module.py"), source)}
 
 
 @pytest.mark.parametrize("first", FIRST_LINES)
-def test_a_riddle_is_no_first_line(first):
+def test_a_riddle_is_no_first_line(first: str) -> None:
     """A module's first line is indicative, a sentence, and has nouns in place of clauses."""
     assert first_line_problem(first)
 
 
 @pytest.mark.parametrize("source", PLAIN)
-def test_plain_english_passes(source):
+def test_plain_english_passes(source: str) -> None:
     """What only looks like a banned phrase is left alone."""
     assert list(finds_in(Path("operator/plimsoll/module.py"), source)) == []
 
 
-def test_a_find_names_its_line_and_a_better_phrase():
+def test_a_find_names_its_line_and_a_better_phrase() -> None:
     """A reader goes from the line of the report to the place and has a suggestion."""
     source = '"""Caches filter results per pod template."""\n\n# One line,\n# and nobody looks.\n'
 
@@ -86,7 +86,7 @@ def test_a_find_names_its_line_and_a_better_phrase():
     )
 
 
-def test_documents_and_manifests_are_read():
+def test_documents_and_manifests_are_read() -> None:
     """Markdown outside of code spans, and comments and values of YAML."""
     page = "The `beside` flag.\nEvictions beside the loop.\n"
     manifest = "# what nobody\n# reads\ndata: told of\n"
@@ -98,7 +98,7 @@ def test_documents_and_manifests_are_read():
     ]
 
 
-def test_a_gerund_is_no_module():
+def test_a_gerund_is_no_module() -> None:
     """Modules are named after what they define; upstream's nouns in -ing stay."""
     gerund, noun, tested = (
         [find.rule for find in finds_in(Path(name), '"""Rate limiter."""\n')]
@@ -114,7 +114,7 @@ def test_a_gerund_is_no_module():
     assert tested == []
 
 
-def test_a_retired_class_name_is_found():
+def test_a_retired_class_name_is_found() -> None:
     """A class with a name that was replaced by upstream's word; the development cluster has its own words."""
     source = '"""Reservations."""\n\n\nclass Rooms: ...\n'
 
@@ -122,7 +122,7 @@ def test_a_retired_class_name_is_found():
     assert list(finds_in(Path("devcluster/src/rooms.py"), source)) == []
 
 
-def test_metric_help_names_every_label():
+def test_metric_help_names_every_label() -> None:
     """In the order of the labels; values may follow in brackets."""
 
     def problems(text: str, labels: str) -> list[str]:
@@ -137,7 +137,7 @@ def test_metric_help_names_every_label():
     assert problems("Attempts.", "[]") == []
 
 
-def test_the_glossary_has_each_word_once():
+def test_the_glossary_has_each_word_once() -> None:
     """A missing word, a doubled one, and a word of ours without a reason are found."""
     rows = "\n".join(f"| {word} | a meaning |" for word in UPSTREAM[1:])
     own = "| Word | Meaning | Why upstream has no word for it |\n| --- | --- | --- |\n| bundle | moves |  |\n"
@@ -150,12 +150,12 @@ def test_the_glossary_has_each_word_once():
     assert "'bundle' is a word of ours: say why" in problems
 
 
-def test_our_glossary_is_complete():
+def test_our_glossary_is_complete() -> None:
     """docs/glossary.md passes."""
     assert list(glossary_problems((ROOT / "docs/glossary.md").read_text(encoding="utf-8"))) == []
 
 
-def test_a_known_find_is_no_new_one_and_two_are():
+def test_a_known_find_is_no_new_one_and_two_are() -> None:
     """A file may have as many finds as the list says; with one more, all of its finds are shown."""
     module = Path("operator/plimsoll/engine/module.py")
     one, two = Find(module, 1, "anew", "a"), Find(module, 2, "anew", "b")
@@ -164,7 +164,9 @@ def test_a_known_find_is_no_new_one_and_two_are():
     assert known.new([two, one], {"plimsoll.engine.module": 1}) == [one, two]
 
 
-def test_the_command_reports_and_records(tmp_path, monkeypatch, capsys):
+def test_the_command_reports_and_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The list is written once, and may only shrink afterwards."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tools/prose").mkdir(parents=True)

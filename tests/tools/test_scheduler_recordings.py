@@ -2,6 +2,7 @@
 
 import copy
 import gzip
+from typing import Any
 
 import orjson
 import pytest
@@ -21,11 +22,11 @@ from recordings.scheduler import Case, read_cases, situation
 REGISTRY = Registry([DefaultBinder, NodeName, NodeResourcesFit, PrioritySort, SchedulingGates])
 
 
-def a_node(name, cpu):
+def a_node(name: Any, cpu: Any) -> Any:
     return {"metadata": {"name": name}, "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": 10}}}
 
 
-def a_case(**expected):
+def a_case(**expected: Any) -> Any:
     """Two nodes, one too small; a pod of one cpu on either.
 
     big: cpu (4000-1000-1000)*100//4000 = 50, memory (8Gi - 2*200Mi)*100//8Gi = 95, (50+95)//2 = 72.
@@ -68,16 +69,16 @@ def a_case(**expected):
     )
 
 
-def mismatches(case):
+def mismatches(case: Any) -> Any:
     return list(replay.compare(case, situation(case, REGISTRY, DEFAULT_PLUGINS)))
 
 
-def test_an_equal_decision_has_no_mismatch():
+def test_an_equal_decision_has_no_mismatch() -> None:
     """Terminal pods take nothing, pods on nodes take what they request."""
     assert mismatches(a_case()) == []
 
 
-def test_without_nodes_nothing_is_evaluated():
+def test_without_nodes_nothing_is_evaluated() -> None:
     """The message of a pod that some PreFilter would reject only says that there are no nodes."""
     given = copy.deepcopy(dict(a_case().given)) | {"nodes": []}
     given["pod"]["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}]
@@ -91,7 +92,7 @@ def test_without_nodes_nothing_is_evaluated():
     assert list(replay.compare(case, situation(case, Registry(IN_TREE), DEFAULT_PLUGINS))) == []
 
 
-def test_a_waiting_pod_is_nominated_unless_something_holds_it_back():
+def test_a_waiting_pod_is_nominated_unless_something_holds_it_back() -> None:
     """Gates do, if the profile asks for them."""
     given = copy.deepcopy(dict(a_case().given))
     gated = {
@@ -102,7 +103,7 @@ def test_a_waiting_pod_is_nominated_unless_something_holds_it_back():
     given["pods"].append(gated)
     off = {"plugins": {"multiPoint": {"disabled": [{"name": "SchedulingGates"}]}}}
 
-    def nominated(**more):
+    def nominated(**more: Any) -> Any:
         made = situation(Case("small", "small-0", given | more, {}), REGISTRY, DEFAULT_PLUGINS)
         return set(made.scheduler.nominator.by_node)
 
@@ -110,7 +111,7 @@ def test_a_waiting_pod_is_nominated_unless_something_holds_it_back():
     assert nominated(config={"profiles": [off]}) == {"big"}
 
 
-def test_every_candidate_for_preemption_is_tried():
+def test_every_candidate_for_preemption_is_tried() -> None:
     """A recording did, whatever share its profile asks for."""
     given = a_case().given
     args = {"name": "DefaultPreemption", "args": {"minCandidateNodesAbsolute": 1}}
@@ -119,8 +120,8 @@ def test_every_candidate_for_preemption_is_tried():
     profile = situation(case, Registry(IN_TREE), DEFAULT_PLUGINS).scheduler.profile
 
     (preemption,) = [each for each in profile.post_filter if each.name == "DefaultPreemption"]
-    assert preemption.args.min_candidate_nodes_percentage == 100
-    assert preemption.args.min_candidate_nodes_absolute == 1
+    assert preemption.args.min_candidate_nodes_percentage == 100  # type: ignore[attr-defined] # known to exist in this test
+    assert preemption.args.min_candidate_nodes_absolute == 1  # type: ignore[attr-defined] # known to exist in this test
 
 
 @pytest.mark.parametrize(
@@ -149,12 +150,12 @@ def test_every_candidate_for_preemption_is_tried():
         ),
     ],
 )
-def test_a_difference_names_case_node_plugin_expected_and_got(expected, line):
+def test_a_difference_names_case_node_plugin_expected_and_got(expected: Any, line: Any) -> None:
     """One line each."""
     assert line in [str(mismatch) for mismatch in mismatches(a_case(**expected))]
 
 
-def test_a_rejection_is_compared_with_its_message_and_plugins():
+def test_a_rejection_is_compared_with_its_message_and_plugins() -> None:
     """The sentence word for word, the plugins as a set, and the nomination that is taken back."""
     case = a_case()
     given = copy.deepcopy(dict(case.given))
@@ -177,7 +178,7 @@ def test_a_rejection_is_compared_with_its_message_and_plugins():
     ] == ["nominating"]
 
 
-def test_gated_and_deleted_pods_are_not_decided():
+def test_gated_and_deleted_pods_are_not_decided() -> None:
     """A gate is reported with the plugin that holds the pod; a pod that is going is skipped."""
     gated, going = copy.deepcopy(dict(a_case().given)), copy.deepcopy(dict(a_case().given))
     gated["pod"]["spec"]["schedulingGates"] = [{"name": "g"}]
@@ -196,20 +197,20 @@ class Picky(FilterPlugin, ScorePlugin):
     name = "Picky"
     reads = Reads.NODE
 
-    def __init__(self, args):
+    def __init__(self, args: Any) -> None:
         pass
 
-    def filter(self, state, pod, snapshot):
+    def filter(self, state: Any, pod: Any, snapshot: Any) -> Any:
         return snapshot.label_ids("good") * 0 + 1
 
-    def refusal(self, code, state, pod):
+    def refusal(self, code: Any, state: Any, pod: Any) -> Any:
         return unschedulable("not good enough")
 
-    def score(self, state, pod, snapshot):
+    def score(self, state: Any, pod: Any, snapshot: Any) -> Any:
         return snapshot.rows * 0
 
 
-def test_the_profile_of_the_case_is_used():
+def test_the_profile_of_the_case_is_used() -> None:
     """Plugins enabled, disabled and weighted as its configuration says; missing plugins are listed."""
     case = a_case()
     given = {
@@ -241,7 +242,7 @@ def test_the_profile_of_the_case_is_used():
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Any) -> Any:
     """A recording of one case that agrees and one that does not."""
     good, bad = a_case(), a_case(hosts=["little"])
     for family, case in (("agreeing", good), ("differing", bad)):
@@ -250,7 +251,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_one_family_or_all_are_read(folder):
+def test_one_family_or_all_are_read(folder: Any) -> None:
     """All of them, or one."""
     assert [case.id for case in read_cases(folder)] == ["agreeing", "differing"]
     assert [case.family for case in read_cases(folder, "differing")] == ["differing"]
@@ -258,7 +259,7 @@ def test_one_family_or_all_are_read(folder):
         list(read_cases(folder, "unknown"))
 
 
-def test_the_command_ends_with_the_count(folder):
+def test_the_command_ends_with_the_count(folder: Any) -> None:
     """Mismatches first, the count last, and the exit status says whether all is equal."""
     result = CliRunner().invoke(replay.app, [str(folder)])
 
@@ -267,7 +268,7 @@ def test_the_command_ends_with_the_count(folder):
     assert result.output.splitlines()[-1].endswith(" failed")
 
 
-def test_the_command_says_when_there_is_nothing_to_decide(tmp_path):
+def test_the_command_says_when_there_is_nothing_to_decide(tmp_path: Any) -> None:
     """One sentence, and not the exit status of a mismatch."""
     result = CliRunner().invoke(replay.app, [str(tmp_path)])
 
@@ -275,10 +276,10 @@ def test_the_command_says_when_there_is_nothing_to_decide(tmp_path):
     assert "holds no *.jsonl.gz; name a folder of recordings" in result.output
 
 
-def a_preemption(**changes):
+def a_preemption(**changes: Any) -> Any:
     """A full node of two small pods, of which the less important one has to go."""
 
-    def small(name, priority):
+    def small(name: Any, priority: Any) -> Any:
         return {
             "metadata": {"name": name, "namespace": "a", "uid": name},
             "spec": {
@@ -331,7 +332,7 @@ def a_preemption(**changes):
         ({"candidates": {"little": {"orderDependent": True}}, "orderDependent": True}, []),
     ],
 )
-def test_preemption_is_compared_node_by_node(changes, different):
+def test_preemption_is_compared_node_by_node(changes: Any, different: Any) -> None:
     """Candidates, victims in their order, budgets, the choice and whose nomination it clears."""
     assert [each.what for each in a_preemption(**changes)] == different
 
@@ -342,7 +343,7 @@ FAMILIES = sorted(file.name.removesuffix(".jsonl.gz") for file in FOLDER.glob("*
 
 @needs_recordings("scheduler")
 @pytest.mark.parametrize("family", FAMILIES)
-def test_recorded_decisions_are_reproduced(family):
+def test_recorded_decisions_are_reproduced(family: Any) -> None:
     """Feasible nodes, first refusals, scores, messages and victims of kube-scheduler 1.36."""
     passed, mismatches, _ = replay.replay(FOLDER, family)
 

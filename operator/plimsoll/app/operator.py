@@ -336,8 +336,7 @@ class Operator:
 
     async def until_synced(self) -> None:
         """Wait until every collection has been listed once: no decision is made on half a cluster."""
-        while self._unsynced():  # noqa: ASYNC110 - once, at start
-            await asyncio.sleep(0.02)
+        await self.ingestion.listed.until(lambda: not self._unsynced())
         self._is_synced = True
         self._freeze()
 
@@ -367,8 +366,8 @@ class Operator:
         written = [each for each in self.reflectors if each.resource.name in WRITTEN]
         for each in written:
             each.list_since(since)
-        while any(each.listed_from < since for each in written):  # noqa: ASYNC110 - once, at the start
-            await asyncio.sleep(0.02)
+        for each in written:
+            await each.until_listed(since)
         self.ingestion.take_over()
         await self.policies.refresh()
 

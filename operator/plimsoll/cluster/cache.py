@@ -13,6 +13,7 @@ heard of it. It never expires; it is confirmed, forgotten, or deleted.
 
 from plimsoll.framework import Node, Pod, PodInfo
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.timing.signal import Signal
 
 
 class Cache:
@@ -21,11 +22,15 @@ class Cache:
     Attributes:
         cluster: The columns; everybody else reads.
         assumed: Uid to node name of the pods whose binding is not confirmed.
+        nodes_changed: Notified when the watch has shown a node, or that one is gone.
+        volumes_changed: Notified when the watch has shown a claim or volume, or that one is gone.
     """
 
     def __init__(self, cluster: Cluster | None = None) -> None:
         self.cluster = cluster or Cluster()
         self.assumed: dict[str, str] = {}
+        self.nodes_changed = Signal()
+        self.volumes_changed = Signal()
         self._node_of: dict[str, str] = {}
 
     def info(self, pod: Pod) -> PodInfo:
@@ -40,11 +45,14 @@ class Cache:
 
     def set_node(self, node: Node) -> bool:
         """A node was added or changed; whether a decision may change with it."""
-        return self.cluster.set_node(node)
+        may_matter = self.cluster.set_node(node)
+        self.nodes_changed.notify()
+        return may_matter
 
     def remove_node(self, name: str) -> None:
         """A node is gone."""
         self.cluster.remove_node(name)
+        self.nodes_changed.notify()
 
     def set_placed(self, pod: PodInfo, node: str) -> bool:
         """The watch shows a pod on a node; whether it was not counted there before."""

@@ -8,6 +8,8 @@
     └── PluginError             a plugin raised or answered nonsense: names the plugin
 """
 
+from typing import ClassVar
+
 
 class PlimsollError(Exception):
     """Anything of ours."""
@@ -26,7 +28,10 @@ class ConfigurationError(PlimsollError):
     Attributes:
         path: The exact field, such as ``spec.scheduling.plugins.score.enabled[0].name``.
         problem: What is wrong, what is allowed, what to do.
+        reason: Of the condition.
     """
+
+    reason: ClassVar[str] = "InvalidConfiguration"
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(path, problem)

@@ -32,6 +32,7 @@ from plimsoll.model.kinds.watch_event import (
     Synced,
 )
 from plimsoll.ports.clock import Clock, Randomness
+from plimsoll.timing.signal import Signal
 
 #: Objects a page when listing, as client-go's pager.
 PAGE = 500
@@ -150,6 +151,7 @@ class Reflector:
         self._version = ""
         self._heard = False  #: whether the present watch has told anything
         self.listed_from = -math.inf
+        self._listed = Signal()
         self._needed_from = -math.inf
         self._watching: asyncio.Timeout | None = None
 
@@ -163,6 +165,10 @@ class Reflector:
         self._needed_from = moment
         if self.listed_from < moment and self._watching is not None and not self._watching.expired():
             self._watching.reschedule(0)
+
+    async def until_listed(self, moment: float) -> None:
+        """Wait for a complete list that was begun at this monotonic time or later."""
+        await self._listed.until(lambda: self.listed_from >= moment)
 
     async def run(self) -> None:
         """Mirror until cancelled."""
@@ -239,6 +245,7 @@ class Reflector:
         self._observer.watch_listed(self._resource.name, len(found))
         self._answered()
         self._sink([Synced(self._resource.name)])
+        self._listed.notify()
 
     def _selected(self) -> dict[str, str]:
         return {"labelSelector": self._resource.selector} if self._resource.selector else {}

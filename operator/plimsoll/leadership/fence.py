@@ -8,6 +8,7 @@ time than the lease is surely ours, so that none is under way afterwards, either
 import math
 
 from plimsoll.ports.clock import Clock
+from plimsoll.timing.signal import Signal
 
 
 class Fence:
@@ -23,6 +24,7 @@ class Fence:
         self._is_shut = False
         self._under_way = 0
         self._unheard_at = -math.inf
+        self._ended = Signal()
 
     def open(self, until: float) -> None:
         """Let writes pass until this monotonic time."""
@@ -48,6 +50,7 @@ class Fence:
     def end(self, *, answered: bool) -> None:
         """A write was answered, or nobody waits for the answer any more: then it may happen yet."""
         self._under_way -= 1
+        self._ended.notify()
         if not answered:
             self._unheard_at = self._clock.monotonic()
 
@@ -55,6 +58,10 @@ class Fence:
     def under_way(self) -> int:
         """Writes that wait for their answer."""
         return self._under_way
+
+    async def until_answered(self) -> None:
+        """Wait until no write waits for its answer; in the thread that sends them."""
+        await self._ended.until(lambda: not self._under_way)
 
     def is_quiet(self, for_s: float) -> bool:
         """Whether no write is under way, and none was left without an answer in the last seconds."""

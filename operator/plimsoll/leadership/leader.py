@@ -34,9 +34,10 @@ from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.leases import LeasePort
 from plimsoll.ports.observer import Observer
+from plimsoll.timing.task_sets import first_of
 
 #: Seconds that writes under way get before a leader that ends gives the lease away, and between two looks.
-DRAIN_S, PACE_S = 3.0, 0.02
+DRAIN_S = 3.0
 
 REPORTER = "plimsoll"
 
@@ -278,9 +279,7 @@ class Elected:
     async def drain(self) -> None:
         """Send nothing more, and wait a little for what was sent."""
         self._fence.shut()
-        deadline = self._clock.monotonic() + DRAIN_S
-        while self._fence.under_way and self._clock.monotonic() < deadline:
-            await self._clock.sleep(PACE_S)
+        await first_of(self._fence.until_answered(), self._clock.sleep(DRAIN_S))
 
     async def release(self) -> None:
         """Give the lease away, unless a write of ours may still happen: then it expires by itself.

@@ -223,7 +223,7 @@ class Policies:
             if policy.spec.rebalancing is not None:
                 self._rebalancing.check(policy)
         except ConfigurationError as exc:
-            known.problem = ("InvalidConfiguration", str(exc))
+            known.problem = (exc.reason, str(exc))
             return
         except Exception as exc:  # noqa: BLE001 - a plugin that breaks at birth harms its own policy only
             known.problem = ("PluginFailed", f"spec: a plugin cannot be built with it: {exc!r}")

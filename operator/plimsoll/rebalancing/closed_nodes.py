@@ -80,8 +80,8 @@ class ClosedNodes:
         self._working.add(node)
         answer = await self._closer.close(node)
         if answer.is_done:
-            seen = self._seen.until(lambda: self._is_closed(node))
-            await first_of(seen, self._clock.sleep(SEEN_S))
+            shown = self._cache.nodes_changed.until(lambda: self._is_closed(node))
+            await first_of(shown, self._clock.sleep(SEEN_S))
             if self._is_closed(node):
                 return True
             answer = WriteResult(WriteOutcome.UNKNOWN, f"the watch did not tell of it within {SEEN_S:.0f} s")

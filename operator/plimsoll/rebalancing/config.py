@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import ClassVar
 
 import msgspec
 
@@ -23,11 +24,20 @@ from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.selectors import EVERYTHING, LabelSelector, Selector, SelectorError, compile_selector
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import Goal, Objective, Rebalancing
+from plimsoll.planning.optimal.milp import INSTALL_SOLVER, has_solver
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.rebalancing import schedule
 from plimsoll.rebalancing.usage import source_of
 
 WHERE = "spec.rebalancing"
+
+
+class SolverMissingError(ConfigurationError):
+    """The planner Optimal was chosen where its solver is not installed."""
+
+    reason: ClassVar[str] = "SolverMissing"
+
+
 EVICTOR = "DefaultEvictor"
 
 
@@ -53,13 +63,19 @@ def rebalancing_of(
         now: Decides which budgets are open; with a time zone.
 
     Raises:
-        ConfigurationError: An unknown strategy or bad arguments; names the field.
+        ConfigurationError: An unknown strategy, bad arguments, or a planner whose solver is missing; names
+            the field.
     """
     spec = policy.spec.rebalancing or RebalancingSpec()
     _check_sources(spec)
     evictor_args = spec.evictor.model_dump(mode="json", by_alias=True, exclude_none=True)
     evictor = evictors.build(EVICTOR, evictor_args, f"{WHERE}.evictor")
     planner = Planner(spec.planner)
+    if planner is Planner.OPTIMAL and not has_solver():
+        raise SolverMissingError(
+            f"{WHERE}.planner",
+            f"Optimal needs the solver HiGHS, which is not installed; install it with: {INSTALL_SOLVER}",
+        )
     return Rebalancing(
         strategies=[
             _strategy(each, position, strategies, planner) for position, each in enumerate(spec.strategies)

@@ -84,6 +84,7 @@ from plimsoll.rebalancing.totals import totals_of
 from plimsoll.rebalancing.triggering import triggers_of
 from plimsoll.rebalancing.upstream_run import UpstreamEnforcement
 from plimsoll.rebalancing.usage import Collector, wants_metrics_api
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import PolicyLocks
 from plimsoll.timing.timer import Timer
 
@@ -136,7 +137,8 @@ class Rebalancers:
         self._book = book
         self._clock = clock
         self._access = access
-        self._planning = Planning(computer, clock)
+        runs_changed = Signal()
+        self._planning = Planning(computer, clock, runs_changed)
         self._observer = observer
         self._timetable = schedule.Timetable()
         self._policies: dict[str, SchedulingPolicy] = {}
@@ -169,6 +171,7 @@ class Rebalancers:
             planning=self._planning,
             clock=clock,
             observer=observer,
+            changed=runs_changed,
         )
         self._timetable.on_skipped = self._skipped
         self._offer = Offer(self._policies, requester, clock, observer)
@@ -374,6 +377,7 @@ class Rebalancers:
 
     def observe(self, event: ClusterEvent) -> None:
         """Something happened: replacements appear, pods that hold no place come and go."""
+        self._troubles.observe(event)
         self._pending.observe(event)
         self._rooms.observe(event)
         self._closed.observe(event)

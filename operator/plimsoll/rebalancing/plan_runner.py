@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy, SchedulingPolicySpec
 from plimsoll.ports.clock import Clock, Computer
+from plimsoll.timing.signal import Signal
 
 T = TypeVar("T")
 
@@ -35,9 +36,11 @@ class Planning:
     Args:
         computer: Runs each function in a thread of its own.
         clock: Time.
+        ended: Notified when an abandoned plan has ended.
     """
 
-    def __init__(self, computer: Computer, clock: Clock) -> None:
+    def __init__(self, computer: Computer, clock: Clock, ended: Signal) -> None:
+        self._ended = ended
         self._computer = computer
         self._clock = clock
         self._slots = asyncio.Semaphore(SLOTS)
@@ -114,6 +117,7 @@ class Planning:
             self._abandoned.discard(abandoned)
             if self._hanging.get(name) is abandoned:
                 del self._hanging[name]
+            self._ended.notify()
             if not late.cancelled():
                 late.exception()  # retrieved, so that asyncio does not report it as lost
 

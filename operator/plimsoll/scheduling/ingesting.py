@@ -48,6 +48,7 @@ from plimsoll.model.kinds.workload import (
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.queue.queue import SchedulingQueue, room_freed
+from plimsoll.timing.signal import Signal
 
 #: The shelf of ClusterObjects that each kind lies on.
 SHELVES: Mapping[type, str] = {
@@ -106,6 +107,7 @@ class Ingestion:
         self._first: list[Callable[[ClusterEvent], None]] = []
         self._woken: Callable[[], None] = lambda: None
         self.synced: set[str] = set()
+        self.listed = Signal()
         self.waiting: dict[str, Pod] = {}
 
     def on_event(self, listener: Callable[[ClusterEvent], None]) -> None:
@@ -181,6 +183,7 @@ class Ingestion:
                 self._shelve(old, None, now)
             case Synced(kind):
                 self.synced.add(kind)
+                self.listed.notify()
 
     def _happened(self, resource: str, action: ActionType, old: Any, new: Any, now: float) -> None:
         """Wake whom a change may help; it was applied already."""
@@ -292,6 +295,8 @@ class Ingestion:
             stock.pop(key, None)
         else:
             stock[key] = new
+        if isinstance(subject, PersistentVolumeClaim | PersistentVolume):
+            self._cache.volumes_changed.notify()
         if old is not None and new is not None and _reads_the_same(old, new):
             return
         action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE

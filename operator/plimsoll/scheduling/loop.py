@@ -106,7 +106,7 @@ class SchedulingLoop:
             book=book,
             queue=queue,
             binding=self._binding,
-            volumes=ClaimBinder(cache.cluster, volumes, clock),
+            volumes=ClaimBinder(cache, volumes, clock),
             explanations=self._explanations,
             recorder=recorder,
             extending=extending,

@@ -1,10 +1,13 @@
 """Columns shared by templates: asked once, until a node changes, and never mixed up."""
 
+from typing import Any
+
 import numpy as np
 
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import FilterPlugin, IntArray, NoArgs, Reads, Registry, ScorePlugin, unresolvable
+from plimsoll.framework.status import Status
 from plimsoll.plugins.default_binder import DefaultBinder
 from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -17,29 +20,29 @@ class Picky(FilterPlugin, ScorePlugin):
     args_model = NoArgs
     reads = Reads.NODE
 
-    def __init__(self, args):
-        self.asked = []
+    def __init__(self, args: Any) -> None:
+        self.asked: list[Any] = []
 
-    def signature(self, template):
+    def signature(self, template: Any) -> Any:
         return template.labels.get("not", "")
 
-    def filter(self, state, pod, snapshot):
+    def filter(self, state: Any, pod: Any, snapshot: Any) -> np.ndarray[Any, Any]:
         self.asked.append(("filter", len(snapshot)))
         return self._refused(pod, snapshot)
 
-    def score(self, state, pod, snapshot):
+    def score(self, state: Any, pod: Any, snapshot: Any) -> np.ndarray[Any, Any]:
         self.asked.append(("score", len(snapshot)))
         return 1 - self._refused(pod, snapshot)
 
-    def refusal(self, code, state, pod):
+    def refusal(self, code: int, state: Any, pod: Any) -> Status:
         return unresolvable("no")
 
-    def _refused(self, pod, snapshot) -> IntArray:
+    def _refused(self, pod: Any, snapshot: Any) -> IntArray:
         refused = [node.name == pod.labels.get("not") for node in snapshot.nodes]
         return np.array(refused, dtype=np.int64)
 
 
-def a_scheduler(*nodes):
+def a_scheduler(*nodes: str) -> Any:
     profile = build_profile(
         ProfileConfig("s"),
         Registry([Picky, PrioritySort, DefaultBinder]),
@@ -49,12 +52,12 @@ def a_scheduler(*nodes):
     return scheduler, profile.filter[0]
 
 
-def feasible(scheduler, **labels):
+def feasible(scheduler: ProfileScheduler, **labels: Any) -> list[str]:
     pod = scheduler.cluster.templates.info(a_pod(labels=labels))
     return sorted(scheduler.evaluate(pod).feasible)
 
 
-def test_templates_of_one_signature_share_one_evaluation():
+def test_templates_of_one_signature_share_one_evaluation() -> None:
     """Labels that the plugin does not look at make no difference."""
     scheduler, plugin = a_scheduler("n1", "n2", "n3")
 
@@ -65,7 +68,7 @@ def test_templates_of_one_signature_share_one_evaluation():
     assert plugin.asked == [("filter", 3), ("score", 3)] * 3
 
 
-def test_a_changed_node_is_judged_again_without_harm_to_others():
+def test_a_changed_node_is_judged_again_without_harm_to_others() -> None:
     """One template is refreshed in the changed row; another one of the same signature comes later."""
     scheduler, plugin = a_scheduler("n1", "n2")
     assert feasible(scheduler, app="a") == ["n1", "n2"]

@@ -1,5 +1,8 @@
 """Which lanes are kept: those of templates that come again, however many strangers pass in between."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from engine.toys import Binds, Fifo
@@ -7,33 +10,35 @@ from plimsoll.engine.cache import templates
 from plimsoll.engine.cache.templates import PROBATION, LaneCache
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.pod_info import PodTemplate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Cluster:
     return a_cluster([a_node("n1")])
 
 
 @pytest.fixture
-def lanes(cluster):
-    profile = build_profile(ProfileConfig("s"), Registry([Fifo, Binds]), [Enabled("Fifo"), Enabled("Binds")])
+def lanes(cluster: Cluster) -> LaneCache:
+    profile = build_profile(ProfileConfig("s"), Registry([Fifo, Binds]), [Enabled("Fifo"), Enabled("Binds")])  # type: ignore[list-item] # a fake has only what is used
     return LaneCache(profile, cluster)
 
 
 @pytest.fixture
-def template(cluster):
+def template(cluster: Cluster) -> Callable[..., Any]:
     """Makes templates by name; the pods are held, so that equal names are one template."""
     held = []
 
-    def make(name):
+    def make(name: str | int) -> PodTemplate:
         held.append(cluster.templates.info(a_pod(labels={"shape": str(name)})))
         return held[-1].template
 
     return make
 
 
-def test_a_lane_is_found_again(lanes, template):
+def test_a_lane_is_found_again(lanes: LaneCache, template: Callable[..., Any]) -> None:
     """Until something else takes its place."""
     lane = lanes.use(template("a"))
 
@@ -41,7 +46,9 @@ def test_a_lane_is_found_again(lanes, template):
     assert lanes.find(template("b")) is None
 
 
-def test_a_template_that_came_twice_outlives_any_number_of_strangers(lanes, template):
+def test_a_template_that_came_twice_outlives_any_number_of_strangers(
+    lanes: LaneCache, template: Callable[..., Any]
+) -> None:
     """They only push out each other."""
     regular = lanes.use(template("regular"))
     lanes.use(template("regular"))
@@ -53,7 +60,9 @@ def test_a_template_that_came_twice_outlives_any_number_of_strangers(lanes, temp
     assert len(lanes) == PROBATION + 1
 
 
-def test_many_templates_in_turn_are_all_kept_in_the_end(lanes, template):
+def test_many_templates_in_turn_are_all_kept_in_the_end(
+    lanes: LaneCache, template: Callable[..., Any]
+) -> None:
     """A template that comes back after its probation is kept: they do not chase each other out for ever."""
     names = range(3 * PROBATION)
     for _ in range(2):
@@ -65,7 +74,9 @@ def test_many_templates_in_turn_are_all_kept_in_the_end(lanes, template):
     assert [lanes.use(template(name)) for name in names] == kept
 
 
-def test_kept_lanes_take_no_more_memory_than_they_may(lanes, template, monkeypatch):
+def test_kept_lanes_take_no_more_memory_than_they_may(
+    lanes: LaneCache, template: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The one that was not used for the longest time goes."""
     monkeypatch.setattr(templates, "LANE_BYTES", 0)
     for number in range(PROBATION + 1):
@@ -76,7 +87,7 @@ def test_kept_lanes_take_no_more_memory_than_they_may(lanes, template, monkeypat
     assert lanes.find(template(1)) is not None
 
 
-def test_a_lane_that_went_wrong_is_made_anew(lanes, template):
+def test_a_lane_that_went_wrong_is_made_anew(lanes: LaneCache, template: Callable[..., Any]) -> None:
     """Kept or on probation."""
     lane = lanes.use(template("a"))
     lanes.drop(template("a"))

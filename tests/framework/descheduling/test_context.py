@@ -2,19 +2,20 @@
 
 import pytest
 
-from plimsoll.framework.descheduling.context import OwnerCounts, PodsByOwner, PodsByTemplate
+from plimsoll.framework.descheduling.context import OwnerCounts, PodsByOwner, PodsByTemplate, StrategyContext
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from strategies.driving import a_context, pods_on
 
 
-def the_context():
+def the_context() -> StrategyContext:
     ended = a_pod("ended", node="n1", owner="ReplicaSet/web", status={"phase": "Failed"})
     waiting = a_pod("waiting", owner="ReplicaSet/web")
     nodes = [a_node(name) for name in ("n3", "n1", "n2")]
     return a_context(nodes, [*pods_on("n1", 2), *pods_on("n2", 1), ended, waiting])
 
 
-def test_pods_are_walked_by_name():
+def test_pods_are_walked_by_name() -> None:
     """Those that hold a place, or all that were ever put on the node."""
     context = the_context()
 
@@ -24,7 +25,7 @@ def test_pods_are_walked_by_name():
     assert context.pods("gone") == []
 
 
-def test_replicas_are_counted_wherever_they_are():
+def test_replicas_are_counted_wherever_they_are() -> None:
     """Of any phase; the count follows what happens to the pods."""
     context = the_context()
 
@@ -34,7 +35,7 @@ def test_replicas_are_counted_wherever_they_are():
     assert context.replicas("default", "uid-ReplicaSet/web") == 3
 
 
-def test_siblings_come_together():
+def test_siblings_come_together() -> None:
     """Template by template, only from nodes under consideration."""
     context = the_context()
     context.nodes = ("n1", "n3")
@@ -44,7 +45,7 @@ def test_siblings_come_together():
     assert context.namespaces() == ["default"]
 
 
-def test_the_snapshot_is_of_the_present():
+def test_the_snapshot_is_of_the_present() -> None:
     """It shows the accepted moves."""
     context = the_context()
     row = context.cluster.rows["n1"]
@@ -54,7 +55,7 @@ def test_the_snapshot_is_of_the_present():
     assert (before, int(context.snapshot.requested[row, 3])) == (2, 1)
 
 
-def test_indexes_survive_removal_growth_and_forks():
+def test_indexes_survive_removal_growth_and_forks() -> None:
     """They do not depend on rows; a fork counts for itself."""
     context = the_context()
     cluster = context.cluster
@@ -73,10 +74,12 @@ def test_indexes_survive_removal_growth_and_forks():
 
 
 @pytest.mark.parametrize("index", [PodsByTemplate, PodsByOwner])
-def test_a_fork_and_its_origin_do_not_see_each_other_s_changes(index):
+def test_a_fork_and_its_origin_do_not_see_each_other_s_changes(
+    index: type[PodsByTemplate] | type[PodsByOwner],
+) -> None:
     """They share the pods of a group until one of them changes it, whichever does so first."""
 
-    def seen(cluster):
+    def seen(cluster: Cluster) -> list[str]:
         groups = cluster.index(index).groups
         inner = (
             groups.values()

@@ -8,23 +8,23 @@ from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.strategies.pod_life_time import PodLifeTime
 
 
-def test_a_name_is_taken_once():
+def test_a_name_is_taken_once() -> None:
     """The second class is told by whom."""
     with pytest.raises(ConfigurationError, match=r'"PodLifeTime" is taken by plimsoll\.strategies'):
         StrategyRegistry([PodLifeTime, PodLifeTime])
 
 
-def test_members_are_needed():
+def test_members_are_needed() -> None:
     """The missing ones are named."""
 
     class Nothing:
         name = "Nothing"
 
     with pytest.raises(ConfigurationError, match="lacks kind, candidates"):
-        StrategyRegistry([Nothing])
+        StrategyRegistry([Nothing])  # type: ignore[list-item] # a fake has only what is used
 
 
-def test_building_names_the_field():
+def test_building_names_the_field() -> None:
     """An unknown name, an unknown field, a bad value."""
     registry = StrategyRegistry(IN_TREE)
 

@@ -2,13 +2,15 @@
 
 import asyncio
 import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from plimsoll.kube.session.connections import Wire
-from plimsoll.kube.session.response_parser import FRAMING_BYTES
+from plimsoll.kube.session.response_parser import FRAMING_BYTES, Response
 
 OK = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -22,7 +24,7 @@ class Endless:
     repeated: bytes
     pause_s: float = 0.0
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[bytes]:
         yield self.begin
         yield from itertools.repeat(self.repeated)
 
@@ -36,11 +38,13 @@ class ByteServer:
         sent: Bytes of endless answers.
     """
 
-    def __init__(self):
-        self.requests, self.answers, self.connections, self.sent = [], [], 0, 0
-        self.closing = set()
+    def __init__(self) -> None:
+        self.connections, self.sent = 0, 0
+        self.requests: list[Any] = []
+        self.answers: list[Any] = []
+        self.closing: set[Any] = set()
 
-    async def serve(self, reader, writer):
+    async def serve(self, reader: Any, writer: Any) -> None:
         self.connections += 1
         number = self.connections
         try:
@@ -65,7 +69,7 @@ class ByteServer:
         finally:
             writer.close()
 
-    async def flood(self, writer, told):
+    async def flood(self, writer: Any, told: Any) -> None:
         """Write until the client closes."""
         for piece in told:
             writer.write(piece)
@@ -75,7 +79,7 @@ class ByteServer:
 
 
 @asynccontextmanager
-async def wired(limit=4, prefix=""):
+async def wired(limit: int = 4, prefix: str = "") -> AsyncIterator[Any]:
     """A server and a wire to it."""
     server = ByteServer()
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
@@ -88,19 +92,27 @@ async def wired(limit=4, prefix=""):
         listening.close()
 
 
-async def post(wire, path="/things", body=b"{}", *, timeout_s=10.0, before=lambda: None, **options):
+async def post(
+    wire: Wire,
+    path: str = "/things",
+    body: bytes = b"{}",
+    *,
+    timeout_s: float = 10.0,
+    before: Callable[..., Any] = lambda: None,
+    **options: Any,
+) -> Response:
     return await wire.exchange(
         "POST", path, {"Accept": "application/json"}, body, timeout_s=timeout_s, before=before, **options
     )
 
 
-async def until(done):
+async def until(done: Callable[..., Any]) -> None:
     async with asyncio.timeout(60):
         while not done():  # noqa: ASYNC110 - a server has no event for it
             await asyncio.sleep(0.005)
 
 
-async def test_a_request_is_written_as_http_and_its_answer_read():
+async def test_a_request_is_written_as_http_and_its_answer_read() -> None:
     async with wired(prefix="/clusters/c") as (server, wire):
         response = await post(wire, "/a b/ü", b'{"x":1}', params={"dryRun": "All"})
 
@@ -131,7 +143,7 @@ async def test_a_request_is_written_as_http_and_its_answer_read():
         ),
     ],
 )
-async def test_an_answer_may_come_in_any_shape_and_keeps_the_connection(answer):
+async def test_an_answer_may_come_in_any_shape_and_keeps_the_connection(answer: bytes | list[bytes]) -> None:
     async with wired() as (server, wire):
         server.answers += [answer, answer]
 
@@ -151,7 +163,9 @@ async def test_an_answer_may_come_in_any_shape_and_keeps_the_connection(answer):
         pytest.param(OK + b"HTTP/1.1 200 OK\r\n", b"{}", id="says too much"),
     ],
 )
-async def test_a_connection_that_ends_with_its_answer_is_not_used_again(answer, content):
+async def test_a_connection_that_ends_with_its_answer_is_not_used_again(
+    answer: bytes | list[bytes], content: bytes
+) -> None:
     async with wired() as (server, wire):
         server.answers += [answer]
 
@@ -181,7 +195,9 @@ async def test_a_connection_that_ends_with_its_answer_is_not_used_again(answer, 
         pytest.param(b"\r\n" * FRAMING_BYTES, "besides its body", id="no head"),
     ],
 )
-async def test_nonsense_is_no_answer_and_harms_no_later_request(answer, says):
+async def test_nonsense_is_no_answer_and_harms_no_later_request(
+    answer: bytes | list[bytes], says: str
+) -> None:
     async with wired() as (server, wire):
         server.answers += [answer]
 
@@ -190,7 +206,7 @@ async def test_nonsense_is_no_answer_and_harms_no_later_request(answer, says):
         assert (await post(wire)).status == 201
 
 
-async def test_a_late_answer_is_nobody_elses():
+async def test_a_late_answer_is_nobody_elses() -> None:
     """A timeout closes the connection; so does who stops waiting."""
     async with wired(limit=1) as (server, wire):
         server.answers += [[None], [None]]
@@ -207,7 +223,7 @@ async def test_a_late_answer_is_nobody_elses():
         assert server.connections == 3
 
 
-async def test_no_more_connections_than_allowed_and_the_last_used_first():
+async def test_no_more_connections_than_allowed_and_the_last_used_first() -> None:
     async with wired(limit=2) as (server, wire):
         await asyncio.gather(*(post(wire) for _ in range(10)))
         assert server.connections == 2
@@ -219,7 +235,7 @@ async def test_no_more_connections_than_allowed_and_the_last_used_first():
         assert len({number for number, _ in server.requests}) == 1
 
 
-async def test_a_connection_that_the_server_closed_meanwhile_is_not_used():
+async def test_a_connection_that_the_server_closed_meanwhile_is_not_used() -> None:
     async with wired() as (server, wire):
         server.answers += [[OK, b""]]
         await post(wire)
@@ -229,7 +245,7 @@ async def test_a_connection_that_the_server_closed_meanwhile_is_not_used():
         assert server.connections == 2
 
 
-async def test_an_old_connection_is_not_used(monkeypatch):
+async def test_an_old_connection_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     async with wired() as (server, wire):
         await post(wire)
         monkeypatch.setattr("plimsoll.kube.session.connections.IDLE_S", -1.0)
@@ -238,12 +254,12 @@ async def test_an_old_connection_is_not_used(monkeypatch):
         assert server.connections == 2
 
 
-async def test_what_must_not_be_sent_is_not_even_after_a_wait_for_a_connection():
+async def test_what_must_not_be_sent_is_not_even_after_a_wait_for_a_connection() -> None:
     async with wired(limit=1) as (server, wire):
         server.answers += [[b"HTTP/1.1 100 Continue\r\n\r\n", OK]]
         is_closed = False
 
-        def check():
+        def check() -> None:
             if is_closed:
                 raise ConnectionAbortedError
 
@@ -258,7 +274,7 @@ async def test_what_must_not_be_sent_is_not_even_after_a_wait_for_a_connection()
         assert len(server.requests) == 1
 
 
-async def test_a_header_of_two_lines_is_not_sent():
+async def test_a_header_of_two_lines_is_not_sent() -> None:
     async with wired() as (server, wire):
         with pytest.raises(ValueError, match="more than one line"):
             await wire.exchange(
@@ -278,7 +294,7 @@ INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n"
         pytest.param(CHUNKED + b"0\r\n", b"A: b\r\n", id="trailers"),
     ],
 )
-async def test_an_answer_without_end_is_given_up_soon(begin, repeated):
+async def test_an_answer_without_end_is_given_up_soon(begin: bytes, repeated: bytes) -> None:
     """The server's bytes are counted, not the seconds; what sockets hold is bounded as well."""
     async with wired() as (server, wire):
         server.answers += [Endless(begin, repeated * (2**14 // len(repeated)))]
@@ -299,13 +315,13 @@ async def test_an_answer_without_end_is_given_up_soon(begin, repeated):
         pytest.param(CHUNKED + b"5;", b"a", id="an extension"),
     ],
 )
-async def test_the_time_of_a_request_holds_for_a_server_that_drips(begin, drop):
+async def test_the_time_of_a_request_holds_for_a_server_that_drips(begin: bytes, drop: bytes) -> None:
     """However many bytes have come; and the loop is free in between."""
     async with wired() as (server, wire):
         server.answers += [Endless(begin, drop, pause_s=0.002)]
         turns = 0
 
-        async def turn():
+        async def turn() -> None:
             nonlocal turns
             while True:
                 await asyncio.sleep(0.005)

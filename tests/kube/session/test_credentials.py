@@ -6,18 +6,22 @@ import asyncio
 import json
 import stat
 import sys
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from aiohttp import web
+from aiohttp.web_response import StreamResponse
 from kubernetes_asyncio import client
 from kubernetes_asyncio.config import incluster_config
 
 from plimsoll.kube.session.credentials import PAUSE_S, REREAD_S, Credentials, Loaded
 from plimsoll.kube.session.errors import Unauthorized
-from plimsoll.kube.session.session import connected
+from plimsoll.kube.session.session import Session, connected
 
 PODS = "/api/v1/pods"
 
@@ -25,12 +29,12 @@ PODS = "/api/v1/pods"
 class Guard:
     """A server that takes one token at a time, and notes what it was shown."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.token = "first"
-        self.shown = []
+        self.shown: list[Any] = []
         self.url = ""
 
-    async def answer(self, request):
+    async def answer(self, request: Any) -> StreamResponse:
         """Whether the token is the present one."""
         await request.read()
         self.shown.append(request.headers.get("Authorization", ""))
@@ -45,7 +49,7 @@ class Guard:
 
 
 @pytest.fixture
-async def guard():
+async def guard() -> AsyncIterator[Any]:
     """A guard that listens."""
     one = Guard()
     application = web.Application()
@@ -58,7 +62,7 @@ async def guard():
     await runner.cleanup()
 
 
-def kubeconfig(path, url, **user):
+def kubeconfig(path: Path, url: str, **user: Any) -> Path:
     """Write a kubeconfig of one user."""
     content = {
         "clusters": [{"name": "c", "cluster": {"server": url}}],
@@ -71,14 +75,16 @@ def kubeconfig(path, url, **user):
 
 
 @asynccontextmanager
-async def later(session):
+async def later(session: Session) -> AsyncIterator[Any]:
     """A session whose first credentials were read some time ago."""
     session.credentials._read_at -= PAUSE_S
     yield session
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_a_kubeconfig_that_was_rewritten_is_read_when_its_old_token_is_refused(guard, tmp_path, method):
+async def test_a_kubeconfig_that_was_rewritten_is_read_when_its_old_token_is_refused(
+    guard: Guard, tmp_path: Path, method: str
+) -> None:
     """The request goes through at its second attempt; nobody above sees a 401."""
     path = kubeconfig(tmp_path / "kubeconfig", guard.url, token="first")
     async with connected(path) as session, later(session):
@@ -91,7 +97,7 @@ async def test_a_kubeconfig_that_was_rewritten_is_read_when_its_old_token_is_ref
     assert guard.shown == ["Bearer first", "Bearer first", "Bearer second"]
 
 
-async def test_a_watch_that_is_refused_begins_with_the_new_token(guard, tmp_path):
+async def test_a_watch_that_is_refused_begins_with_the_new_token(guard: Guard, tmp_path: Path) -> None:
     """Without a list in between."""
     path = kubeconfig(tmp_path / "kubeconfig", guard.url, token="first")
     async with connected(path) as session, later(session):
@@ -104,14 +110,14 @@ async def test_a_watch_that_is_refused_begins_with_the_new_token(guard, tmp_path
     assert guard.shown == ["Bearer first", "Bearer second"]
 
 
-async def test_a_hundred_refused_requests_read_the_credentials_once(guard, tmp_path):
+async def test_a_hundred_refused_requests_read_the_credentials_once(guard: Guard, tmp_path: Path) -> None:
     """Those that wait take what the first one read."""
     path = kubeconfig(tmp_path / "kubeconfig", guard.url, token="first")
     async with connected(path) as session, later(session):
         reads = []
         load = session.credentials._load
 
-        async def counted():
+        async def counted() -> Loaded:
             reads.append(1)
             return await load()
 
@@ -124,7 +130,9 @@ async def test_a_hundred_refused_requests_read_the_credentials_once(guard, tmp_p
     assert len(reads) == 1
 
 
-async def test_a_token_that_stays_refused_is_not_shown_twice_for_one_request(guard, tmp_path):
+async def test_a_token_that_stays_refused_is_not_shown_twice_for_one_request(
+    guard: Guard, tmp_path: Path
+) -> None:
     """Neither is the file read at each request."""
     path = kubeconfig(tmp_path / "kubeconfig", guard.url, token="wrong")
     async with connected(path) as session, later(session):
@@ -135,7 +143,9 @@ async def test_a_token_that_stays_refused_is_not_shown_twice_for_one_request(gua
     assert guard.shown == ["Bearer wrong"] * 3
 
 
-async def test_credentials_that_cannot_be_read_again_are_named_in_the_refusal(guard, tmp_path):
+async def test_credentials_that_cannot_be_read_again_are_named_in_the_refusal(
+    guard: Guard, tmp_path: Path
+) -> None:
     """The old ones are kept, for the file may be half written."""
     path = kubeconfig(tmp_path / "kubeconfig", guard.url, token="first")
     async with connected(path) as session, later(session):
@@ -152,7 +162,7 @@ async def test_credentials_that_cannot_be_read_again_are_named_in_the_refusal(gu
 # -- login programs ----------------------------------------------------------------------------------
 
 
-def program(folder, token, expires=None):
+def program(folder: Path, token: str, expires: datetime | None = None) -> dict[str, Any]:
     """A login program, as exec in a kubeconfig names it, that notes that it ran."""
     status = {"token": token}
     if expires is not None:
@@ -168,7 +178,7 @@ def program(folder, token, expires=None):
     return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(path)}}
 
 
-async def test_a_login_program_runs_again_when_its_token_expires(guard, tmp_path):
+async def test_a_login_program_runs_again_when_its_token_expires(guard: Guard, tmp_path: Path) -> None:
     """Before the server refuses it; and not sooner."""
     expires = datetime.now(UTC) + timedelta(hours=1)
     path = kubeconfig(tmp_path / "kubeconfig", guard.url, **program(tmp_path, "first", expires))
@@ -188,7 +198,7 @@ async def test_a_login_program_runs_again_when_its_token_expires(guard, tmp_path
     assert (tmp_path / "runs").read_text() == "xx"
 
 
-async def test_a_login_program_runs_again_when_its_token_is_refused(guard, tmp_path):
+async def test_a_login_program_runs_again_when_its_token_is_refused(guard: Guard, tmp_path: Path) -> None:
     """It said nothing of an expiry."""
     path = kubeconfig(tmp_path / "kubeconfig", guard.url, **program(tmp_path, "first"))
     async with connected(path) as session, later(session):
@@ -200,7 +210,7 @@ async def test_a_login_program_runs_again_when_its_token_is_refused(guard, tmp_p
     assert guard.shown == ["Bearer first", "Bearer second"]
 
 
-async def test_a_login_program_that_fails_for_a_while_ends_nothing(guard, tmp_path):
+async def test_a_login_program_that_fails_for_a_while_ends_nothing(guard: Guard, tmp_path: Path) -> None:
     """What it says is part of the refusal."""
     path = kubeconfig(tmp_path / "kubeconfig", guard.url, **program(tmp_path, "first"))
     async with connected(path) as session, later(session):
@@ -217,7 +227,9 @@ async def test_a_login_program_that_fails_for_a_while_ends_nothing(guard, tmp_pa
 # -- service accounts --------------------------------------------------------------------------------
 
 
-async def test_a_service_accounts_token_is_read_again_each_minute(tmp_path, monkeypatch):
+async def test_a_service_accounts_token_is_read_again_each_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As kubelets replace it long before it ends."""
     token, authority = tmp_path / "token", tmp_path / "ca.crt"
     token.write_text("first\n")
@@ -226,9 +238,9 @@ async def test_a_service_accounts_token_is_read_again_each_minute(tmp_path, monk
     monkeypatch.setenv(incluster_config.SERVICE_PORT_ENV_NAME, "1")
     now = [1000.0]
 
-    async def load():
+    async def load() -> Loaded:
         settings = client.Configuration()
-        incluster_config.load_incluster_config(
+        incluster_config.load_incluster_config(  # type: ignore[no-untyped-call] # the library is untyped
             client_configuration=settings,
             try_refresh_token=False,
             token_filename=str(token),
@@ -245,7 +257,7 @@ async def test_a_service_accounts_token_is_read_again_each_minute(tmp_path, monk
     assert await credentials.authorization() == "Bearer second"
 
 
-async def test_basic_credentials_are_shown_as_they_are(guard, tmp_path):
+async def test_basic_credentials_are_shown_as_they_are(guard: Guard, tmp_path: Path) -> None:
     """User and password of a kubeconfig."""
     path = kubeconfig(tmp_path / "kubeconfig", guard.url, username="ada", password="pw")
     async with connected(path) as session:

@@ -3,6 +3,8 @@
 import itertools
 import re
 import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,14 +27,14 @@ EXTENSIONS = st.sampled_from([b"", b"", b";a", b";a=b", b';a="b c"'])
 
 
 @st.composite
-def lengths(draw):
+def lengths(draw: Callable[..., Any]) -> tuple[bytes, ...]:
     """A head and a body of so many bytes."""
     body = draw(BODIES)
     return b"Content-Length: %d\r\n%s\r\n" % (len(body), draw(HEADERS)) + body, body
 
 
 @st.composite
-def chunks(draw):
+def chunks(draw: Callable[..., Any]) -> tuple[bytes, ...]:
     """A head and a body of chunks, with extensions and trailers."""
     parts = draw(st.lists(BODIES.filter(bool), max_size=4))
     sizes = (b"%x", b"%X", b"0%x")
@@ -46,7 +48,7 @@ def chunks(draw):
 
 
 @st.composite
-def answers(draw):
+def answers(draw: Callable[..., Any]) -> tuple[bytes, int, bytes]:
     """The bytes of an answer, its status and its body."""
     announced = b"".join(
         b"HTTP/1.1 %d Wait\r\n%s\r\n" % (status, draw(HEADERS))
@@ -57,13 +59,13 @@ def answers(draw):
     return announced + b"HTTP/1.1 %d Reason\r\n" % status + rest, status, body
 
 
-def pieces_of(data, cuts):
+def pieces_of(data: bytes, cuts: list[int]) -> list[bytes]:
     """The same bytes, cut at some places."""
     places = sorted({cut % (len(data) + 1) for cut in cuts} | {0, len(data)})
     return [data[begin:end] for begin, end in itertools.pairwise(places)]
 
 
-def read(pieces, parser=None):
+def read(pieces: list[bytes] | Iterator[Any], parser: ResponseParser | None = None) -> Any:
     """What an answer in pieces is taken for: status and body, None when more is expected, or "refused"."""
     parser = parser or ResponseParser()
     for piece in pieces:
@@ -80,7 +82,7 @@ CUTS = st.lists(st.integers(0, 2**16), max_size=12)
 
 
 @given(answers(), CUTS)
-def test_an_answer_is_read_however_it_is_cut(answer, cuts):
+def test_an_answer_is_read_however_it_is_cut(answer: tuple[bytes, int, bytes], cuts: list[int]) -> None:
     """Once complete, and not before."""
     data, status, body = answer
 
@@ -90,7 +92,9 @@ def test_an_answer_is_read_however_it_is_cut(answer, cuts):
 
 
 @given(st.lists(st.tuples(answers(), CUTS), min_size=2, max_size=4))
-def test_one_parser_reads_one_answer_after_another(exchanges):
+def test_one_parser_reads_one_answer_after_another(
+    exchanges: list[tuple[tuple[bytes, int, bytes], list[int]]],
+) -> None:
     """Nothing of the first reaches the second."""
     parser = ResponseParser()
     for (data, status, body), cuts in exchanges:
@@ -150,7 +154,7 @@ EDITS = st.lists(
 
 
 @st.composite
-def broken(draw):
+def broken(draw: Callable[..., Any]) -> Any:
     """An answer in which some bytes have been replaced."""
     data, _, _ = draw(answers())
     for place, length, splice in draw(EDITS):
@@ -160,7 +164,7 @@ def broken(draw):
 
 
 @st.composite
-def contradictory(draw):
+def contradictory(draw: Callable[..., Any]) -> Any:
     """An answer of hand-picked framing, most of which no client may accept."""
     named = draw(st.lists(st.sampled_from(FRAMINGS), min_size=1, max_size=3))
     size, end = draw(st.sampled_from(SIZES)), draw(st.sampled_from([b"\r\n", b"\r\n", b"\n", b"\r"]))
@@ -178,7 +182,7 @@ CHUNK = re.compile(rb"([0-9A-Fa-f]+)(?:;" + LINE + rb")?\r\n")
 TRAILERS = re.compile(rb"(?:" + TOKEN + rb":" + LINE + rb"\r\n)*\r\n")
 
 
-def strictly(data):  # noqa: C901, PLR0911, PLR0912 - a second parser, written as plainly as possible
+def strictly(data: bytes) -> tuple[int, bytes] | None:  # noqa: C901, PLR0911, PLR0912 - a second parser, written as plainly as possible
     """Status and body by the letter of RFC 9112, None for whatever is not to the letter or not complete.
 
     Two liberties of llhttp's are harmless: empty lines before a status line, and any characters in a reason.
@@ -227,7 +231,7 @@ def strictly(data):  # noqa: C901, PLR0911, PLR0912 - a second parser, written a
 
 
 @given(st.one_of(broken(), contradictory()), CUTS)
-def test_what_is_accepted_is_what_the_letter_of_the_protocol_says(data, cuts):
+def test_what_is_accepted_is_what_the_letter_of_the_protocol_says(data: bytes, cuts: list[int]) -> None:
     """A response whose length can be read in two ways is refused, and cuts change nothing."""
     found = read([data])
 
@@ -267,7 +271,7 @@ def test_what_is_accepted_is_what_the_letter_of_the_protocol_says(data, cuts):
         (OK.replace(b"201", b"2010"), "status"),
     ],
 )
-def test_framing_that_is_loose_or_contradicts_itself_is_refused(answer, says):
+def test_framing_that_is_loose_or_contradicts_itself_is_refused(answer: bytes, says: str) -> None:
     """With the reason, for the log."""
     with pytest.raises(ValueError, match=re.compile(re.escape(says), re.IGNORECASE)):
         ResponseParser().feed(answer)
@@ -295,13 +299,13 @@ ENDLESS_BODIES = {
 
 @pytest.mark.parametrize("name", ENDLESS)
 @pytest.mark.parametrize("piece", [1, 7, 1460, 2**18])
-def test_what_is_no_body_is_bounded_wherever_it_comes(name, piece):
+def test_what_is_no_body_is_bounded_wherever_it_comes(name: str, piece: int) -> None:
     """One account for all of it, in pieces of any size."""
     begin, repeated = ENDLESS[name]
     parser, fed = ResponseParser(), 0
     data = begin + repeated * (4 * FRAMING_BYTES // len(repeated))
 
-    def feed():
+    def feed() -> None:
         nonlocal fed
         for at in range(0, len(data), piece):
             fed += len(data[at : at + piece])
@@ -313,13 +317,13 @@ def test_what_is_no_body_is_bounded_wherever_it_comes(name, piece):
 
 
 @pytest.mark.parametrize("name", ENDLESS_BODIES)
-def test_a_body_is_bounded(name):
+def test_a_body_is_bounded(name: str) -> None:
     """Announced or not."""
     begin, repeated = ENDLESS_BODIES[name]
     parser, fed = ResponseParser(), 0
     parser.feed(begin)
 
-    def feed():
+    def feed() -> None:
         nonlocal fed
         while fed < 2 * BODY_BYTES:
             fed += len(repeated)
@@ -330,7 +334,7 @@ def test_a_body_is_bounded(name):
     assert fed <= BODY_BYTES + FRAMING_BYTES + len(repeated)
 
 
-def test_the_largest_objects_fit():
+def test_the_largest_objects_fit() -> None:
     """Three mebibytes, in the chunks of two kibibytes that Go's server makes of small writes."""
     body = b"x" * 3 * 2**20
     framed = b"".join(b"800\r\n" + body[at : at + 2048] + b"\r\n" for at in range(0, len(body), 2048))
@@ -338,11 +342,11 @@ def test_the_largest_objects_fit():
     assert read([CHUNKED + framed + b"0\r\n\r\n"]) == (200, body)
 
 
-def steps(pieces):
+def steps(pieces: list[bytes]) -> int:
     """Calls that it takes to read them, of Python's functions and of C's."""
     count = 0
 
-    def counted(_frame, event, _arg):
+    def counted(_frame: Any, event: Any, _arg: Any) -> None:
         nonlocal count
         count += event in {"call", "c_call"}
 
@@ -365,7 +369,7 @@ def steps(pieces):
         pytest.param([b"4", b"\r", b"\n", b"a", b"b", b"c", b"d", b"\r", b"\n"], id="a byte in a piece"),
     ],
 )
-def test_work_grows_with_the_bytes_and_not_with_their_square(repeated):
+def test_work_grows_with_the_bytes_and_not_with_their_square(repeated: list[bytes]) -> None:
     """Ten times as many pieces are ten times the work."""
     begin = [] if b"HTTP" in repeated[0] else [CHUNKED]
 
@@ -374,7 +378,7 @@ def test_work_grows_with_the_bytes_and_not_with_their_square(repeated):
     assert tenfold <= 11 * once
 
 
-def test_an_answer_without_a_length_ends_with_the_connection():
+def test_an_answer_without_a_length_ends_with_the_connection() -> None:
     """And one that has a length does not."""
     parser = ResponseParser()
     assert parser.feed(b"HTTP/1.1 200 OK\r\n\r\n{}") is None
@@ -387,7 +391,7 @@ def test_an_answer_without_a_length_ends_with_the_connection():
 
 
 @pytest.mark.parametrize("extra", [b"HTTP/1.1 200 OK\r\n", OK, b"x", b"\x00\x00"])
-def test_bytes_after_the_answer_end_the_connection(extra):
+def test_bytes_after_the_answer_end_the_connection(extra: bytes) -> None:
     """They answer no request."""
     response = ResponseParser().feed(OK + extra)
 

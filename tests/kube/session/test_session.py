@@ -2,14 +2,17 @@
 
 import asyncio
 import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kube.serving import ToldServer
 from plimsoll.kube.session.errors import APIError, Conflict, Gone, NotFound, TooManyRequests, Unconfigured
-from plimsoll.kube.session.session import connected
+from plimsoll.kube.session.session import Session, connected
 
 
-async def test_every_request_shows_the_token(told):
+async def test_every_request_shows_the_token(told: tuple[ToldServer, Session]) -> None:
     """Credentials of the kubeconfig go with each request."""
     server, session = told
     server.then({"kind": "PodList"})
@@ -22,7 +25,7 @@ async def test_every_request_shows_the_token(told):
     assert request.headers["Authorization"] == "Bearer a-token"
 
 
-async def test_requests_start_no_threads(told):
+async def test_requests_start_no_threads(told: tuple[ToldServer, Session]) -> None:
     """Looking for proxies and .netrc in a thread, twice a request, was half of the operator's CPU."""
     server, session = told
     before = threading.active_count()
@@ -45,7 +48,9 @@ async def test_requests_start_no_threads(told):
         pytest.param(500, APIError, id="broken"),
     ],
 )
-async def test_a_refusal_is_an_error_of_its_kind(told, status, kind):
+async def test_a_refusal_is_an_error_of_its_kind(
+    told: tuple[ToldServer, Session], status: int, kind: Any
+) -> None:
     """The server's own sentence is kept."""
     server, session = told
     server.then({"kind": "Status", "code": status, "reason": "Because", "message": "the sentence"}, status)
@@ -54,7 +59,7 @@ async def test_a_refusal_is_an_error_of_its_kind(told, status, kind):
         await session.request("GET", "/api/v1/pods")
 
 
-async def test_an_answer_that_is_no_status_is_quoted(told):
+async def test_an_answer_that_is_no_status_is_quoted(told: tuple[ToldServer, Session]) -> None:
     """Proxies in between answer in HTML."""
     server, session = told
     server.then(b"<html>bad gateway</html>", 502)
@@ -63,7 +68,7 @@ async def test_an_answer_that_is_no_status_is_quoted(told):
         await session.request("GET", "/api/v1/pods")
 
 
-async def test_no_answer_is_an_error_too(told):
+async def test_no_answer_is_an_error_too(told: tuple[ToldServer, Session]) -> None:
     """A server that hangs is given up in time."""
     _, session = told
 
@@ -82,7 +87,7 @@ async def test_no_answer_is_an_error_too(told):
         pytest.param("- 1", id="a-list"),
     ],
 )
-async def test_an_unusable_kubeconfig_is_one_sentence(tmp_path, content):
+async def test_an_unusable_kubeconfig_is_one_sentence(tmp_path: Path, content: str) -> None:
     """Named, with what is wrong; no traceback of the library."""
     path = tmp_path / "kubeconfig"
     await asyncio.to_thread(path.write_text, content)

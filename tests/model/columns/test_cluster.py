@@ -1,5 +1,7 @@
 """The columnar cluster: incremental state equals state rebuilt from scratch; forks are independent."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -15,46 +17,46 @@ from plimsoll.testing.conformance import some_nodes, some_pod
 class PodsByApp:
     """A pod index for these tests: how many pods of each app are on each node."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster: Any) -> None:
         self.counts = CountColumns(cluster.capacity)
 
-    def add(self, pod, row):
+    def add(self, pod: Any, row: int) -> None:
         self.counts.add(pod.labels.get("app"), row, 1)
 
-    def remove(self, pod, row):
+    def remove(self, pod: Any, row: int) -> None:
         self.counts.add(pod.labels.get("app"), row, -1)
 
-    def move_row(self, source, target):
+    def move_row(self, source: int, target: int) -> None:
         self.counts.move_row(source, target)
 
-    def grow(self, capacity):
+    def grow(self, capacity: int) -> None:
         self.counts.grow(capacity)
 
-    def fork(self):
+    def fork(self) -> "PodsByApp":
         twin = object.__new__(PodsByApp)
         twin.counts = self.counts.fork()
         return twin
 
-    def by_node(self, cluster):
+    def by_node(self, cluster: Any) -> dict[tuple[str, ...], int]:
         """App and node name to count, zeros left out."""
         return {
-            (app, cluster.nodes[row].name): int(column[row])
+            (app, cluster.nodes[row].name): int(column[row])  # type: ignore[misc] # known in this test
             for app, column in self.counts.columns.items()
             for row in range(len(cluster))
             if column[row]
         }
 
 
-def recounted(cluster):
+def recounted(cluster: Cluster) -> Any:
     """What PodsByApp must say, counted afresh."""
-    found = {}
+    found: dict[Any, Any] = {}
     for pod, row in cluster.placed():
         key = (pod.labels.get("app"), cluster.nodes[row].name)
         found[key] = found.get(key, 0) + 1
     return found
 
 
-def contents(cluster):
+def contents(cluster: Cluster) -> tuple[Any, ...]:
     """Everything a reader can see, as plain values."""
     n = len(cluster)
     return (
@@ -75,42 +77,42 @@ class ClusterMachine(RuleBasedStateMachine):
     names = st.sampled_from([f"n{number}" for number in range(8)])
     forks = Bundle("forks")
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.cluster = Cluster(capacity=2)
         self.cluster.index(PodsByApp)
         self.cluster.label("disk")
 
     @rule(nodes=some_nodes())
-    def set_nodes(self, nodes):
+    def set_nodes(self, nodes: Any) -> None:
         for node in nodes:
             self.cluster.set_node(node)
 
     @rule(name=names)
-    def remove_node(self, name):
+    def remove_node(self, name: str) -> None:
         self.cluster.remove_node(name)
 
     @rule(pod=st.integers(0, 6).flatmap(lambda number: some_pod(f"p{number}")), node=names)
-    def place(self, pod, node):
+    def place(self, pod: Any, node: str) -> None:
         self.cluster.place(self.cluster.templates.info(pod), node)
 
     @rule(number=st.integers(0, 6), namespace=st.sampled_from(["default", "other"]))
-    def displace(self, number, namespace):
+    def displace(self, number: int, namespace: str) -> None:
         self.cluster.displace(f"uid-{namespace}-p{number}")
 
     @rule(target=forks)
-    def fork(self):
+    def fork(self) -> tuple[Cluster, tuple[Any, ...]]:
         fork = self.cluster.fork()
         return fork, contents(fork)
 
     @rule(fork=consumes(forks))
-    def the_fork_has_not_changed(self, fork):
+    def the_fork_has_not_changed(self, fork: Any) -> None:
         twin, before = fork
         assert contents(twin) == before
         twin.validate()
 
     @rule(fork=consumes(forks), pod=some_pod("stranger"), node=names)
-    def changing_a_fork_leaves_its_parent_alone(self, fork, pod, node):
+    def changing_a_fork_leaves_its_parent_alone(self, fork: Any, pod: Any, node: str) -> None:
         twin, _ = fork
         before = contents(self.cluster)
 
@@ -122,7 +124,7 @@ class ClusterMachine(RuleBasedStateMachine):
         twin.validate()
 
     @invariant()
-    def columns_equal_a_rebuild(self):
+    def columns_equal_a_rebuild(self) -> None:
         self.cluster.validate()
         assert self.cluster.index(PodsByApp).by_node(self.cluster) == recounted(self.cluster)
 
@@ -131,7 +133,7 @@ TestClusterMachine = ClusterMachine.TestCase
 TestClusterMachine.settings = settings(stateful_step_count=25)
 
 
-def test_the_log_names_the_rows_that_changed():
+def test_the_log_names_the_rows_that_changed() -> None:
     """A reader evaluates what changed since it last looked, and nothing else."""
     cluster = a_cluster([a_node(f"n{number}") for number in range(4)])
     tick = cluster.tick
@@ -143,7 +145,7 @@ def test_the_log_names_the_rows_that_changed():
     assert cluster.nodes_changed_since(np.array([1, 2]), tick).tolist() == []
 
 
-def test_a_heartbeat_changes_nothing():
+def test_a_heartbeat_changes_nothing() -> None:
     """A node object that differs in what no decision reads touches no row."""
     ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
     cluster = a_cluster([a_node("n", resourceVersion="1", status={"conditions": [ready]})])
@@ -156,7 +158,7 @@ def test_a_heartbeat_changes_nothing():
     assert cluster.tick == tick
 
 
-def test_a_pod_waits_for_its_node():
+def test_a_pod_waits_for_its_node() -> None:
     """A pod on a node that is not known yet counts as soon as the node appears, and survives its loss."""
     cluster = Cluster()
     cluster.place(cluster.templates.info(a_pod("p", cpu="1")), "late")
@@ -169,7 +171,7 @@ def test_a_pod_waits_for_its_node():
     assert cluster.requested[0, [CPU, PODS]].tolist() == [1000, 1]
 
 
-def test_an_amount_of_a_node_that_cannot_be_read_is_none():
+def test_an_amount_of_a_node_that_cannot_be_read_is_none() -> None:
     """The others count."""
     cluster = a_cluster([a_node("n", cpu="4", memory="8Gi")])
 
@@ -178,7 +180,7 @@ def test_an_amount_of_a_node_that_cannot_be_read_is_none():
     assert cluster.allocatable[0, [CPU, MEMORY]].tolist() == [0, 8 * 2**30]
 
 
-def test_absurd_requests_do_not_overflow():
+def test_absurd_requests_do_not_overflow() -> None:
     """Requests beyond int64 are held within it, and never read as free room."""
     cluster = a_cluster([a_node("n")])
 
@@ -194,7 +196,7 @@ def test_absurd_requests_do_not_overflow():
     assert cluster.requested[0, MEMORY] == 2**30
 
 
-def test_windows_are_read_only():
+def test_windows_are_read_only() -> None:
     """What a plugin is shown cannot be written."""
     cluster = a_cluster([a_node("n")])
     from plimsoll.model.columns.snapshot import Snapshot  # noqa: PLC0415 - the one test of windows

@@ -1,5 +1,7 @@
 """Values coded as small integers: what no node has any more does not stay for ever."""
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,13 +15,13 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.one_of(st.none(), st.integers(0, 400))), max_size=400))
-def test_every_row_keeps_its_value_whatever_is_forgotten(changes):
+def test_every_row_keeps_its_value_whatever_is_forgotten(changes: list[tuple[int, int | None]]) -> None:
     """And there are never many more values than rows."""
-    column = CodedColumn(5)
+    column: Any = CodedColumn(5)
     expected = [None] * 5
     for row, value in changes:
         column.set(row, value)
-        expected[row] = value
+        expected[row] = value  # type: ignore[assignment] # a fake differs on purpose
         column.compact(5)
         assert len(column.values) <= 2 * 5 + STALE_VALUES
 
@@ -27,9 +29,9 @@ def test_every_row_keeps_its_value_whatever_is_forgotten(changes):
     assert all(column.find(value) == each for each, value in enumerate(column.values))
 
 
-def test_values_that_no_node_has_are_forgotten_first():
+def test_values_that_no_node_has_are_forgotten_first() -> None:
     """Those in use stay, under other ids."""
-    column = CodedColumn(2)
+    column: Any = CodedColumn(2)
     for number in range(STALE_VALUES + 5):
         column.set(1, f"old-{number}")
     column.set(0, "kept")
@@ -40,7 +42,7 @@ def test_values_that_no_node_has_are_forgotten_first():
     assert not column.compact(2)
 
 
-def test_label_values_of_nodes_that_left_do_not_add_up():
+def test_label_values_of_nodes_that_left_do_not_add_up() -> None:
     """An autoscaler's nodes have host names of their own; counts by domain stay right."""
     cluster = Cluster()
     for number in range(500):

@@ -1,5 +1,7 @@
 """Derived columns: computed for all nodes once, then where something changed, and never of another time."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,34 +12,34 @@ from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     return a_cluster([a_node(f"n{number}", cpu="4") for number in range(5)])
 
 
 @pytest.fixture
-def asked():
+def asked() -> Any:
     """The rows of every computation, in turn."""
     return []
 
 
 @pytest.fixture
-def free(asked):
+def free(asked: Any) -> Any:
     """Free cpu of each node."""
 
-    def compute(snapshot):
+    def compute(snapshot: Any) -> Any:
         asked.append(snapshot.rows.tolist())
         return snapshot.allocatable[:, CPU] - snapshot.requested[:, CPU]
 
     return compute
 
 
-def place(cluster, node, cpu="1"):
+def place(cluster: Any, node: Any, cpu: Any = "1") -> Any:
     pod = a_pod(f"on-{node}-{cpu}", cpu=cpu)
     cluster.place(cluster.templates.info(pod), node)
     return pod
 
 
-def test_only_rows_that_changed_are_computed_again(cluster, asked, free):
+def test_only_rows_that_changed_are_computed_again(cluster: Any, asked: Any, free: Any) -> None:
     """And the column is the same as if all had been."""
     Snapshot(cluster).kept("free", free)
     place(cluster, "n3")
@@ -48,7 +50,7 @@ def test_only_rows_that_changed_are_computed_again(cluster, asked, free):
     assert not column.flags.writeable
 
 
-def test_pods_do_not_concern_what_is_of_nodes_alone(cluster, asked, free):
+def test_pods_do_not_concern_what_is_of_nodes_alone(cluster: Any, asked: Any, free: Any) -> None:
     """Only a node that changed does."""
     Snapshot(cluster).kept("free", free, of_nodes=True)
     place(cluster, "n3")
@@ -60,7 +62,7 @@ def test_pods_do_not_concern_what_is_of_nodes_alone(cluster, asked, free):
     assert column.tolist() == [4000, 8000, 4000, 4000, 4000]
 
 
-def test_rows_that_move_are_computed_anew(cluster, free):
+def test_rows_that_move_are_computed_anew(cluster: Any, free: Any) -> None:
     """Another node may stand in the row."""
     Snapshot(cluster).kept("free", free)
     place(cluster, "n4")
@@ -70,7 +72,7 @@ def test_rows_that_move_are_computed_anew(cluster, free):
     assert Snapshot(cluster).kept("free", free).tolist() == [3000, 4000, 4000, 4000, 2000]
 
 
-def test_some_nodes_and_suppositions_are_computed_for_themselves(cluster, free):
+def test_some_nodes_and_suppositions_are_computed_for_themselves(cluster: Any, free: Any) -> None:
     """What is kept is of all nodes, as they are."""
     Snapshot(cluster).kept("free", free)
     some = Snapshot(cluster).at(np.array([1, 2]))
@@ -81,7 +83,7 @@ def test_some_nodes_and_suppositions_are_computed_for_themselves(cluster, free):
     assert Snapshot(cluster).kept("free", free).tolist() == [4000] * 5
 
 
-def test_forks_have_their_own(cluster, free):
+def test_forks_have_their_own(cluster: Any, free: Any) -> None:
     """Neither sees the other's changes."""
     Snapshot(cluster).kept("free", free)
     fork = cluster.fork()
@@ -92,7 +94,7 @@ def test_forks_have_their_own(cluster, free):
     assert Snapshot(cluster).kept("free", free).tolist() == [4000, 3000, 4000, 4000, 4000]
 
 
-def test_columns_are_bounded(cluster, asked, free, monkeypatch):
+def test_columns_are_bounded(cluster: Any, asked: Any, free: Any, monkeypatch: Any) -> None:
     """Keys that nobody asks for any more do not stay for ever."""
     monkeypatch.setattr(derived_columns, "MOST_COLUMNS", 3)
     for key in range(10):

@@ -1,19 +1,23 @@
 """Image states follow the nodes that come, change and go."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.node import Node
 from plimsoll.testing.builders import a_cluster, a_node
 
 IMAGES = st.lists(st.sampled_from(["a:1", "b:1", "c:1"]), unique=True)
 NAMES = st.sampled_from(["n0", "n1", "n2", "n3"])
 
 
-def with_images(name, images, size=10):
+def with_images(name: str, images: list[str], size: int = 10) -> Node:
     return a_node(name, status={"images": [{"names": [image], "sizeBytes": size} for image in images]})
 
 
-def holders(cluster):
+def holders(cluster: Cluster) -> dict[str, Any]:
     found = {image: cluster.image(image) for image in ("a:1", "b:1", "c:1")}
     return {
         image: {cluster.nodes[row].name for row in state.rows}
@@ -23,11 +27,11 @@ def holders(cluster):
 
 
 @given(st.lists(st.tuples(NAMES, st.none() | IMAGES), max_size=20))
-def test_the_table_equals_one_made_from_the_nodes(steps):
+def test_the_table_equals_one_made_from_the_nodes(steps: list[tuple[str, list[str] | None]]) -> None:
     """After any sequence of nodes set and removed, each image has exactly the nodes that report it."""
     cluster = a_cluster()
     cluster.image("a:1")
-    expected = {}
+    expected: dict[Any, Any] = {}
     for name, images in steps:
         if images is None:
             cluster.remove_node(name)
@@ -42,7 +46,7 @@ def test_the_table_equals_one_made_from_the_nodes(steps):
     }
 
 
-def test_the_size_is_the_first_reporters():
+def test_the_size_is_the_first_reporters() -> None:
     """As upstream keeps it, until no node has the image."""
     cluster = a_cluster([with_images("n1", ["a:1"], size=10), with_images("n2", ["a:1"], size=20)])
 
@@ -50,7 +54,7 @@ def test_the_size_is_the_first_reporters():
     assert cluster.image("unknown") is None
 
 
-def test_a_fork_has_its_own_table():
+def test_a_fork_has_its_own_table() -> None:
     """Neither side sees what the other changes."""
     cluster = a_cluster([with_images("n1", ["a:1"]), with_images("n2", ["a:1"])])
     cluster.image("a:1")

@@ -1,6 +1,7 @@
 """Kept counts equal counted ones, after any sequence of events and on both sides of a fork."""
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.pod_counts import CLASS_BYTES, PodClass, PodCounts
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.columns.term_counts import REMEMBERED, TermCounts
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.selector_lookup import LabelLookup, SelectorLookup
-from plimsoll.model.selectors import LabelSelector, LabelSelectorRequirement, compile_selector
+from plimsoll.model.selectors import LabelSelector, LabelSelectorRequirement, Selector, compile_selector
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 ZONE = "zone"
@@ -42,17 +44,17 @@ CLASSES = tuple(
 class EvenNodes:
     """A node set, equal to any other of its kind."""
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return 0
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, EvenNodes)
 
-    def among(self, snapshot):
+    def among(self, snapshot: Any) -> np.ndarray[Any, Any]:
         return np.array([int(node.name[1:]) % 2 == 0 for node in snapshot.nodes], dtype=np.bool_)
 
 
-def check(cluster):
+def check(cluster: Cluster) -> None:
     """Compare every class on every node and in every zone with what the pods say."""
     snapshot = Snapshot(cluster)
     counts = snapshot.index(PodCounts)
@@ -82,17 +84,17 @@ def check(cluster):
 class Counting(RuleBasedStateMachine):
     """Nodes and pods come and go; a fork is taken, changed, and compared as well."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.cluster = Cluster(capacity=2)
         self.twin = None
 
     @rule(number=st.integers(0, 5), zone=st.sampled_from(["a", "b", None]))
-    def a_node_comes_or_changes(self, number, zone):
+    def a_node_comes_or_changes(self, number: int, zone: Any) -> None:
         self.cluster.set_node(a_node(f"n{number}", labels={ZONE: zone} if zone else {}))
 
     @rule(number=st.integers(0, 5))
-    def a_node_goes(self, number):
+    def a_node_goes(self, number: int) -> None:
         self.cluster.remove_node(f"n{number}")
 
     @rule(
@@ -103,23 +105,25 @@ class Counting(RuleBasedStateMachine):
         terminating=st.booleans(),
         on_twin=st.booleans(),
     )
-    def a_pod_comes_or_changes(self, *, name, number, app, namespace, terminating, on_twin):
-        cluster = self.twin if on_twin and self.twin is not None else self.cluster
+    def a_pod_comes_or_changes(
+        self, *, name: str, number: int, app: Any, namespace: str, terminating: bool, on_twin: bool
+    ) -> None:
+        cluster = self.twin if on_twin and self.twin is not None else self.cluster  # type: ignore[redundant-expr] # mypy does not see the change
         leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if terminating else {}
         pod = a_pod(name, namespace=namespace, uid=name, labels={"app": app} if app else {}, metadata=leaving)
         cluster.place(cluster.templates.info(pod), f"n{number}")
 
     @rule(name=st.sampled_from("pqrst"), on_twin=st.booleans())
-    def a_pod_goes(self, name, on_twin):
-        cluster = self.twin if on_twin and self.twin is not None else self.cluster
+    def a_pod_goes(self, name: str, on_twin: bool) -> None:
+        cluster = self.twin if on_twin and self.twin is not None else self.cluster  # type: ignore[redundant-expr] # mypy does not see the change
         cluster.displace(name)
 
     @rule()
-    def fork(self):
-        self.twin = self.cluster.fork()
+    def fork(self) -> None:
+        self.twin = self.cluster.fork()  # type: ignore[assignment] # a fake differs on purpose
 
     @invariant()
-    def kept_counts_are_right(self):
+    def kept_counts_are_right(self) -> None:
         check(self.cluster)
         if self.twin is not None:
             check(self.twin)
@@ -129,7 +133,7 @@ TestCounting = Counting.TestCase
 TestCounting.settings = settings(stateful_step_count=15, suppress_health_check=list(HealthCheck))
 
 
-def test_classes_that_nobody_asked_for_lately_are_dropped_and_counted_again():
+def test_classes_that_nobody_asked_for_lately_are_dropped_and_counted_again() -> None:
     """Memory stays bounded however many selectors there are, and no count is lost."""
     cluster = Cluster(capacity=CLASS_BYTES // 128)
     cluster.set_node(a_node("n1"))
@@ -149,7 +153,7 @@ def test_classes_that_nobody_asked_for_lately_are_dropped_and_counted_again():
 
 @pytest.mark.parametrize("selector", SELECTORS, ids=["equal", "exists", "one-of", "all", "none"])
 @pytest.mark.parametrize("labels", [{}, {"app": "web"}, {"app": "db", "x": "y"}, {"x": "y"}])
-def test_lookups_miss_nobody(selector, labels):
+def test_lookups_miss_nobody(selector: Selector, labels: dict[str, Any]) -> None:
     """Whatever matches is among the candidates, found from either side."""
     selectors: SelectorLookup[str] = SelectorLookup()
     selectors.add(selector, "selector")
@@ -163,7 +167,7 @@ def test_lookups_miss_nobody(selector, labels):
     assert not list(objects.candidates(selector))
 
 
-def hermit(name, app, node=""):
+def hermit(name: str, app: str, node: str = "") -> Pod:
     return a_pod(
         name,
         node=node,
@@ -177,7 +181,7 @@ def hermit(name, app, node=""):
     )
 
 
-def test_terms_are_found_by_the_labels_they_mean_and_swept_when_unused():
+def test_terms_are_found_by_the_labels_they_mean_and_swept_when_unused() -> None:
     """Pods with many different terms come and go; what remains is what placed pods have."""
     cluster = a_cluster([a_node("n1", labels={ZONE: "a"})], [hermit("stays", "web", "n1")])
     terms = cluster.index(TermCounts)

@@ -1,6 +1,7 @@
 """What extenders are told and answer: Go's field names out, Go's tolerance in, and no nonsense taken."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -11,11 +12,11 @@ from plimsoll.testing.builders import a_node, a_pod
 POD = b'{"metadata":{"name":"web"}}'
 
 
-def content(document):
+def content(document: Any) -> bytes:
     return json.dumps(document).encode()
 
 
-def test_a_question_about_nodes_has_their_names_or_themselves():
+def test_a_question_about_nodes_has_their_names_or_themselves() -> None:
     """Never both: the other member is null, as Go writes it."""
     named = json.loads(wire.nodes_body(POD, ["a", "b"], None))
     whole = json.loads(wire.nodes_body(POD, ["a"], [wire.node_document(a_node("a", labels={"x": "1"}))]))
@@ -28,7 +29,7 @@ def test_a_question_about_nodes_has_their_names_or_themselves():
     assert node["status"]["allocatable"]["cpu"]
 
 
-def test_a_question_about_victims_has_their_uids_or_themselves():
+def test_a_question_about_victims_has_their_uids_or_themselves() -> None:
     """With the number of them that leave against their budget."""
     victim = a_pod("low", uid="u1")
     victims = {"a": ([victim], 1)}
@@ -41,7 +42,7 @@ def test_a_question_about_victims_has_their_uids_or_themselves():
     assert whole["NodeNameToVictims"]["a"]["Pods"][0]["metadata"]["uid"] == victim.uid
 
 
-def test_a_binding_names_the_pod():
+def test_a_binding_names_the_pod() -> None:
     """By uid, too."""
     pod = a_pod("web")
 
@@ -71,12 +72,12 @@ def test_a_binding_names_the_pod():
         pytest.param({"NodeNames": ["a", "a"]}, True, {"a"}, id="twice"),
     ],
 )
-def test_who_passes(answer, names, passed):
+def test_who_passes(answer: dict[str, Any] | None, names: bool, passed: set[str]) -> None:
     """Names are read where names were sent; neither names nor nodes pass nobody."""
     assert wire.filter_answer(content(answer), ["a", "b"], names=names).passed == passed
 
 
-def test_why_not():
+def test_why_not() -> None:
     """Both kinds of reasons come through."""
     answer = wire.filter_answer(
         content({"NodeNames": [], "FailedNodes": {"a": "full"}, "FailedAndUnresolvableNodes": {"b": "old"}}),
@@ -100,13 +101,13 @@ def test_why_not():
         pytest.param(b"[" * 100_000, "cannot be read", id="deep"),
     ],
 )
-def test_what_is_no_answer(body, sentence):
+def test_what_is_no_answer(body: bytes, sentence: str) -> None:
     """A sentence says what is wrong with it."""
     with pytest.raises(AnswerError, match=sentence):
         wire.filter_answer(body, ["a"], names=True)
 
 
-def test_an_error_of_its_own_is_told_in_its_words():
+def test_an_error_of_its_own_is_told_in_its_words() -> None:
     """Cut where no person reads on."""
     with pytest.raises(ReportedError, match=r"^no licence$"):
         wire.filter_answer(content({"Error": "no licence"}), ["a"], names=True)
@@ -115,7 +116,7 @@ def test_an_error_of_its_own_is_told_in_its_words():
     assert len(str(caught.value)) == wire.LONGEST_TEXT
 
 
-def test_reasons_are_bounded():
+def test_reasons_are_bounded() -> None:
     """A thousand different ones would make a message that no API server takes."""
     names = [f"n{number}" for number in range(1000)]
     reasons = {name: f"{name} {'x' * 5000}" for name in names}
@@ -127,7 +128,7 @@ def test_reasons_are_bounded():
     assert max(map(len, answer.failed.values())) == wire.LONGEST_TEXT
 
 
-def test_scores_add_up():
+def test_scores_add_up() -> None:
     """In either spelling; a node without a score has none."""
     answer = [{"Host": "a", "Score": 7}, {"host": "b", "score": 3}, {"Host": "a", "Score": 1}, {"Host": "c"}]
 
@@ -138,13 +139,13 @@ def test_scores_add_up():
 @pytest.mark.parametrize(
     "body", [b"{}", b'[{"Host": "a", "Score": "7"}]', b'[{"Host": "a", "Score": 1e300}]']
 )
-def test_what_is_no_score(body):
+def test_what_is_no_score(body: bytes) -> None:
     """Not even one that is a number."""
     with pytest.raises(AnswerError):
         wire.scores_answer(body)
 
 
-def test_victims_that_are_left():
+def test_victims_that_are_left() -> None:
     """Uids by node; null is nobody."""
     answer = {"NodeNameToMetaVictims": {"a": {"Pods": [{"UID": "1"}], "NumPDBViolations": 2}, "b": None}}
 

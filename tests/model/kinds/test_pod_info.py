@@ -6,7 +6,7 @@ from plimsoll.model.kinds.pod_info import Templates
 from plimsoll.testing.builders import a_pod
 
 
-def test_pods_of_one_shape_share_a_template():
+def test_pods_of_one_shape_share_a_template() -> None:
     """Name and uid are no part of it."""
     templates = Templates()
 
@@ -16,7 +16,7 @@ def test_pods_of_one_shape_share_a_template():
     assert len(templates) == 1
 
 
-def test_shapes_that_nobody_has_are_forgotten():
+def test_shapes_that_nobody_has_are_forgotten() -> None:
     """Every Job's pods carry labels of their own; years of them must not pile up."""
     templates = Templates()
 

@@ -1,5 +1,7 @@
 """Effective requests: sidecars, init containers, pod level, overhead, resize in place, defaults."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -36,7 +38,7 @@ wide = st.builds(
 )
 
 
-def container(name="c", *, sidecar=False, **requests):
+def container(name: str = "c", *, sidecar: Any = False, **requests: Any) -> Container:
     return Container(
         name=name,
         restart_policy="Always" if sidecar else "",
@@ -44,7 +46,13 @@ def container(name="c", *, sidecar=False, **requests):
     )
 
 
-def a_pod(*containers, init=(), pod_level=None, overhead=None, status=None):
+def a_pod(
+    *containers: Container,
+    init: list[Container] | tuple[Any, ...] = (),
+    pod_level: dict[str, Any] | None = None,
+    overhead: dict[str, Any] | None = None,
+    status: PodStatus | None = None,
+) -> Pod:
     return Pod(
         spec=PodSpec(
             containers=containers,
@@ -101,12 +109,12 @@ def a_pod(*containers, init=(), pod_level=None, overhead=None, status=None):
         pytest.param(a_pod(container()), {}, id="nothing"),
     ],
 )
-def test_incoming_requests_match_worked_examples(pod, expected):
+def test_incoming_requests_match_worked_examples(pod: Pod, expected: dict[str, int]) -> None:
     """Each case states its arithmetic."""
     assert incoming(pod) == expected
 
 
-def resized(wanted, granted, allocated, *, infeasible=False):
+def resized(wanted: str, granted: str, allocated: str, *, infeasible: bool = False) -> Pod:
     conditions = (
         (PodCondition(type="PodResizePending", status="True", reason="Infeasible"),) if infeasible else ()
     )
@@ -133,12 +141,12 @@ def resized(wanted, granted, allocated, *, infeasible=False):
         pytest.param(resized("4", "2", "3", infeasible=True), 3000, id="an-infeasible-wish-does-not-count"),
     ],
 )
-def test_existing_requests_follow_a_resize(pod, cpu_milli):
+def test_existing_requests_follow_a_resize(pod: Pod, cpu_milli: int) -> None:
     """On a node the larger of wanted and granted counts; for placing, the spec alone does."""
     assert existing(pod) == {"cpu": cpu_milli}
 
 
-def test_scoring_counts_a_default_for_each_container_that_names_none():
+def test_scoring_counts_a_default_for_each_container_that_names_none() -> None:
     """100 milli and 200 MiB a container; an explicit zero stays zero."""
     pod = a_pod(container(cpu="0"), container(memory="1Mi"))
 
@@ -147,7 +155,7 @@ def test_scoring_counts_a_default_for_each_container_that_names_none():
     assert incoming(pod) == {"cpu": 0, "memory": MIB}
 
 
-def test_pod_level_requests_silence_the_defaults_they_cover():
+def test_pod_level_requests_silence_the_defaults_they_cover() -> None:
     """A node's non-zero sum honours the pod level; the incoming pod's score ignores it."""
     pod = a_pod(container(), container(), pod_level={"cpu": "50m"})
 
@@ -155,7 +163,7 @@ def test_pod_level_requests_silence_the_defaults_they_cover():
     assert fit_score(pod) == {"cpu": 200, "memory": 400 * MIB}
 
 
-def test_a_resize_of_the_pod_level_concerns_what_the_spec_names_there():
+def test_a_resize_of_the_pod_level_concerns_what_the_spec_names_there() -> None:
     """Memory that only the status mentions stays the containers'; an infeasible wish without a grant is 0."""
     granted = ResourceRequirements(requests={"memory": "1Mi", "cpu": "2"})
     pod = a_pod(container(memory="8Mi"), pod_level={"cpu": "1"}, status=PodStatus(resources=granted))
@@ -172,7 +180,7 @@ def test_a_resize_of_the_pod_level_concerns_what_the_spec_names_there():
     st.lists(st.tuples(st.integers(0, 5000), st.booleans()), max_size=5),
     st.lists(st.integers(0, 5000), min_size=1),
 )
-def test_sidecars_never_lower_the_total(inits, regulars):
+def test_sidecars_never_lower_the_total(inits: list[tuple[int, bool]], regulars: list[int]) -> None:
     """The total covers the running containers with all sidecars, and each init container alone."""
     pod = a_pod(
         *(container(cpu=f"{cpu}m") for cpu in regulars),
@@ -185,7 +193,7 @@ def test_sidecars_never_lower_the_total(inits, regulars):
     assert all(total >= cpu for cpu, _ in inits)
 
 
-def test_an_amount_that_is_no_quantity_takes_no_other_along():
+def test_an_amount_that_is_no_quantity_takes_no_other_along() -> None:
     """It counts as 0, and is named."""
     pod = a_pod(container(cpu="lots", memory="1Mi"), container(cpu="1"))
 
@@ -194,7 +202,9 @@ def test_an_amount_that_is_no_quantity_takes_no_other_along():
 
 
 @given(st.lists(wide, min_size=1, max_size=3), st.lists(st.tuples(wide, st.booleans()), max_size=2), wide)
-def test_what_does_not_fit_64_bits_is_upstreams(regulars, inits, overhead):
+def test_what_does_not_fit_64_bits_is_upstreams(
+    regulars: list[str], inits: list[tuple[str, bool]], overhead: str
+) -> None:
     """Sums of the largest and of the oddest amounts, in both units."""
     pod = a_pod(
         *(container(cpu=amount, memory=amount) for amount in regulars),
@@ -220,6 +230,6 @@ def test_what_does_not_fit_64_bits_is_upstreams(regulars, inits, overhead):
         ("cpu", False, False),
     ],
 )
-def test_scalar_resources_are_known_by_their_names(name, extended, scalar):
+def test_scalar_resources_are_known_by_their_names(name: str, extended: bool, scalar: bool) -> None:
     """Extended ones have a domain outside kubernetes.io; huge pages and attachable volumes count too."""
     assert (is_extended(name), is_scalar(name)) == (extended, scalar)

@@ -1,5 +1,8 @@
 """Storage kinds decode from what the API serves, odd capitals and shapes included."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from plimsoll.model.decoding import decode
@@ -63,6 +66,8 @@ from plimsoll.model.kinds.storage import (
         ),
     ],
 )
-def test_storage_kinds_decode(kind, document, path, expected):
+def test_storage_kinds_decode(
+    kind: Any, document: bytes, path: Callable[..., Any], expected: tuple[Any, ...]
+) -> None:
     """The fields that volume plugins read arrive under their names."""
     assert path(decode(kind, document)) == expected

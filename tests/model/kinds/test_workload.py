@@ -5,7 +5,7 @@ from plimsoll.model.kinds.workload import PodDisruptionBudget, ReplicaSet, Servi
 from plimsoll.model.selectors import compile_selector
 
 
-def test_a_budget_carries_its_limit_and_its_count():
+def test_a_budget_carries_its_limit_and_its_count() -> None:
     """Shares stay text, pods granted but not yet gone are known by name."""
     budget = decode(
         PodDisruptionBudget,
@@ -17,7 +17,7 @@ def test_a_budget_carries_its_limit_and_its_count():
     assert (budget.status.disruptions_allowed, list(budget.status.disrupted_pods)) == (2, ["p"])
 
 
-def test_two_generations_of_selectors():
+def test_two_generations_of_selectors() -> None:
     """A Service selects by a plain map, a ReplicaSet by a selector object; replicas default to one."""
     service = decode(Service, b'{"spec":{"selector":{"app":"web"},"ports":[{"port":80}]}}')
     replica_set = decode(ReplicaSet, b'{"spec":{"selector":{"matchLabels":{"app":"web"}}}}')

@@ -1,6 +1,8 @@
 """The program against every solution there is, on problems small enough to try them all."""
 
+from collections.abc import Callable, Iterator
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from plimsoll.planning.optimal.problem import (
 
 
 @st.composite
-def small_problems(draw):
+def small_problems(draw: Callable[..., Any]) -> PlacementProblem:
     """One or two templates, two or three nodes, at most five pods, one resource."""
     nodes, templates = draw(st.integers(2, 3)), draw(st.integers(1, 2))
     requests = np.asarray([[float(draw(st.integers(1, 3)))] for _ in range(templates)])
@@ -52,7 +54,9 @@ def small_problems(draw):
     )
 
 
-def is_allowed(problem, leaving, arriving):
+def is_allowed(
+    problem: PlacementProblem, leaving: tuple[int, ...] | np.ndarray[Any, Any], arriving: np.ndarray[Any, Any]
+) -> Any:
     """Whether a solution keeps every rule, by plain arithmetic."""
     used = problem.used + arriving.T @ problem.requests
     for stock, gone in zip(problem.stocks, leaving, strict=True):
@@ -72,7 +76,7 @@ def is_allowed(problem, leaving, arriving):
     return not fuller.any() and (arriving <= problem.most).all()
 
 
-def every_solution(problem):
+def every_solution(problem: PlacementProblem) -> Iterator[tuple[np.ndarray[Any, Any], ...]]:
     """Each choice of what leaves and where it arrives that keeps the rules."""
     nodes = len(problem.used)
     for leaving in product(*(range(stock.count + 1) for stock in problem.stocks)):
@@ -91,18 +95,18 @@ def every_solution(problem):
 
 
 @given(small_problems())
-def test_no_solution_is_better_than_the_one_found(problem):
+def test_no_solution_is_better_than_the_one_found(problem: PlacementProblem) -> None:
     """Its value is the least of all, its bound says so, and it keeps every rule."""
     found = solve(problem, 20)
 
-    least = min(value_of(problem, *each) for each in every_solution(problem))
+    least = min(value_of(problem, *each) for each in every_solution(problem))  # type: ignore[arg-type] # fields as in the API
     assert is_allowed(problem, found.leaving, found.arriving)
     assert found.value == pytest.approx(least, abs=1e-4)
     assert found.bound <= least + 1e-4
     assert found.gap == pytest.approx(0, abs=1e-4)
 
 
-def test_a_search_without_time_gives_back_what_it_was_given():
+def test_a_search_without_time_gives_back_what_it_was_given() -> None:
     """Never worse than the solution that it begins with."""
     problem = PlacementProblem(
         requests=np.asarray([[1.0]]),
@@ -117,7 +121,7 @@ def test_a_search_without_time_gives_back_what_it_was_given():
     assert solve(problem, 10.0).value == 2.0
 
 
-def waiting_for_room(phases=0):
+def waiting_for_room(phases: int = 0) -> PlacementProblem:
     """A pod of ten waits for node 0; six leave it for node 1, if five leave that for node 2."""
     return PlacementProblem(
         requests=np.asarray([[10.0], [6.0], [5.0]]),
@@ -129,7 +133,7 @@ def waiting_for_room(phases=0):
     )
 
 
-def test_who_waits_counts_as_wrong_and_moves_for_nothing():
+def test_who_waits_counts_as_wrong_and_moves_for_nothing() -> None:
     """Two wait: 2,000. One gets a place by two moves: 1,000 and the price of both; its own is no move."""
     problem = waiting_for_room()
     found = solve(problem, 5.0)
@@ -141,13 +145,13 @@ def test_who_waits_counts_as_wrong_and_moves_for_nothing():
 
 
 @pytest.mark.parametrize(("phases", "value"), [(1, 2 * VIOLATION), (2, 2 * VIOLATION), (3, VIOLATION + 2)])
-def test_three_that_wait_for_each_other_take_three_steps(phases, value):
+def test_three_that_wait_for_each_other_take_three_steps(phases: int, value: float) -> None:
     """What leaves in a step makes room for the next one only."""
     assert solve(waiting_for_room(phases), 5.0).value == value
 
 
 @pytest.mark.parametrize(("phases", "moves"), [(0, 2), (3, 0)])
-def test_a_swap_takes_no_number_of_steps(phases, moves):
+def test_a_swap_takes_no_number_of_steps(phases: int, moves: int) -> None:
     """Two pods that fill their nodes are unwanted there: each would have to go first."""
     problem = PlacementProblem(
         requests=np.asarray([[3.0], [2.0]]),

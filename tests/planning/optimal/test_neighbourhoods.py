@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -9,8 +10,11 @@ from planning.rounds import NOW, PLACE, UNLIMITED, a_policy
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError
 from plimsoll.framework.descheduling.context import Planner
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Circumstances, Goal, replacement_of
+from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Rebalancing, replacement_of
 from plimsoll.planning.planners import make_plan
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -18,17 +22,17 @@ from plimsoll.testing.builders import a_cluster, a_node, a_pod
 ROOM = "MakeRoomForPending"
 
 
-def serving(planner=Planner.OPTIMAL, limits=UNLIMITED, **args):
+def serving(planner: Planner = Planner.OPTIMAL, limits: Limits = UNLIMITED, **args: Any) -> Rebalancing:
     return a_policy(
         (ROOM, args), planner=planner, limits=limits, evictor={"minReplicas": 0}, goal=Goal(seconds=5.0)
     )
 
 
-def mine(name, node, cpu, **kwargs):
+def mine(name: Any, node: Any, cpu: Any, **kwargs: Any) -> Pod:
     return a_pod(name, node=node, cpu=cpu, owner=f"ReplicaSet/{name}", **kwargs)
 
 
-def a_row_of_moves():
+def a_row_of_moves() -> Cluster:
     """The pod of six on A fits B only when B's has gone to C: three nodes for one pod of ten.
 
     A: 10 - 6 = 4 free; B: 9 - 5 = 4; C: 10 - 5 = 5. Nobody else may leave: C's fits neither A nor B.
@@ -38,15 +42,15 @@ def a_row_of_moves():
     return a_cluster(nodes, pods)
 
 
-def around(*pods, cluster):
+def around(*pods: Pod, cluster: Cluster) -> Circumstances:
     return Circumstances(NOW, unplaced=[cluster.templates.info(pod) for pod in pods])
 
 
-def moved(made):
+def moved(made: EvictionPlan) -> list[tuple[str, ...]]:
     return [(move.pod.name, move.source, move.target) for move in made.moves]
 
 
-def test_a_pod_is_served_by_moves_of_two_nodes_in_a_row():
+def test_a_pod_is_served_by_moves_of_two_nodes_in_a_row() -> None:
     """Proven looks at one node at a time and finds nothing; the neighbourhood does, in the only order."""
     cluster = a_row_of_moves()
     then = around(a_pod("ten", cpu="10"), cluster=cluster)
@@ -67,7 +71,7 @@ def test_a_pod_is_served_by_moves_of_two_nodes_in_a_row():
         pytest.param({"limits": Limits(total=Ceiling(count=1), per_workload=NO_CEILING)}, id="the total"),
     ],
 )
-def test_a_limit_is_a_limit_here_too(given):
+def test_a_limit_is_a_limit_here_too(given: dict[str, Any]) -> None:
     """Two moves are needed, one is allowed: none is made."""
     cluster = a_row_of_moves()
 
@@ -77,7 +81,7 @@ def test_a_limit_is_a_limit_here_too(given):
     assert (made.optimisation.waiting, made.optimisation.served) == (1, 0)
 
 
-def test_nobody_moves_for_a_pod_of_lower_priority():
+def test_nobody_moves_for_a_pod_of_lower_priority() -> None:
     """The pod on B matters more than the one that waits."""
     cluster = a_row_of_moves()
     cluster.displace(next(uid for uid, pod in cluster.pods.items() if pod.name == "five"))
@@ -88,7 +92,7 @@ def test_nobody_moves_for_a_pod_of_lower_priority():
     assert made.moves == ()
 
 
-def test_two_that_would_only_change_places_stay():
+def test_two_that_would_only_change_places_stay() -> None:
     """Each fits where the other is, and nowhere else: no order of moves leads there."""
     nodes = [a_node("a", cpu="10"), a_node("b", cpu="9")]
     cluster = a_cluster(nodes, [mine("six", "a", "6"), mine("five", "b", "5")])
@@ -98,13 +102,13 @@ def test_two_that_would_only_change_places_stay():
     assert made.moves == ()
 
 
-def test_a_strategy_that_cannot_say_who_waits_harms_itself_only():
+def test_a_strategy_that_cannot_say_who_waits_harms_itself_only() -> None:
     """The failure is named, the rest of the plan stands."""
 
     class Forgetful(MakeRoomForPending):
         asked = 0
 
-        def waiting(self, context):
+        def waiting(self, context: Any) -> list[PodInfo]:
             type(self).asked += 1
             if self.asked > 1:
                 raise RuntimeError("who?")
@@ -122,7 +126,7 @@ def test_a_strategy_that_cannot_say_who_waits_harms_itself_only():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_every_move_and_every_place_is_feasible_in_its_turn(seed):
+def test_every_move_and_every_place_is_feasible_in_its_turn(seed: int) -> None:
     """On crowded clusters: as many are served as by Proven at least, and each finds its room."""
     dice = random.Random(seed)
     nodes = [a_node(f"n{n}", cpu=str(dice.choice([6, 8, 10]))) for n in range(6)]

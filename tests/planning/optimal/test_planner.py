@@ -3,29 +3,36 @@
 import random
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from planning.rounds import NOW, PLACE, UNLIMITED, a_policy
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework.descheduling.context import Planner
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Circumstances, Goal, Objective, replacement_of
+from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Objective, Rebalancing, replacement_of
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from trials.rounds import USUAL
 
 AROUND = Circumstances(now=NOW)
-SPREAD = ("RemovePodsViolatingTopologySpreadConstraint", {})
+SPREAD: Any = ("RemovePodsViolatingTopologySpreadConstraint", {})
 HOST, RACK = "kubernetes.io/hostname", "rack"
 
 
-def optimal(*strategies, objective=Objective.FEWEST_VIOLATIONS, limits=UNLIMITED, **given):
+def optimal(
+    *strategies: tuple[str, dict[str, Any]],
+    objective: Objective = Objective.FEWEST_VIOLATIONS,
+    limits: Limits = UNLIMITED,
+    **given: Any,
+) -> Rebalancing:
     goal = Goal(objective, seconds=10.0)
     return a_policy(*strategies, limits=limits, planner=Planner.OPTIMAL, goal=goal, **given)
 
 
-def walked(cluster, policy, made):
+def walked(cluster: Cluster, policy: Rebalancing, made: EvictionPlan) -> Cluster:
     """Make the moves one by one on a fork, each asked again and feasible when its turn comes."""
     fork = cluster.fork()
     scheduler = ProfileScheduler(policy.profiles[PLACE], fork)
@@ -33,13 +40,13 @@ def walked(cluster, policy, made):
         again = ask_again(move, policy, fork, AROUND)
         assert getattr(again, "target", "") == move.target, again
         pod = fork.displace(move.pod.uid)
-        assert move.target in scheduler.rank(replacement_of(pod, fork)).nodes
-        fork.place(replacement_of(pod, fork, move.target), move.target)
+        assert move.target in scheduler.rank(replacement_of(pod, fork)).nodes  # type: ignore[arg-type] # a fake has only what is used
+        fork.place(replacement_of(pod, fork, move.target), move.target)  # type: ignore[arg-type] # a fake has only what is used
         fork.validate()
     return fork
 
 
-def a_rack_that_came_back():
+def a_rack_that_came_back() -> Cluster:
     """Descheduler's issue 1535: 64 pods, 16 nodes in 4 racks, spread over both; one rack is empty."""
     constraints = [
         {
@@ -71,11 +78,11 @@ def a_rack_that_came_back():
     return a_cluster(nodes, pods)
 
 
-def sizes_by(cluster, key):
-    return Counter(cluster.nodes[cluster.row_of_pod(uid)].labels[key] for uid in cluster.pods)
+def sizes_by(cluster: Cluster, key: str) -> dict[str, int]:
+    return Counter(cluster.nodes[cluster.row_of_pod(uid)].labels[key] for uid in cluster.pods)  # type: ignore[index] # known to exist in this test
 
 
-def test_issue_1535_takes_sixteen_moves_and_no_plan_takes_fewer():
+def test_issue_1535_takes_sixteen_moves_and_no_plan_takes_fewer() -> None:
     """The bound proves that 16 are the fewest; descheduler evicts as many or more, as its ties fall."""
     cluster = a_rack_that_came_back()
     policy = optimal(SPREAD)
@@ -90,7 +97,7 @@ def test_issue_1535_takes_sixteen_moves_and_no_plan_takes_fewer():
     assert set(sizes_by(after, HOST).values()) == {4}
 
 
-def test_limits_spread_the_optimum_over_cycles_and_make_it_no_dearer():
+def test_limits_spread_the_optimum_over_cycles_and_make_it_no_dearer() -> None:
     """Five moves in a cycle: four cycles, sixteen moves in all, then none."""
     cluster = a_rack_that_came_back()
     policy = optimal(SPREAD, limits=Limits(total=Ceiling(count=5), per_workload=NO_CEILING))
@@ -105,7 +112,7 @@ def test_limits_spread_the_optimum_over_cycles_and_make_it_no_dearer():
     assert found.optimisation.value == 0
 
 
-def scattered(seed, nodes=8, pods=30):
+def scattered(seed: int, nodes: int = 8, pods: int = 30) -> Cluster:
     """Pods of several owners anywhere, some where they may not be."""
     dice = random.Random(seed)
     names = [f"n{n}" for n in range(nodes)]
@@ -139,7 +146,7 @@ def scattered(seed, nodes=8, pods=30):
 
 @pytest.mark.parametrize("objective", Objective)
 @pytest.mark.parametrize("seed", range(4))
-def test_never_worse_than_proven_and_feasible_at_every_step(objective, seed):
+def test_never_worse_than_proven_and_feasible_at_every_step(objective: Objective, seed: int) -> None:
     """Whatever the objective; the bound is no better than what was found."""
     cluster = scattered(seed)
     policy = optimal(*USUAL, objective=objective, evictor={"minReplicas": 0})
@@ -153,7 +160,7 @@ def test_never_worse_than_proven_and_feasible_at_every_step(objective, seed):
     walked(cluster, policy, made)
 
 
-def test_nodes_are_freed_completely():
+def test_nodes_are_freed_completely() -> None:
     """Three nodes with one small pod each: one is enough."""
     nodes = [a_node(name, cpu="4", labels={HOST: name}) for name in ("a", "b", "c")]
     pods = [a_pod(f"p{n}", node=name, cpu="1", owner=f"ReplicaSet/{n}") for n, name in enumerate("abc")]
@@ -166,7 +173,7 @@ def test_nodes_are_freed_completely():
     assert made.optimisation.gap == pytest.approx(0, abs=1e-6)
 
 
-def test_rules_that_the_program_does_not_know_are_learnt():
+def test_rules_that_the_program_does_not_know_are_learnt() -> None:
     """Two pods that cannot stand each other: where the filters say no the program sends nobody again."""
     apart = {
         "podAntiAffinity": {
@@ -188,7 +195,7 @@ def test_rules_that_the_program_does_not_know_are_learnt():
     assert made.optimisation.value == made.optimisation.before
 
 
-def test_a_converged_cluster_stays_untouched():
+def test_a_converged_cluster_stays_untouched() -> None:
     """Nothing is wrong: no move, and the program says that none is better."""
     nodes = [a_node(name, cpu="4", labels={HOST: name}) for name in ("a", "b")]
     pods = [a_pod(f"p{n}", node=name, cpu="1", owner="ReplicaSet/web") for n, name in enumerate("ab")]
@@ -202,7 +209,7 @@ def test_a_converged_cluster_stays_untouched():
 LOW = ("LowNodeUtilization", {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 50}})
 
 
-def an_over_used_node():
+def an_over_used_node() -> Cluster:
     """Eight pods of a core on one of two nodes of ten."""
     pods = [a_pod(f"p{n}", node="n1", cpu="1", owner=f"ReplicaSet/r{n}") for n in range(8)]
     return a_cluster([a_node("n1", cpu="10"), a_node("n2", cpu="10")], pods)
@@ -210,7 +217,7 @@ def an_over_used_node():
 
 @pytest.mark.parametrize("objective", [Objective.FEWEST_VIOLATIONS, Objective.SMALLEST_SPREAD])
 @pytest.mark.parametrize(("seen", "moves"), [(0, False), (1, False), (2, True)])
-def test_an_over_used_node_is_left_alone_at_first(objective, seen, moves):
+def test_an_over_used_node_is_left_alone_at_first(objective: Objective, seen: int, moves: bool) -> None:
     """Three runs in a row are asked for; an even spread is no reason to hurry, either."""
     policy = replace(optimal(LOW, objective=objective, evictor={}), anomaly_rounds=3)
     around = replace(AROUND, over_for={("LowNodeUtilization", "n1"): seen})
@@ -222,7 +229,7 @@ def test_an_over_used_node_is_left_alone_at_first(objective, seen, moves):
     assert set(made.classes[0][1].overutilized) == {"n1"}, "so that the next run counts on"
 
 
-def test_another_strategy_does_not_wait_for_a_node_to_be_over_used_for_long():
+def test_another_strategy_does_not_wait_for_a_node_to_be_over_used_for_long() -> None:
     """Pods that do not tolerate its taint go at once; the rest stays."""
     cluster = an_over_used_node()
     cluster.set_node(a_node("n1", cpu="10", taints=["broken=yes:NoSchedule"]))

@@ -1,7 +1,8 @@
 """The Proven planner: every move has a proven place, every refusal a reason."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import hypothesis.strategies as st
 import pytest
@@ -17,6 +18,7 @@ from planning.moving import (
     targets,
 )
 from plimsoll.framework.descheduling.strategy import Candidate, Refusal, StrategyKind
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.model.selector_text import parse_selector
@@ -30,7 +32,9 @@ FREE = Limits(per_workload=NO_CEILING)
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
-def a_budget(name="web", *, allowed, selector=None, **spec):
+def a_budget(
+    name: str = "web", *, allowed: int, selector: dict[str, Any] | None = None, **spec: Any
+) -> PodDisruptionBudget:
     return convert(
         PodDisruptionBudget,
         {
@@ -46,12 +50,12 @@ def a_budget(name="web", *, allowed, selector=None, **spec):
     )
 
 
-def with_budgets(cluster, *budgets):
+def with_budgets(cluster: Cluster, *budgets: PodDisruptionBudget) -> Cluster:
     cluster.objects.budgets.update({budget.key: budget for budget in budgets})
     return cluster
 
 
-def crowded(count=3, **kwargs):
+def crowded(count: int = 3, **kwargs: Any) -> Cluster:
     """One node with ``count`` pods of a quarter each, and two empty ones."""
     pods = [
         a_pod(f"p{n}", cpu="1", node="full", owner="ReplicaSet/web", status=READY, **kwargs)
@@ -60,7 +64,7 @@ def crowded(count=3, **kwargs):
     return a_cluster([a_node("full"), a_node("half"), a_node("idle")], pods)
 
 
-def test_a_move_names_its_target_and_what_it_gains():
+def test_a_move_names_its_target_and_what_it_gains() -> None:
     """The expected target, the points it is better by, whose pod it is."""
     found = planned(crowded(), "p0")
 
@@ -72,7 +76,7 @@ def test_a_move_names_its_target_and_what_it_gains():
     assert found.considered == 1
 
 
-def test_moves_are_booked_against_each_other():
+def test_moves_are_booked_against_each_other() -> None:
     """Two pods that need a whole node never count on the same one."""
     cluster = a_cluster(
         [a_node("a"), a_node("b", cpu="8"), a_node("c")],
@@ -86,7 +90,7 @@ def test_moves_are_booked_against_each_other():
     assert reasons(found) == {"y": "WouldReturn"}
 
 
-def test_the_cluster_is_only_read():
+def test_the_cluster_is_only_read() -> None:
     """A plan leaves no trace in the cluster it was made from."""
     cluster = crowded()
     before = (cluster.tick, cluster.requested[:3].tolist(), sorted(cluster.pods))
@@ -97,7 +101,7 @@ def test_the_cluster_is_only_read():
     cluster.validate()
 
 
-def test_a_pod_that_would_come_back_stays():
+def test_a_pod_that_would_come_back_stays() -> None:
     """The own node scores as well as any other: the two-node ping-pong is refused, with the score."""
     cluster = a_cluster([a_node("a"), a_node("b")], [a_pod("p", cpu="1", node="a", owner="ReplicaSet/x")])
 
@@ -108,7 +112,7 @@ def test_a_pod_that_would_come_back_stays():
 
 
 @pytest.mark.parametrize("left", ["first", "second"])
-def test_a_node_that_was_just_left_is_no_target_where_scores_tie(left):
+def test_a_node_that_was_just_left_is_no_target_where_scores_tie(left: str) -> None:
     """Of the best nodes the other one is taken, and held: no game of ping-pong begins."""
     past = PastMove(
         "tidy", "Named", "uid-ReplicaSet-web", "ReplicaSet web", left, Fate.SETTLED, NOW.timestamp() - 60
@@ -131,7 +135,7 @@ def test_a_node_that_was_just_left_is_no_target_where_scores_tie(left):
     assert targets(found) == {"p0": "second" if left == "first" else "first"}
 
 
-def test_the_only_feasible_node_is_no_move():
+def test_the_only_feasible_node_is_no_move() -> None:
     """A pod too large for any other node stays, however crowded its own is."""
     cluster = a_cluster(
         [a_node("a", cpu="8"), a_node("b", cpu="2")], [a_pod("p", cpu="6", node="a", owner="ReplicaSet/x")]
@@ -140,7 +144,7 @@ def test_the_only_feasible_node_is_no_move():
     assert reasons(planned(cluster)) == {"p": "NoOtherNode"}
 
 
-def test_no_feasible_node_at_all_is_told_in_counts():
+def test_no_feasible_node_at_all_is_told_in_counts() -> None:
     """The sentence is the scheduler's own."""
     cluster = a_cluster(
         [a_node("a", labels={"pool": "red"}), a_node("b", labels={"pool": "red"})],
@@ -153,7 +157,7 @@ def test_no_feasible_node_at_all_is_told_in_counts():
     assert found.refused[0].refusal.message == "0/2 nodes are available: 2 wrong pool."
 
 
-def test_protected_pods_stay():
+def test_protected_pods_stay() -> None:
     """An evictor's word is final, whoever asks."""
     found = planned(crowded(labels={"stay": ""}))
 
@@ -172,7 +176,7 @@ def test_protected_pods_stay():
         pytest.param(replace(FREE, per_node=Ceiling(percent=40)), 1, "NodeLimit", id="share-of-the-node"),
     ],
 )
-def test_limits_hold(limits, moved, reason):
+def test_limits_hold(limits: Limits, moved: int, reason: str) -> None:
     """Each level by itself; shares are rounded down."""
     found = planned(crowded(4), limits=limits)
 
@@ -180,7 +184,7 @@ def test_limits_hold(limits, moved, reason):
     assert set(reasons(found).values()) == {reason}
 
 
-def test_evictions_in_flight_count_for_their_workload():
+def test_evictions_in_flight_count_for_their_workload() -> None:
     """The next pod of a workload waits for the replacement of the one before."""
     surroundings = Circumstances(now=NOW, in_flight={"uid-ReplicaSet/web": 1})
 
@@ -190,7 +194,7 @@ def test_evictions_in_flight_count_for_their_workload():
     assert "1 still in flight" in found.refused[0].refusal.message
 
 
-def test_a_total_limit_ends_the_strategy_and_a_node_limit_the_node():
+def test_a_total_limit_ends_the_strategy_and_a_node_limit_the_node() -> None:
     """What is not asked any more is not refused either."""
     found = plan(
         a_rebalancing(Named(), limits=replace(FREE, total=Ceiling(count=1))), crowded(3), SURROUNDINGS
@@ -199,7 +203,7 @@ def test_a_total_limit_ends_the_strategy_and_a_node_limit_the_node():
     assert (targets(found), reasons(found)) == ({"p0": "half"}, {"p1": "TotalLimit"})
 
 
-def test_a_budget_is_counted_within_the_plan_and_named():
+def test_a_budget_is_counted_within_the_plan_and_named() -> None:
     """One disruption is allowed: the first pod takes it, the second is told which budget said no."""
     cluster = with_budgets(crowded(labels={"app": "web"}), a_budget(allowed=1, selector={"app": "web"}))
 
@@ -210,14 +214,14 @@ def test_a_budget_is_counted_within_the_plan_and_named():
     assert "default/web allows 1 disruptions (1 taken by this plan)" in found.refused[0].refusal.message
 
 
-def test_two_budgets_over_a_pod_allow_nothing():
+def test_two_budgets_over_a_pod_allow_nothing() -> None:
     """As the eviction API has it."""
     cluster = with_budgets(crowded(1), a_budget("a", allowed=5), a_budget("b", allowed=5))
 
     assert reasons(planned(cluster)) == {"p0": "SeveralBudgets"}
 
 
-def test_an_unready_pod_needs_no_budget_when_the_policy_says_so():
+def test_an_unready_pod_needs_no_budget_when_the_policy_says_so() -> None:
     """unhealthyPodEvictionPolicy: AlwaysAllow."""
     cluster = a_cluster(
         [a_node("a"), a_node("b")],
@@ -228,7 +232,7 @@ def test_an_unready_pod_needs_no_budget_when_the_policy_says_so():
     assert len(planned(with_budgets(cluster, always), "p0").moves) == 1
 
 
-def test_pods_of_other_schedulers_are_a_forecast_or_stay():
+def test_pods_of_other_schedulers_are_a_forecast_or_stay() -> None:
     """Without somebody to stand in for their scheduler nothing can be proved."""
     cluster = a_cluster(
         [a_node("a"), a_node("b")],
@@ -245,20 +249,20 @@ def test_pods_of_other_schedulers_are_a_forecast_or_stay():
     assert goes.moves[0].is_forecast
 
 
-def test_targets_may_be_restricted():
+def test_targets_may_be_restricted() -> None:
     """When the scheduler may choose a node that is no target, the move is off: it decides, not we."""
     found = planned(crowded(), "p0", targets=parse_selector("kubernetes.io/hostname=half"))
 
     assert reasons(found) == {"p0": "NotATarget"}
 
 
-def test_a_small_gain_is_not_worth_an_eviction():
+def test_a_small_gain_is_not_worth_an_eviction() -> None:
     """The policy's minimum is a share of what a node can score at most, here 100 points."""
     assert reasons(planned(crowded(), "p0", minimum_gain=0.51)) == {"p0": "SmallGain"}
     assert len(planned(crowded(), "p0", minimum_gain=0.50).moves) == 1
 
 
-def test_a_pod_that_ended_needs_no_place():
+def test_a_pod_that_ended_needs_no_place() -> None:
     """Cleaning up asks for no node."""
     cluster = crowded(0)
     ended = cluster.templates.info(a_pod("done", node="full", owner="Job/x", status={"phase": "Failed"}))
@@ -268,7 +272,7 @@ def test_a_pod_that_ended_needs_no_place():
     assert targets(found) == {"done": ""}
 
 
-def test_refusals_are_counted_by_reason():
+def test_refusals_are_counted_by_reason() -> None:
     """For the policy's status, the most frequent first."""
     found = planned(crowded(4))
 
@@ -276,7 +280,7 @@ def test_refusals_are_counted_by_reason():
     assert found.considered == 4
 
 
-def test_a_pod_without_owner_is_its_own_workload():
+def test_a_pod_without_owner_is_its_own_workload() -> None:
     """Whoever makes its replacement: the limit for each workload cannot bind two of them together."""
     cluster = a_cluster(
         [a_node("full"), a_node("idle"), a_node("other")],
@@ -289,7 +293,7 @@ def test_a_pod_without_owner_is_its_own_workload():
     assert {move.workload.name for move in found.moves} == {"pod default/bare0", "pod default/bare1"}
 
 
-def test_shares_are_of_the_pods_there_are():
+def test_shares_are_of_the_pods_there_are() -> None:
     """Half of the six pods, of the namespace's, of the workload's; the first level to end it is named."""
     half = Ceiling(percent=50)
     for limits, reason in (
@@ -307,7 +311,7 @@ def test_shares_are_of_the_pods_there_are():
         assert set(reasons(found).values()) == {reason}
 
 
-def test_a_hold_for_an_earlier_move_is_no_candidate():
+def test_a_hold_for_an_earlier_move_is_no_candidate() -> None:
     """A replacement that is expected and not there yet takes its place, and stays there."""
     cluster = crowded(2)
     hold = replacement_of(cluster.pods["uid-default-p0"], cluster)
@@ -320,11 +324,11 @@ def test_a_hold_for_an_earlier_move_is_no_candidate():
     assert found.refused == ()
 
 
-def test_a_pod_that_is_not_there_is_refused():
+def test_a_pod_that_is_not_there_is_refused() -> None:
     """A strategy that remembers too long."""
 
     class Remembers(Named):
-        def candidates(self, context):
+        def candidates(self, context: Any) -> Iterator[Candidate]:
             yield Candidate(
                 context.cluster.templates.info(a_pod("ghost", node="full")), "full", "it was there"
             )
@@ -334,7 +338,7 @@ def test_a_pod_that_is_not_there_is_refused():
     assert reasons(found) == {"ghost": "Gone"}
 
 
-def test_a_plugin_that_raises_harms_its_pod_only():
+def test_a_plugin_that_raises_harms_its_pod_only() -> None:
     """The refusal names it; the next pod is planned."""
     cluster = a_cluster(
         [a_node("full"), a_node("idle")],
@@ -350,7 +354,7 @@ def test_a_plugin_that_raises_harms_its_pod_only():
     assert targets(found) == {"good": "idle"}
 
 
-def test_no_pod_moves_twice():
+def test_no_pod_moves_twice() -> None:
     """What two strategies want happens once; the replacement, seen in its new place, is left in peace."""
     found = plan(a_rebalancing(Named("p0"), Named("p0")), crowded(), SURROUNDINGS)
 
@@ -358,7 +362,7 @@ def test_no_pod_moves_twice():
     assert found.refused == ()
 
 
-def test_deschedule_strategies_run_before_balance_ones():
+def test_deschedule_strategies_run_before_balance_ones() -> None:
     """Whatever order the policy lists them in."""
 
     class Balancing(Named):
@@ -370,13 +374,13 @@ def test_deschedule_strategies_run_before_balance_ones():
     assert [move.strategy for move in found.moves] == ["Named"]
 
 
-def test_a_strategy_that_raises_harms_only_itself():
+def test_a_strategy_that_raises_harms_only_itself() -> None:
     """It is named in the plan's failures; the others run."""
 
     class Raises(Named):
         name = "Raises"
 
-        def candidates(self, context):
+        def candidates(self, context: Any) -> Any:
             raise LookupError("no such thing")
 
     found = plan(a_rebalancing(Raises(), Named("p0")), crowded(), SURROUNDINGS)
@@ -390,7 +394,7 @@ def test_a_strategy_that_raises_harms_only_itself():
 class TestRevalidate:
     """The same questions, asked of the cluster as it is right before the eviction."""
 
-    def test_a_move_that_still_holds_comes_back(self):
+    def test_a_move_that_still_holds_comes_back(self) -> None:
         """With the pod and target of now."""
         cluster = crowded()
         rebalancing = a_rebalancing(Named("p0"))
@@ -398,7 +402,7 @@ class TestRevalidate:
 
         assert revalidate(move, rebalancing, cluster, SURROUNDINGS) == move
 
-    def test_a_target_that_was_taken_is_replaced(self):
+    def test_a_target_that_was_taken_is_replaced(self) -> None:
         """Another node is as good."""
         cluster = crowded()
         rebalancing = a_rebalancing(Named("p0"))
@@ -410,7 +414,7 @@ class TestRevalidate:
         assert isinstance(now, Move)
         assert now.target == "idle"
 
-    def test_a_pod_that_left_is_no_move(self):
+    def test_a_pod_that_left_is_no_move(self) -> None:
         """A plan that has gone stale is dropped with a reason."""
         cluster = crowded()
         rebalancing = a_rebalancing(Named("p0"))
@@ -421,7 +425,7 @@ class TestRevalidate:
             "Gone", "pod default/p0 is not on node full any more"
         )
 
-    def test_an_ended_pod_may_be_gone_already(self):
+    def test_an_ended_pod_may_be_gone_already(self) -> None:
         """It needs no place, but it must still be there."""
         cluster = crowded(0)
         ended = cluster.templates.info(a_pod("done", node="full", status={"phase": "Failed"}))
@@ -434,7 +438,7 @@ class TestRevalidate:
             "Gone", "pod default/done is gone already"
         )
 
-    def test_moves_under_way_hold_their_places(self):
+    def test_moves_under_way_hold_their_places(self) -> None:
         """The replacement of an earlier move is not there yet, and its place is not free."""
         cluster = crowded()
         rebalancing = a_rebalancing(Named(), limits=FREE)
@@ -445,7 +449,7 @@ class TestRevalidate:
 
         assert revalidate(second, rebalancing, cluster, SURROUNDINGS) == second
 
-    def test_a_budget_that_is_used_up_stops_it(self):
+    def test_a_budget_that_is_used_up_stops_it(self) -> None:
         """It is named."""
         cluster = crowded(labels={"app": "web"})
         rebalancing = a_rebalancing(Named("p0"))
@@ -458,7 +462,7 @@ class TestRevalidate:
 
 
 @st.composite
-def some_cluster(draw):
+def some_cluster(draw: Callable[..., Any]) -> Cluster:
     nodes = [a_node(f"n{n}", cpu=draw(st.integers(1, 8))) for n in range(draw(st.integers(1, 5)))]
     pods = [
         a_pod(
@@ -479,7 +483,7 @@ def some_cluster(draw):
     node=st.integers(0, 2),
     workload=st.integers(1, 2),
 )
-def test_laws_of_plans(cluster, total, node, workload):
+def test_laws_of_plans(cluster: Cluster, total: int, node: int, workload: int) -> None:
     """Never over a limit, never a pod twice, never home, every target has room, always the same plan."""
     limits = Limits(
         total=Ceiling(count=total), per_node=Ceiling(count=node), per_workload=Ceiling(count=workload)

@@ -1,11 +1,15 @@
 """The Upstream planner: order, limits and what becomes of evicted pods are descheduler's."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from planning.moving import NOW, Guard, Named
 from plimsoll.framework.descheduling.strategy import Candidate, Refusal, StrategyKind, Verdict
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import Circumstances
@@ -15,6 +19,8 @@ from plimsoll.planning.upstream.cycle import (
     EvictionResult,
     StrategyProfile,
     UpstreamCycle,
+    UpstreamEviction,
+    UpstreamOutcome,
     UpstreamPolicy,
 )
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -27,7 +33,7 @@ class Balancing(Named):
     kind = StrategyKind.BALANCE
 
 
-def three_pods(**kwargs):
+def three_pods(**kwargs: Any) -> list[Pod]:
     return [a_pod(f"p{n}", node="n1", owner="ReplicaSet/web", **kwargs) for n in range(2)] + [
         a_pod("q", node="n2", namespace="other", owner="ReplicaSet/web", **kwargs)
     ]
@@ -37,7 +43,7 @@ TERMINATING = EvictionAnswer(EvictionResult.TERMINATING)
 NO = Refusal("PodDisruptionBudget", "it would violate the budget")
 
 
-def always(answer):
+def always(answer: EvictionAnswer) -> Callable[..., Any]:
     """The server gives the same answer to every eviction."""
     return lambda _: answer
 
@@ -45,17 +51,25 @@ def always(answer):
 DRY_RUNS = always(DRY_RUN)
 
 
-def refusing(*names):
+def refusing(*names: str) -> Callable[..., Any]:
     """The server refuses these pods."""
     refused = EvictionAnswer(EvictionResult.REFUSED, NO)
     return lambda eviction: refused if eviction.pod.name in names else TERMINATING
 
 
-def run(*strategies, pods=None, nodes=NODES, limits=None, selector="", server=DRY_RUNS, **around):
+def run(
+    *strategies: Any,
+    pods: list[Pod] | None = None,
+    nodes: list[Node] = NODES,
+    limits: dict[str, Any] | None = None,
+    selector: str = "",
+    server: Callable[..., Any] = DRY_RUNS,
+    **around: Any,
+) -> UpstreamOutcome:
     """One cycle whose evictions the server answers one by one."""
     cluster = a_cluster(nodes, three_pods() if pods is None else pods)
     policy = UpstreamPolicy(
-        tuple(StrategyProfile(f"profile{n}", (Guard(),), (each,)) for n, each in enumerate(strategies)),
+        tuple(StrategyProfile(f"profile{n}", (Guard(),), (each,)) for n, each in enumerate(strategies)),  # type: ignore[arg-type] # a fake has only what is used
         parse_selector(selector),
         replace(Limits(per_workload=NO_CEILING), **(limits or {})),
     )
@@ -64,16 +78,16 @@ def run(*strategies, pods=None, nodes=NODES, limits=None, selector="", server=DR
     answer = None
     try:
         while True:
-            answer = server(asking.send(answer))
+            answer = server(asking.send(answer))  # type: ignore[arg-type] # a fake has only what is used
     except StopIteration:
         return cycle.outcome
 
 
-def names(outcome):
+def names(outcome: UpstreamOutcome) -> list[str]:
     return [each.pod.name for each in outcome.evictions]
 
 
-def test_deschedule_runs_before_balance_in_all_profiles():
+def test_deschedule_runs_before_balance_in_all_profiles() -> None:
     """Whatever the order of the profiles; an evicted pod is gone for the rest of the cycle."""
     outcome = run(Balancing(), Named("p1"))
 
@@ -93,12 +107,12 @@ def test_deschedule_runs_before_balance_in_all_profiles():
         pytest.param({"per_namespace": Ceiling(count=1)}, ["p0", "q"], id="namespace"),
     ],
 )
-def test_limits_are_common_to_all(limits, expected):
+def test_limits_are_common_to_all(limits: dict[str, Any], expected: list[str]) -> None:
     """A second strategy finds them used up."""
     assert names(run(Named(), Balancing(), limits=limits)) == expected
 
 
-def test_refused_evictions_use_no_limit():
+def test_refused_evictions_use_no_limit() -> None:
     """The eviction API said no: the next pod goes, and the strategy is told."""
     strategy = Named()
     outcome = run(strategy, limits={"total": Ceiling(count=1)}, server=refusing("p0"))
@@ -109,11 +123,11 @@ def test_refused_evictions_use_no_limit():
 
 
 @pytest.mark.parametrize(("refused", "expected"), [(["p0"], ["p1"]), (["p0", "p1"], ["q"]), ([], ["p0"])])
-def test_each_answer_comes_before_the_next_decision(refused, expected):
+def test_each_answer_comes_before_the_next_decision(refused: list[str], expected: list[str]) -> None:
     """The limit counts what was evicted, so as many are tried as it takes."""
     asked = []
 
-    def server(eviction):
+    def server(eviction: UpstreamEviction) -> Any:
         asked.append(eviction.pod.name)
         return refusing(*refused)(eviction)
 
@@ -123,12 +137,12 @@ def test_each_answer_comes_before_the_next_decision(refused, expected):
     assert asked == [*refused, *expected]
 
 
-def test_when_nothing_more_may_be_evicted_nobody_is_asked_again():
+def test_when_nothing_more_may_be_evicted_nobody_is_asked_again() -> None:
     """The strategies after it are heard, and their candidates stay for the same reason."""
     frozen = EvictionAnswer(EvictionResult.CLOSED, Refusal("EvictionBudget", "a window has opened"))
     asked = []
 
-    def server(eviction):
+    def server(eviction: UpstreamEviction) -> EvictionAnswer:
         asked.append(eviction.pod.name)
         return frozen if eviction.pod.name == "p1" else TERMINATING
 
@@ -142,17 +156,17 @@ def test_when_nothing_more_may_be_evicted_nobody_is_asked_again():
     }
 
 
-def test_a_pod_that_was_only_requested_to_leave_stays_as_it_is_and_is_counted_once():
+def test_a_pod_that_was_only_requested_to_leave_stays_as_it_is_and_is_counted_once() -> None:
     """Descheduler's evictions in background: accepted, seen as before, not asked a second time."""
     asked = []
-    seen = []
+    seen: list[Any] = []
 
     class Looking(Balancing):
-        def candidates(self, context):
+        def candidates(self, context: Any) -> Iterator[Any]:
             seen.extend(pod.is_terminating for pod in context.pods("n2"))
             yield from super().candidates(context)
 
-    def server(eviction):
+    def server(eviction: UpstreamEviction) -> EvictionAnswer:
         asked.append(eviction.pod.name)
         return EvictionAnswer(EvictionResult.REQUESTED)
 
@@ -162,13 +176,13 @@ def test_a_pod_that_was_only_requested_to_leave_stays_as_it_is_and_is_counted_on
     assert seen == [False]
 
 
-def test_an_evicted_pod_is_gone_or_terminating():
+def test_an_evicted_pod_is_gone_or_terminating() -> None:
     """While it is terminating evicting it again succeeds, and counts again."""
     assert names(run(Named("q"), Balancing("q"))) == ["q"]
     assert names(run(Named("q"), Balancing("q"), server=always(TERMINATING))) == ["q", "q"]
 
 
-def test_ended_pods_go_too():
+def test_ended_pods_go_too() -> None:
     """They hold no place, and are found by strategies that ask for all pods."""
     ended = a_pod("done", node="n1", status={"phase": "Failed"})
     cluster = a_cluster(NODES, [])
@@ -179,11 +193,11 @@ def test_ended_pods_go_too():
         assert names(outcome) == ["done"] * times
 
 
-def test_a_strategy_that_kept_its_list_finds_the_pod_gone():
+def test_a_strategy_that_kept_its_list_finds_the_pod_gone() -> None:
     """Not found: refused, and no limit is used."""
 
     class Twice(Named):
-        def candidates(self, context):
+        def candidates(self, context: Any) -> Iterator[Candidate]:
             pods = context.pods("n2")
             for pod in [*pods, *pods]:
                 self.verdicts.append((yield Candidate(pod, "n2", "twice")))
@@ -194,7 +208,7 @@ def test_a_strategy_that_kept_its_list_finds_the_pod_gone():
     assert strategy.verdicts == [Verdict.ACCEPTED, Verdict.REFUSED]
 
 
-def test_fewer_than_two_nodes_and_nothing_runs():
+def test_fewer_than_two_nodes_and_nothing_runs() -> None:
     """Unready nodes and those not selected do not count; a node without Ready condition does."""
     unready = a_node("n2", status={"conditions": [{"type": "Ready", "status": "False"}]})
     silent = a_node("n2", status={"conditions": []})
@@ -204,18 +218,18 @@ def test_fewer_than_two_nodes_and_nothing_runs():
     assert names(run(Named(), nodes=[NODES[0], silent])) == ["p0", "p1", "q"]
 
 
-def test_a_pod_without_uid_is_refused():
+def test_a_pod_without_uid_is_refused() -> None:
     """As upstream's evictor does."""
     nameless = a_pod("p", node="n1", owner="ReplicaSet/web", metadata={"uid": ""})
 
     assert names(run(Named(), pods=[nameless])) == []
 
 
-def test_a_failure_is_reported_with_its_profile():
+def test_a_failure_is_reported_with_its_profile() -> None:
     """The other strategies run."""
 
     class Raises(Named):
-        def candidates(self, context):
+        def candidates(self, context: Any) -> Any:
             raise LookupError("nothing to go by")
 
     outcome = run(Raises(), Balancing("q"))

@@ -1,11 +1,15 @@
 """The Upstream planner for a policy: descheduler's decisions as moves whose targets are forecasts."""
 
+from typing import Any
+
 import pytest
 
 from planning.moving import SURROUNDINGS, Named, a_rebalancing, reasons, targets
 from plimsoll.framework.descheduling.context import Planner
 from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
+from plimsoll.planning.moves import Rebalancing
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.planning.upstream.cycle import EvictionAnswer, EvictionResult
 from plimsoll.planning.upstream.planner import upstream_run
@@ -14,18 +18,18 @@ from plimsoll.testing.builders import a_cluster, a_node, a_pod
 FREE = Limits(per_workload=NO_CEILING)
 
 
-def a_policy(*names, limits=FREE, **given):
+def a_policy(*names: str, limits: Limits = FREE, **given: Any) -> Rebalancing:
     return a_rebalancing(Named(*names), limits=limits, planner=Planner.UPSTREAM, **given)
 
 
-def crowded():
+def crowded() -> Cluster:
     """The emptier node is the one that the pods are on: nothing proves a move away from it."""
     pods = [a_pod(f"p{n}", cpu="1", node="calm", owner="ReplicaSet/web") for n in range(2)]
     busy = a_pod("x", cpu="1", node="busy")
     return a_cluster([a_node("calm", cpu="8"), a_node("busy", cpu="2")], [*pods, busy])
 
 
-def test_what_no_proof_supports_is_moved_all_the_same():
+def test_what_no_proof_supports_is_moved_all_the_same() -> None:
     """The scheduler would put it back; Proven refuses, descheduler evicts."""
     cluster = crowded()
 
@@ -38,7 +42,7 @@ def test_what_no_proof_supports_is_moved_all_the_same():
     assert (move.is_forecast, move.planner, move.reason) == (True, Planner.UPSTREAM, "it was named")
 
 
-def test_a_pod_without_any_place_has_no_target():
+def test_a_pod_without_any_place_has_no_target() -> None:
     """Descheduler evicts it without node fit; the plan does not pretend to know where it goes."""
     pod = a_pod("p0", cpu="1", node="calm", owner="ReplicaSet/web")
     cluster = a_cluster(
@@ -59,7 +63,7 @@ def test_a_pod_without_any_place_has_no_target():
         (Limits(budgets=(("freeze", Ceiling(count=0)),), per_workload=NO_CEILING), 0, "EvictionBudget"),
     ],
 )
-def test_the_limits_of_the_policy_hold(limits, moved, reason):
+def test_the_limits_of_the_policy_hold(limits: Limits, moved: int, reason: str) -> None:
     """Shares are of the pods that there are; what a limit keeps is told."""
     found = make_plan(a_policy("p0", "p1", limits=limits), crowded(), SURROUNDINGS)
 
@@ -67,7 +71,7 @@ def test_the_limits_of_the_policy_hold(limits, moved, reason):
     assert reason in {each.refusal.reason for each in found.refused}
 
 
-def test_right_before_the_eviction_only_the_pod_is_asked_for():
+def test_right_before_the_eviction_only_the_pod_is_asked_for() -> None:
     """It stands, so it goes; on another node or gone, it stays."""
     cluster = crowded()
     policy = a_policy("p0")
@@ -89,7 +93,9 @@ def test_right_before_the_eviction_only_the_pod_is_asked_for():
         pytest.param(EvictionResult.TERMINATING, "2", "0", "calm", id="the-first-goes"),
     ],
 )
-def test_a_target_is_forecast_by_what_became_of_the_moves_before(answer, calm, busy, target):
+def test_a_target_is_forecast_by_what_became_of_the_moves_before(
+    answer: EvictionResult, calm: str, busy: str, target: str
+) -> None:
     """Three pods crowd one node; the place of the second one depends on the answer for the first one."""
     pods = [a_pod(name, cpu="1", node="calm", owner="ReplicaSet/web") for name in ("p0", "p1", "y")]
     cluster = a_cluster([a_node("calm", cpu=calm), a_node("busy", cpu=busy)], pods)
@@ -101,7 +107,7 @@ def test_a_target_is_forecast_by_what_became_of_the_moves_before(answer, calm, b
     assert (first.pod.name, second.pod.name, second.target) == ("p0", "p1", target)
 
 
-def test_a_pod_that_was_evicted_before_is_no_further_move():
+def test_a_pod_that_was_evicted_before_is_no_further_move() -> None:
     """The strategy is told that it goes; nothing was sent for it."""
     run = upstream_run(a_policy("p0", "p1"), crowded(), SURROUNDINGS)
 

@@ -1,7 +1,11 @@
 """Pods lose their places while a policy moves pods: it rests, says so, and goes on when they have one."""
 
+from typing import Any
+
 import pytest
 
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.rebalancing.breakers.displacement import ALLOWED, PATIENCE_S, WINDOW_S
 from plimsoll.testing.builders import a_pod
@@ -20,7 +24,15 @@ FREE = {
 LOST = ALLOWED + 1
 
 
-def of(app, number, node="", *, born="1970-01-01T00:00:00Z", reason="Unschedulable", **spec):
+def of(
+    app: str,
+    number: int | str,
+    node: str = "",
+    *,
+    born: str = "1970-01-01T00:00:00Z",
+    reason: str = "Unschedulable",
+    **spec: Any,
+) -> Pod:
     """A pod of an application, placed or rejected by the scheduler."""
     status = status_of(node)
     if not node:
@@ -40,39 +52,39 @@ def of(app, number, node="", *, born="1970-01-01T00:00:00Z", reason="Unschedulab
 class Shop(Scene):
     """An application of many pods on the tainted node, and one elsewhere that nobody moves."""
 
-    def __init__(self, *documents, pods=LOST + 2):
+    def __init__(self, *documents: Any, pods: int = LOST + 2) -> None:
         super().__init__(*documents)
         self.tell(*(PodDeleted(pod.pod) for pod in list(self.cache.cluster.pods.values())))
         self.tell(*(PodAdded(of("shop", n, "bad")) for n in range(pods)))
         self.tell(*(PodAdded(of("other", n, "good")) for n in range(LOST)))
 
-    def unplaced(self, app, number, **kwargs):
+    def unplaced(self, app: str, number: int, **kwargs: Any) -> Pod:
         """The owner makes a pod, and the scheduler finds no node for it."""
         pod = of(app, f"new{number}", **kwargs)
         self.tell(PodAdded(pod))
         return pod
 
-    def evicted_and_stuck(self, count, **kwargs):
+    def evicted_and_stuck(self, count: int, **kwargs: Any) -> list[Pod]:
         """So many of the evicted pods are gone, and what replaces them finds no place."""
         gone = self.evictor.evicted[:count]
         self.tell(*(PodDeleted(of("shop", name.removeprefix("shop-"), "bad")) for name in gone))
         return [self.unplaced("shop", n, **kwargs) for n in range(count)]
 
-    def reasons(self):
+    def reasons(self) -> set[str]:
         """Why the last run left pods where they are."""
         return {each["reason"] for each in self.statuses.statuses[POLICY]["counts"]["refused"]}
 
 
-def moves(at_most=LOST, **more):
+def moves(at_most: int = LOST, **more: Any) -> SchedulingPolicy:
     return a_policy(limits={**FREE, "total": at_most}, evictor={"minReplicas": 1}, **more)
 
 
-async def test_a_policy_rests_when_what_it_moved_finds_no_place():
+async def test_a_policy_rests_when_what_it_moved_finds_no_place() -> None:
     """It says what, since when, and how to go on; it goes on by itself when the last of them has a place."""
     scene = Shop()
     told = []
 
-    async def listen():
+    async def listen() -> None:
         told.append(dict(scene.rebalancers.troubles(POLICY)))
 
     scene.rebalancers.on_trouble = listen
@@ -108,7 +120,7 @@ async def test_a_policy_rests_when_what_it_moved_finds_no_place():
         pytest.param(LOST, {"schedulerName": "somebody"}, PATIENCE_S, id="of-another-scheduler"),
     ],
 )
-async def test_others_that_wait_do_not_stop_it(count, kwargs, wait_s):
+async def test_others_that_wait_do_not_stop_it(count: int, kwargs: dict[Any, Any], wait_s: float) -> None:
     """A few, some that were made just now, some that are not ours to place."""
     scene = Shop()
 
@@ -122,7 +134,7 @@ async def test_others_that_wait_do_not_stop_it(count, kwargs, wait_s):
     assert len(set(scene.evictor.evicted)) == LOST + 2
 
 
-async def test_a_burst_of_new_pods_does_not_stop_it():
+async def test_a_burst_of_new_pods_does_not_stop_it() -> None:
     """A workload is scaled up, another is new, and there is no room for them: they never had a place."""
     scene = Shop()
 
@@ -138,7 +150,7 @@ async def test_a_burst_of_new_pods_does_not_stop_it():
     assert len(scene.evictor.evicted) == 4
 
 
-async def test_pods_that_others_displaced_stop_it_too():
+async def test_pods_that_others_displaced_stop_it_too() -> None:
     """They were preempted, or their node went: no time to move pods, whoever began it."""
     scene = Shop()
 
@@ -154,7 +166,7 @@ async def test_pods_that_others_displaced_stop_it_too():
     assert len(scene.evictor.evicted) == 1
 
 
-async def test_it_goes_on_after_half_an_hour():
+async def test_it_goes_on_after_half_an_hour() -> None:
     """Nothing speaks for its moves as the cause any more; what is missing by then is how things are."""
     scene = Shop()
 
@@ -171,7 +183,7 @@ async def test_it_goes_on_after_half_an_hour():
     assert "PodsDisplaced" not in scene.rebalancers.troubles(POLICY)
 
 
-async def test_a_change_of_the_policy_ends_the_rest():
+async def test_a_change_of_the_policy_ends_the_rest() -> None:
     """Whoever changes it has seen to it."""
     scene = Shop()
 
@@ -189,12 +201,12 @@ async def test_a_change_of_the_policy_ends_the_rest():
     assert "PodsDisplaced" not in scene.rebalancers.troubles(POLICY)
 
 
-async def test_a_pod_that_room_is_made_for_does_not_stop_the_policy_that_makes_it():
+async def test_a_pod_that_room_is_made_for_does_not_stop_the_policy_that_makes_it() -> None:
     """Pending pods are what it is for."""
     scene = crowded()
     stuck = [of("waits", n) for n in range(10)]
     scene.tell(*map(PodAdded, stuck))
-    policy = a_policy(limits=FREE, evictor={"minReplicas": 0}, **MAKES_ROOM)
+    policy = a_policy(limits=FREE, evictor={"minReplicas": 0}, **MAKES_ROOM)  # type: ignore[arg-type] # fields as in the API
 
     async with scene.running(policy):
         await scene.run()
@@ -206,7 +218,7 @@ async def test_a_pod_that_room_is_made_for_does_not_stop_the_policy_that_makes_i
     assert BIG.uid not in scene.cache.cluster.pods
 
 
-async def test_answers_to_proposals_wait_while_it_rests():
+async def test_answers_to_proposals_wait_while_it_rests() -> None:
     """They keep; when the pods have their places again the moves are made."""
     scene = Shop()
 

@@ -1,22 +1,25 @@
 """The stop button: an annotation of the operator's namespace, and no policy moves pods any more."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.model.kinds.metadata import ObjectMeta
-from plimsoll.model.kinds.objects import Namespace
+from plimsoll.model.kinds.objects import Namespace  # type: ignore[attr-defined] # known to exist in this test
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, ObjectUpdated, PodAdded, PodDeleted
+from plimsoll.ports.writes import WriteResult
 from plimsoll.rebalancing.breakers.stop_button import STOP
 from plimsoll.testing.builders import a_node, a_pod
 from rebalancing.moves.test_approving import annotate
 from rebalancing.scene import POLICY, Scene, a_policy
 
 
-def namespace(value=None, name="plimsoll"):
+def namespace(value: str | None = None, name: str = "plimsoll") -> Namespace:
     annotations = {} if value is None else {STOP: value}
     return Namespace(metadata=ObjectMeta(name=name, annotations=annotations))
 
 
-async def test_nothing_is_moved_while_it_is_pressed():
+async def test_nothing_is_moved_while_it_is_pressed() -> None:
     """The status says why; what the plan would have done is refused by name, and goes on afterwards."""
     scene = Scene()
     scene.tell(ObjectAdded(namespace("true")))
@@ -36,7 +39,7 @@ async def test_nothing_is_moved_while_it_is_pressed():
     assert scene.rebalancers.troubles(POLICY) == {}
 
 
-async def test_proposals_and_their_answers_keep_while_it_is_pressed():
+async def test_proposals_and_their_answers_keep_while_it_is_pressed() -> None:
     """A run that may plan nothing calls nothing off; a yes is heeded afterwards."""
     scene = Scene()
 
@@ -54,17 +57,17 @@ async def test_proposals_and_their_answers_keep_while_it_is_pressed():
     assert scene.evictor.evicted == ["web-1"]
 
 
-async def test_it_stops_a_run_that_has_begun():
+async def test_it_stops_a_run_that_has_begun() -> None:
     """Pressed while the record is being written: the move is blocked, and the record says by what."""
     scene = Scene()
 
     create = scene.records.create
 
-    async def pressed_meanwhile(document):
+    async def pressed_meanwhile(document: dict[str, Any]) -> WriteResult:
         scene.tell(ObjectAdded(namespace("true")))
         return await create(document)
 
-    scene.records.create = pressed_meanwhile
+    scene.records.create = pressed_meanwhile  # type: ignore[assignment, method-assign] # replaced for this test
     async with scene.running(a_policy()):
         await scene.run()
 
@@ -73,12 +76,12 @@ async def test_it_stops_a_run_that_has_begun():
     assert scene.record["status"]["blockedBy"] == STOP
 
 
-async def test_who_is_asked_is_told_when_it_is_pressed_and_released():
+async def test_who_is_asked_is_told_when_it_is_pressed_and_released() -> None:
     """The conditions of the policies are written anew, without a run."""
     scene = Scene()
     told = []
 
-    async def on_trouble():
+    async def on_trouble() -> None:
         told.append(dict(scene.rebalancers.troubles(POLICY)))
 
     scene.rebalancers.on_trouble = on_trouble
@@ -94,7 +97,7 @@ async def test_who_is_asked_is_told_when_it_is_pressed_and_released():
 @pytest.mark.parametrize(
     "other", [namespace("false"), namespace("yes"), namespace(""), namespace("true", name="shop")]
 )
-async def test_another_value_or_namespace_is_no_button(other):
+async def test_another_value_or_namespace_is_no_button(other: Namespace) -> None:
     """Only "true" on the operator's own namespace."""
     scene = Scene()
     scene.tell(ObjectAdded(other))
@@ -106,7 +109,7 @@ async def test_another_value_or_namespace_is_no_button(other):
 
 
 @pytest.mark.parametrize("planner", ["Proven", "Optimal"])
-async def test_runs_in_which_a_node_is_over_used_are_counted(planner):
+async def test_runs_in_which_a_node_is_over_used_are_counted(planner: str) -> None:
     """Three in a row are asked for: the third run moves, and a calm one in between begins anew."""
     low = {"name": "LowNodeUtilization", "args": {"thresholds": {"cpu": 10}, "targetThresholds": {"cpu": 20}}}
     scene = Scene()

@@ -1,12 +1,14 @@
 """Requests that no move waits for: withdrawn while their pod stands, deleted when responders have seen it."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.rebalancing.eviction_requests.leftovers import FINAL_S, WITHDRAWN_S, Clearing, clearing
 
 
-def a_request(**more):
+def a_request(**more: Any) -> EvictionRequest:
     return EvictionRequest("default", "web-1-record", "uid-web-1", **more)
 
 
@@ -41,7 +43,9 @@ def a_request(**more):
         ),
     ],
 )
-def test_what_is_done_with_a_request(request_, pod, is_recorded, for_s, expected):
+def test_what_is_done_with_a_request(
+    request_: EvictionRequest, pod: str, is_recorded: bool, for_s: float, expected: Clearing
+) -> None:
     """By its own state, its pod's and its record's."""
     found = clearing(
         request_, pod_gone=pod == "gone", pod_leaves=pod == "leaves", is_recorded=is_recorded, for_s=for_s

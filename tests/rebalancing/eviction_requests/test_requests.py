@@ -1,14 +1,18 @@
 """Moves whose pods leave by EvictionRequest: asked for, waited for, called off, taken over, cleared up."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 import pytest
 
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.kinds.metadata import ObjectMeta
-from plimsoll.model.kinds.objects import Namespace
+from plimsoll.model.kinds.objects import Namespace  # type: ignore[attr-defined] # known to exist in this test
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import ObjectAdded, PodUpdated
 from plimsoll.planning.scope import EVICT
+from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers.stop_button import STOP
 from plimsoll.rebalancing.eviction_requests.leftovers import WITHDRAWN_S
@@ -24,23 +28,23 @@ MIGRATOR = "acme.io/migrator"
 NOT_SERVED = WriteResult(WriteOutcome.GONE, "the server could not find the requested resource")
 
 
-def by_request(mode="Enforce", **more):
+def by_request(mode: str = "Enforce", **more: Any) -> SchedulingPolicy:
     """A policy whose pods leave by request."""
     return a_policy(mode, evictBy="EvictionRequest", **more)
 
 
-def the_request(scene):
+def the_request(scene: Scene) -> EvictionRequest:
     """The only request."""
     (request,) = scene.requester.requests.values()
     return request
 
 
-async def look(scene, seconds=PROBE_S):
+async def look(scene: Scene, seconds: float = PROBE_S) -> None:
     """Let some time pass, and with it the next look."""
     await scene.clock.advance(seconds)
 
 
-async def asked(scene):
+async def asked(scene: Scene) -> None:
     """One run; its request is taken up by a responder."""
     await scene.run()
     scene.requester.become(
@@ -49,7 +53,7 @@ async def asked(scene):
     await look(scene)
 
 
-def press(scene):
+def press(scene: Scene) -> None:
     """Somebody annotates the operator's namespace."""
     scene.tell(ObjectAdded(Namespace(metadata=ObjectMeta(name="plimsoll", annotations={STOP: "true"}))))
 
@@ -57,17 +61,17 @@ def press(scene):
 class TestAMove:
     """What becomes of one move."""
 
-    async def test_it_is_on_record_before_it_is_asked_for_and_settles_when_the_pod_has_left(self):
+    async def test_it_is_on_record_before_it_is_asked_for_and_settles_when_the_pod_has_left(self) -> None:
         """Planned, Evicting while the responder is at work, Evicted, Settled; no eviction is sent."""
         scene = Scene()
         asked_in = []
         plain = scene.requester.request
 
-        async def noting(pod, name):
+        async def noting(pod: Pod, name: str) -> WriteResult:
             asked_in.append((scene.record["status"]["phase"], pod.uid, name))
             return await plain(pod, name)
 
-        scene.requester.request = noting
+        scene.requester.request = noting  # type: ignore[method-assign] # replaced for this test
         async with scene.running(by_request()):
             await asked(scene)
             waiting = scene.record["status"]
@@ -90,7 +94,7 @@ class TestAMove:
         assert scene.record["status"]["phase"] == "Settled"
         assert scene.record["status"]["replacement"]["name"] == "web-3"
 
-    async def test_progress_is_recorded_as_it_comes_and_once(self):
+    async def test_progress_is_recorded_as_it_comes_and_once(self) -> None:
         """The record's message follows the responder; an unchanged one is not written again."""
         scene = Scene()
         async with scene.running(by_request()):
@@ -105,7 +109,7 @@ class TestAMove:
         message = scene.record["status"]["message"]
         assert f"{MIGRATOR} is at work, expects to be done at 2026-01-01T00:00:00Z: 90 %" in message
 
-    async def test_a_replacement_that_runs_before_the_pod_leaves_is_the_one(self):
+    async def test_a_replacement_that_runs_before_the_pod_leaves_is_the_one(self) -> None:
         """A live migration starts the new pod first: it ends the move once the old one has left."""
         scene = Scene()
         async with scene.running(by_request()):
@@ -120,7 +124,7 @@ class TestAMove:
         assert scene.record["status"]["phase"] == "Settled"
         assert scene.record["status"]["replacement"]["name"] == "web-3"
 
-    async def test_it_may_take_an_hour(self):
+    async def test_it_may_take_an_hour(self) -> None:
         """Nothing gives up after the five minutes that a replacement gets."""
         scene = Scene()
         async with scene.running(by_request()):
@@ -138,7 +142,7 @@ class TestAMove:
         assert due == "Evicted"
         assert scene.record["status"]["reason"] == "NoReplacement"
 
-    async def test_after_its_time_it_is_withdrawn(self):
+    async def test_after_its_time_it_is_withdrawn(self) -> None:
         """Failed, with the last report; the room is anybody's again."""
         scene = Scene()
         async with scene.running(by_request(evictionRequestTimeoutSeconds=600)):
@@ -152,7 +156,7 @@ class TestAMove:
         assert the_request(scene).is_withdrawn
         assert not any(scene.nominator.by_node.values())
 
-    async def test_the_same_pod_is_asked_once(self):
+    async def test_the_same_pod_is_asked_once(self) -> None:
         """Later runs see that it is on its way, whatever the limits allow."""
         scene = Scene()
         policy = by_request(limits={"perWorkload": "100%", "perNode": "100%", "total": "100%"})
@@ -172,7 +176,9 @@ class TestAMove:
             ({"is_withdrawn": True}, "Cancelled", "RequestWithdrawn"),
         ],
     )
-    async def test_what_the_protocol_ends_is_ended(self, told, phase, reason):
+    async def test_what_the_protocol_ends_is_ended(
+        self, told: dict[str, Any], phase: str, reason: str
+    ) -> None:
         """With the protocol's reason; no other way is taken."""
         scene = Scene()
         async with scene.running(by_request()):
@@ -183,7 +189,7 @@ class TestAMove:
         assert (scene.record["status"]["phase"], scene.record["status"]["reason"]) == (phase, reason)
         assert scene.evictor.evicted == []
 
-    async def test_a_deleted_request_is_a_withdrawn_one(self):
+    async def test_a_deleted_request_is_a_withdrawn_one(self) -> None:
         """A deletion calls the move off."""
         scene = Scene()
         async with scene.running(by_request()):
@@ -196,7 +202,7 @@ class TestAMove:
             "RequestWithdrawn",
         )
 
-    async def test_a_refused_request_fails_the_move(self):
+    async def test_a_refused_request_fails_the_move(self) -> None:
         """The server's sentence is on record."""
         scene = Scene()
         scene.requester.answers = [WriteResult(WriteOutcome.REFUSED, "evictionrequests is forbidden")]
@@ -211,7 +217,7 @@ class TestAMove:
 class TestCallingOff:
     """A pod that shall stay after all is not asked for any longer."""
 
-    async def test_a_deleted_policy(self):
+    async def test_a_deleted_policy(self) -> None:
         """Withdrawn, the record says why."""
         scene = Scene()
         async with scene.running(by_request()):
@@ -226,7 +232,7 @@ class TestCallingOff:
             "PolicyChanged",
         )
 
-    async def test_a_policy_that_goes_another_way(self):
+    async def test_a_policy_that_goes_another_way(self) -> None:
         """Evictions again: nothing stays asked for."""
         scene = Scene()
         async with scene.running(by_request()):
@@ -237,7 +243,7 @@ class TestCallingOff:
         assert the_request(scene).is_withdrawn
         assert scene.record["status"]["phase"] == "Cancelled"
 
-    async def test_the_stop_button(self):
+    async def test_the_stop_button(self) -> None:
         """Pressed: Blocked, by the button."""
         scene = Scene()
         async with scene.running(by_request()):
@@ -249,7 +255,7 @@ class TestCallingOff:
         assert scene.record["status"]["phase"] == "Blocked"
         assert scene.record["status"]["blockedBy"] == STOP
 
-    async def test_an_approval_that_is_taken_back(self):
+    async def test_an_approval_that_is_taken_back(self) -> None:
         """The annotation goes: so does the request."""
         scene = Scene()
         async with scene.running(by_request("Approve")):
@@ -268,7 +274,7 @@ class TestCallingOff:
             "Rejected",
         )
 
-    async def test_an_annotation_that_forbids_the_eviction(self):
+    async def test_an_annotation_that_forbids_the_eviction(self) -> None:
         """It comes while a responder is at work: the request is withdrawn, and the record says why."""
         scene = Scene()
         async with scene.running(by_request()):
@@ -283,7 +289,7 @@ class TestCallingOff:
             "NeverEvict",
         )
 
-    async def test_a_deleted_record(self):
+    async def test_a_deleted_record(self) -> None:
         """Nothing would say why: the request goes with it."""
         scene = Scene()
         async with scene.running(by_request()):
@@ -294,7 +300,7 @@ class TestCallingOff:
 
         assert the_request(scene).is_withdrawn
 
-    async def test_a_withdrawn_request_is_deleted_later(self):
+    async def test_a_withdrawn_request_is_deleted_later(self) -> None:
         """Responders get to know first."""
         scene = Scene()
         async with scene.running(by_request()):
@@ -308,7 +314,7 @@ class TestCallingOff:
         assert kept == []
         assert len(scene.requester.dropped) == 1
 
-    async def test_a_request_that_has_evicted_is_deleted_at_the_next_sweep(self):
+    async def test_a_request_that_has_evicted_is_deleted_at_the_next_sweep(self) -> None:
         """It has come to its end."""
         scene = Scene()
         async with scene.running(by_request()):
@@ -324,7 +330,7 @@ class TestCallingOff:
 class TestOffer:
     """A server that cannot be asked."""
 
-    async def test_without_the_api_nothing_is_evicted_and_the_policy_says_so(self):
+    async def test_without_the_api_nothing_is_evicted_and_the_policy_says_so(self) -> None:
         """Neither by request nor otherwise."""
         scene = Scene()
         scene.requester.offer = NOT_SERVED
@@ -340,7 +346,7 @@ class TestOffer:
         refused = scene.statuses.statuses[POLICY]["counts"]["refused"]
         assert [(each["reason"], each["count"]) for each in refused] == [("EvictionBudget", 1)]
 
-    async def test_other_policies_know_nothing_of_it(self):
+    async def test_other_policies_know_nothing_of_it(self) -> None:
         """They evict as before, and the server is not probed."""
         scene = Scene()
         scene.requester.offer = NOT_SERVED
@@ -350,7 +356,7 @@ class TestOffer:
         assert scene.evictor.evicted == ["web-1"]
         assert scene.rebalancers.troubles(POLICY) == {}
 
-    async def test_predictions_go_on(self):
+    async def test_predictions_go_on(self) -> None:
         """A dry run evicts nothing anyway."""
         scene = Scene()
         scene.requester.offer = NOT_SERVED
@@ -359,13 +365,13 @@ class TestOffer:
 
         assert scene.phases == [["Predicted"]]
 
-    async def test_an_upgraded_server_is_used_without_a_restart(self):
+    async def test_an_upgraded_server_is_used_without_a_restart(self) -> None:
         """It is probed again; the condition changes."""
         scene = Scene()
         scene.requester.offer = NOT_SERVED
         told = []
 
-        async def note():
+        async def note() -> None:
             told.append(dict(scene.rebalancers.troubles(POLICY)))
 
         scene.rebalancers.on_trouble = note
@@ -378,7 +384,7 @@ class TestOffer:
         assert [list(each) for each in told] == [[NOT_OFFERED], []]
         assert len(scene.requester.requests) == 1
 
-    async def test_no_permission_is_reported_as_such(self):
+    async def test_no_permission_is_reported_as_such(self) -> None:
         """What to apply is named."""
         scene = Scene()
         scene.requester.offer = WriteResult(WriteOutcome.REFUSED, "forbidden")
@@ -388,7 +394,7 @@ class TestOffer:
 
         assert "deploy/components/eviction-requests" in troubles[NOT_OFFERED]
 
-    async def test_requests_that_are_not_taken_up_are_not_made_for_a_while(self):
+    async def test_requests_that_are_not_taken_up_are_not_made_for_a_while(self) -> None:
         """As with Kubernetes 1.37.0: the API is there, its controller is not."""
         scene = Scene()
         async with scene.running(by_request()):
@@ -406,7 +412,7 @@ class TestOffer:
         assert made == 1
         assert rested == {}
 
-    async def test_an_api_that_is_gone_ends_what_was_asked(self):
+    async def test_an_api_that_is_gone_ends_what_was_asked(self) -> None:
         """Switched off again: Cancelled, and nothing else is tried."""
         scene = Scene()
         async with scene.running(by_request()):
@@ -420,7 +426,7 @@ class TestOffer:
         )
         assert scene.evictor.evicted == []
 
-    async def test_a_server_that_does_not_answer_ends_nothing(self):
+    async def test_a_server_that_does_not_answer_ends_nothing(self) -> None:
         """What is not known is not judged; a pod that leaves is seen by the watch."""
         scene = Scene()
         async with scene.running(by_request()):
@@ -438,7 +444,7 @@ class TestOffer:
 class TestRestart:
     """A process that ends at any point leaves nothing that the next one does not see to."""
 
-    async def begun(self):
+    async def begun(self) -> Scene:
         """What a process leaves that has asked for a pod."""
         scene = Scene()
         scene.clock.time = datetime(2026, 5, 1, tzinfo=UTC).timestamp()  # after web-2 was made
@@ -447,7 +453,7 @@ class TestRestart:
             await asked(scene)
         return scene
 
-    def next_process(self, before, *, has_pod=True, has_request=True):
+    def next_process(self, before: Scene, *, has_pod: bool = True, has_request: bool = True) -> Scene:
         """Another process, in the same cluster."""
         scene = Scene(*before.records.documents.values())
         scene.clock.time = before.clock.time + 5
@@ -456,7 +462,7 @@ class TestRestart:
             scene.gone(OLD)
         return scene
 
-    async def test_a_request_under_way_is_waited_for(self):
+    async def test_a_request_under_way_is_waited_for(self) -> None:
         """The room is held again; the policy may come to be known later."""
         scene = self.next_process(await self.begun())
         async with scene.running():
@@ -472,7 +478,7 @@ class TestRestart:
         assert held == ["web-1"]
         assert scene.record["status"]["phase"] == "Settled"
 
-    async def test_a_policy_that_does_not_come_is_deleted(self):
+    async def test_a_policy_that_does_not_come_is_deleted(self) -> None:
         """After a while that is certain."""
         scene = self.next_process(await self.begun())
         async with scene.running():
@@ -481,7 +487,7 @@ class TestRestart:
         assert the_request(scene).is_withdrawn
         assert scene.record["status"]["phase"] == "Cancelled"
 
-    async def test_a_request_that_was_never_made_is_not_waited_for(self):
+    async def test_a_request_that_was_never_made_is_not_waited_for(self) -> None:
         """It ended between the record and the request."""
         scene = self.next_process(await self.begun(), has_request=False)
         async with scene.running(by_request()):
@@ -490,7 +496,7 @@ class TestRestart:
         assert scene.record["status"]["phase"] == "Cancelled"
         assert scene.requester.requests == {}
 
-    async def test_a_pod_that_has_left_meanwhile_is_followed(self):
+    async def test_a_pod_that_has_left_meanwhile_is_followed(self) -> None:
         """As after an eviction."""
         scene = self.next_process(await self.begun(), has_pod=False)
         async with scene.running(by_request()):
@@ -501,7 +507,7 @@ class TestRestart:
         assert scene.record["status"]["phase"] == "Settled"
         assert len(scene.requester.dropped) == 1
 
-    async def test_a_request_without_a_record_is_withdrawn(self):
+    async def test_a_request_without_a_record_is_withdrawn(self) -> None:
         """Its answer was lost, or the record was deleted meanwhile."""
         scene = self.next_process(await self.begun())
         scene.records.documents.clear()

@@ -1,9 +1,11 @@
 """Every event in the stage Requesting: the table of the design, a case for each cell."""
 
 import math
+from typing import Any
 
 import pytest
 
+from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.planning.limits import Workload
@@ -32,7 +34,7 @@ from plimsoll.rebalancing.moves.events import (
     StopPressed,
     TimedOut,
 )
-from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName, Way
+from plimsoll.rebalancing.moves.state import Landing, MoveStage, MoveState, PodFacts, TimerName, Way
 from plimsoll.rebalancing.moves.transition import Step, nothing
 from plimsoll.testing.builders import the_info
 from rebalancing.moves.cells import NOW, FakeSurroundings, a_ready, a_state, facts, short, taken
@@ -55,19 +57,19 @@ MOVE = Move(
 )
 
 
-def a_request(**more):
+def a_request(**more: Any) -> EvictionRequest:
     """The request of the move, taken up by a responder."""
     given = {"is_observed": True, "responder": "acme.io/migrator", "said": "copying memory", **more}
     return EvictionRequest("default", "web-1-record", "uid-default-web-1", **given)
 
 
-def creating(**more):
+def creating(**more: Any) -> MoveState:
     """The request is being created."""
     given = {"way": Way.REQUEST, "move": MOVE, "begun": False, "attempts": 1, "request_timeout_s": 3600.0}
     return a_state(MoveStage.REQUESTING, phase=Phase.EVICTING, reason="Requested", **{**given, **more})
 
 
-def waiting(**more):
+def waiting(**more: Any) -> MoveState:
     """The pod was asked to leave ten seconds ago, and a responder is at work."""
     given = {
         "begun": True,
@@ -88,7 +90,9 @@ LEFT = [
 ]
 
 
-def called_off(record, *, timers=("requestTimeout",), withdraw=True, written=True):
+def called_off(
+    record: str, *, timers: tuple[str, ...] = ("requestTimeout",), withdraw: bool = True, written: bool = True
+) -> list[str]:
     """What ends a request."""
     return [
         *(["WithdrawRequest"] if withdraw else []),
@@ -100,7 +104,7 @@ def called_off(record, *, timers=("requestTimeout",), withdraw=True, written=Tru
     ]
 
 
-def refused(record):
+def refused(record: str) -> list[str]:
     """What ends a move whose request was not made."""
     return ["ReleaseTarget", "StopFollowing", f"WriteRecord {record}"]
 
@@ -452,14 +456,14 @@ CELLS = [
 @pytest.mark.parametrize(
     ("state", "event", "stage", "instructions"), [case[1:] for case in CELLS], ids=[case[0] for case in CELLS]
 )
-def test_a_cell(state, event, stage, instructions):
+def test_a_cell(state: MoveState, event: Any, stage: str, instructions: list[str]) -> None:
     """Next stage and instructions, in order."""
     after, ordered = taken(TABLE, state, event)
 
     assert (after.stage.value, ordered) == (stage, instructions)
 
 
-def test_every_event_is_in_the_column():
+def test_every_event_is_in_the_column() -> None:
     """A new kind of event must be thought about here as well."""
     kinds = {
         each
@@ -485,7 +489,9 @@ def test_every_event_is_in_the_column():
 
 @pytest.mark.parametrize("kind", [RequestAnswered, RequestProgressed, RequestReviewed, PodProtected])
 @pytest.mark.parametrize("stage", [each for each in MoveStage if each is not MoveStage.REQUESTING])
-def test_news_of_requests_concern_no_other_stage(kind, stage):
+def test_news_of_requests_concern_no_other_stage(
+    kind: type[RequestAnswered] | type[RequestProgressed] | type[PodProtected], stage: MoveStage
+) -> None:
     """They may come late or twice; where nothing was sent yet an answer cannot come."""
     has_not_been_sent = stage not in {MoveStage.REPLACING, MoveStage.LEAVING, MoveStage.CLOSED}
     is_surge = stage in {MoveStage.SURGING, MoveStage.REVERTING, MoveStage.NEW}
@@ -497,12 +503,12 @@ def test_news_of_requests_concern_no_other_stage(kind, stage):
 # -- what the state remembers ------------------------------------------------------------------------
 
 
-def test_a_request_begins_with_the_search_for_the_replacement():
+def test_a_request_begins_with_the_search_for_the_replacement() -> None:
     """A live migration may start the new pod before the request is answered."""
     state = a_state(
         MoveStage.COMMITTING, phase=Phase.EVICTING, begun=False, way=Way.REQUEST, move=MOVE, pod_gone=True
     )
-    step = Step(state, NOW, FakeSurroundings())
+    step = Step(state, NOW, FakeSurroundings())  # type: ignore[arg-type] # a fake has only what is used
 
     TABLE.begins[Way.REQUEST](step)
 
@@ -510,10 +516,10 @@ def test_a_request_begins_with_the_search_for_the_replacement():
     assert [short(each) for each in step.instructions] == ["FollowReplacement", "RequestEviction"]
 
 
-def test_a_pod_without_a_controller_is_not_replaced():
+def test_a_pod_without_a_controller_is_not_replaced() -> None:
     """What the record will say is known before the request is made."""
     state = a_state(MoveStage.COMMITTING, spec=a_spec(owner=""), phase=Phase.EVICTING, begun=False, move=MOVE)
-    step = Step(state, NOW, FakeSurroundings())
+    step = Step(state, NOW, FakeSurroundings())  # type: ignore[arg-type] # a fake has only what is used
 
     TABLE.begins[Way.REQUEST](step)
 
@@ -533,21 +539,23 @@ def test_a_pod_without_a_controller_is_not_replaced():
         ),
     ],
 )
-def test_what_ends_a_request_that_is_being_created_is_remembered(event, reason, message):
+def test_what_ends_a_request_that_is_being_created_is_remembered(
+    event: PolicyChanged | StopPressed | PodProtected, reason: str, message: str
+) -> None:
     """Until the answer is there nothing can be withdrawn."""
     after, _ = taken(TABLE, creating(), event)
 
     assert (after.ending.reason, after.ending.message) == (reason, message)
 
 
-def test_the_time_of_a_request_counts_from_its_creation():
+def test_the_time_of_a_request_counts_from_its_creation() -> None:
     """The answer may have taken several tries."""
     after, _ = taken(TABLE, creating(begun_at=NOW - 50), RequestAnswered(KEY, DONE))
 
     assert after.begun_at == NOW
 
 
-def test_a_timeout_that_was_changed_is_the_one_on_record():
+def test_a_timeout_that_was_changed_is_the_one_on_record() -> None:
     """Whatever it was when the request was made."""
     state, _ = taken(TABLE, waiting(), PolicyChanged("tidy", Mode.ENFORCE, EvictBy.EVICTION_REQUEST, 600.0))
 
@@ -556,21 +564,21 @@ def test_a_timeout_that_was_changed_is_the_one_on_record():
     assert after.message.startswith("the pod did not leave within 600 s")
 
 
-def test_the_stop_button_is_named_as_the_budget():
+def test_the_stop_button_is_named_as_the_budget() -> None:
     """Who looks at the record finds what to release."""
     after, _ = taken(TABLE, creating(), StopPressed("somebody pressed it"))
 
     assert after.ending.blocked_by == "plimsoll.dev/stop"
 
 
-def test_the_record_says_what_the_responder_told_last():
+def test_the_record_says_what_the_responder_told_last() -> None:
     """In its own words, once the pod has left."""
     after, _ = taken(TABLE, waiting(), PodTerminating(KEY))
 
     assert after.message == "copying memory"
 
 
-def test_a_replacement_that_was_not_ready_is_the_outcome_when_the_pod_has_left():
+def test_a_replacement_that_was_not_ready_is_the_outcome_when_the_pod_has_left() -> None:
     """The pod itself may take its time."""
     state, _ = taken(TABLE, waiting(replacement=facts(node="good")), TimedOut(KEY, TimerName.REPLACEMENT))
 
@@ -583,7 +591,14 @@ def test_a_replacement_that_was_not_ready_is_the_outcome_when_the_pod_has_left()
 # -- a restart ---------------------------------------------------------------------------------------
 
 
-def found(pod=None, *, phase=Phase.EVICTING, reason="Requested", for_s=10.0, spec=None):
+def found(
+    pod: PodFacts | None = None,
+    *,
+    phase: Phase = Phase.EVICTING,
+    reason: str = "Requested",
+    for_s: float = 10.0,
+    spec: EvictionSpec | None = None,
+) -> ProcessRestarted:
     """A record of an earlier process."""
     return ProcessRestarted(KEY, spec or a_spec(), phase, reason, evicting_for_s=for_s, pod=pod, move=MOVE)
 
@@ -631,12 +646,14 @@ OLD = facts("web-1", "bad")
         ),
     ],
 )
-def test_a_request_of_an_earlier_process_is_waited_for(event, instructions):
+def test_a_request_of_an_earlier_process_is_waited_for(
+    event: ProcessRestarted, instructions: list[str]
+) -> None:
     """Its time counts from when it was made; what became of it is looked up first."""
     state = a_state(
         MoveStage.NEW, spec=event.spec, phase=event.phase, reason=event.reason, holds=False, begun=False
     )
-    step = Step(state, NOW, FakeSurroundings())
+    step = Step(state, NOW, FakeSurroundings())  # type: ignore[arg-type] # a fake has only what is used
 
     assert recovered(step, event)
     assert [short(each) for each in step.instructions] == instructions
@@ -655,17 +672,17 @@ def test_a_request_of_an_earlier_process_is_waited_for(event, instructions):
     ],
     ids=["gone", "on-its-way", "eviction", "planned", "left"],
 )
-def test_other_records_are_no_requests(event):
+def test_other_records_are_no_requests(event: ProcessRestarted) -> None:
     """They are seen to elsewhere."""
-    step = Step(a_state(MoveStage.NEW), NOW, FakeSurroundings())
+    step = Step(a_state(MoveStage.NEW), NOW, FakeSurroundings())  # type: ignore[arg-type] # a fake has only what is used
 
     assert not recovered(step, event)
     assert step.instructions == []
 
 
-def test_the_policy_that_comes_after_a_restart_sets_the_time():
+def test_the_policy_that_comes_after_a_restart_sets_the_time() -> None:
     """Counted from when the request was made."""
-    step = Step(a_state(MoveStage.NEW, phase=Phase.EVICTING), NOW, FakeSurroundings())
+    step = Step(a_state(MoveStage.NEW, phase=Phase.EVICTING), NOW, FakeSurroundings())  # type: ignore[arg-type] # a fake has only what is used
     recovered(step, found(OLD))
 
     event = PolicyChanged("tidy", Mode.ENFORCE, EvictBy.EVICTION_REQUEST, 600.0)

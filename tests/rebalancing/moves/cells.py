@@ -1,7 +1,9 @@
 """Cells of the move machine's table: from a stage and an event to the next stage and the instructions."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.rebalancing.moves.instructions import (
     CancelTimer,
@@ -14,8 +16,8 @@ from plimsoll.rebalancing.moves.instructions import (
     TransferTarget,
     WriteRecord,
 )
-from plimsoll.rebalancing.moves.state import MoveStage, MoveState, PodFacts
-from plimsoll.rebalancing.moves.transition import Step
+from plimsoll.rebalancing.moves.state import MoveStage, MoveState, PodFacts, TimerName
+from plimsoll.rebalancing.moves.transition import MoveTable, Step
 from rebalancing.moves.moved import KEY, a_spec
 
 NOW = 1000.0
@@ -28,44 +30,52 @@ class FakeSurroundings:
     pods: dict[str, PodFacts] = field(default_factory=dict)
     problem: tuple[str, str] | None = None
 
-    def pod(self, uid):
+    def pod(self, uid: str) -> Any:
         return self.pods.get(uid)
 
-    def held_up(self, policy):
+    def held_up(self, policy: Any) -> Any:
         return ""
 
-    def cannot_request(self):
+    def cannot_request(self) -> Any:
         return self.problem
 
-    def waits(self, uid):
+    def waits(self, uid: Any) -> Any:
         return True
 
-    def is_wanted(self, key):
+    def is_wanted(self, key: Any) -> Any:
         return True
 
-    def proposed(self, specs):
+    def proposed(self, specs: Any) -> None:
         return None
 
 
-def a_state(stage=MoveStage.REPLACING, *, spec=None, phase=Phase.EVICTED, **more):
+def a_state(
+    stage: MoveStage = MoveStage.REPLACING,
+    *,
+    spec: EvictionSpec | None = None,
+    phase: Any = Phase.EVICTED,
+    **more: Any,
+) -> MoveState:
     """A move whose record says ``phase``."""
     fields = {"reason": "Sent", "recorded": True, "holds": True, "begun": True, **more}
     return MoveState(KEY, stage, spec or a_spec(), phase, **fields)
 
 
-def taken(table, state, event, *, now=NOW, around=None):
+def taken(
+    table: MoveTable, state: MoveState, event: Any, *, now: float = NOW, around: None = None
+) -> tuple[MoveState, list[str]]:
     """The state after an event, and the instructions in short."""
-    step = Step(state, now, around or FakeSurroundings())
+    step = Step(state, now, around or FakeSurroundings())  # type: ignore[arg-type, redundant-expr] # a fake has only what is used
     table.transitions[state.stage, type(event)](step, event)
     return step.state, [short(each, now) for each in step.instructions]
 
 
-def short(instruction, now=NOW):
+def short(instruction: Any, now: float = NOW) -> str:
     """An instruction as one word and what distinguishes it."""
     return " ".join(filter(None, (type(instruction).__name__, _detail(instruction, now))))
 
 
-def _detail(instruction, now):
+def _detail(instruction: Any, now: float) -> str | TimerName:
     """What distinguishes an instruction from others of its type, as far as a cell says it."""
     match instruction:
         case WriteRecord(_, phase, reason) | CreateRecord(_, _, phase, reason):
@@ -90,11 +100,11 @@ def _detail(instruction, now):
     return told
 
 
-def facts(name="web-2", node="", phase="", **more):
+def facts(name: str = "web-2", node: str = "", phase: str = "", **more: Any) -> PodFacts:
     """A replacement."""
     return PodFacts(f"uid-{name}", name, "default", node, phase or ("Running" if node else "Pending"), **more)
 
 
-def a_ready(name="web-2", node="good"):
+def a_ready(name: str = "web-2", node: str = "good") -> PodFacts:
     """A replacement that is ready."""
     return replace(facts(name, node), ready=True)

@@ -1,12 +1,17 @@
 """Records of moves and pods of a ReplicaSet, for tests of the move machine's parts."""
 
+from typing import Any
+
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.testing.builders import a_pod
 
 KEY = "default/web-1-record"
 
 
-def a_spec(pod="web-1", *, owner="web", target="good", **more):
+def a_spec(
+    pod: str = "web-1", *, owner: str = "web", target: str | None = "good", **more: Any
+) -> EvictionSpec:
     """What the record of a move of one of the owner's pods away from node "bad" says."""
     return EvictionSpec.model_validate(
         {
@@ -30,7 +35,16 @@ def a_spec(pod="web-1", *, owner="web", target="good", **more):
     )
 
 
-def a_sibling(name, node="", phase="Running", owner="web", *, ready=True, namespace="default", **metadata):
+def a_sibling(
+    name: str,
+    node: str = "",
+    phase: str = "Running",
+    owner: str = "web",
+    *,
+    ready: Any = True,
+    namespace: str = "default",
+    **metadata: Any,
+) -> Pod:
     """A pod of a ReplicaSet: pending without a node."""
     is_ready = ready and bool(node) and phase == "Running"
     status = {

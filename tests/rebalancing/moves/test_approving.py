@@ -1,10 +1,12 @@
 """Moves that wait for a person: proposed once, carried out or called off by an annotation."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.model.kinds.metadata import ObjectMeta
-from plimsoll.model.kinds.objects import Namespace
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, ObjectAdded, PodAdded, PodUpdated
+from plimsoll.model.kinds.workload import Namespace
 from plimsoll.rebalancing.breakers.stop_button import STOP
 from plimsoll.rebalancing.moves.endings import APPROVED
 from plimsoll.testing.builders import a_node
@@ -15,13 +17,13 @@ OLD = web(1, "bad")
 APPROVE = a_policy("Approve")
 
 
-def annotate(scene, answer, key=None):
+def annotate(scene: Scene, answer: str | None, key: str | None = None) -> None:
     """Somebody annotates a record, the only one if no key is given."""
     namespace, name = (key or next(iter(scene.keeper.known))).split("/")
     scene.rebalancers.approvals.annotated(namespace, name, {} if answer is None else {APPROVED: answer})
 
 
-async def test_a_proposal_waits_and_is_made_once():
+async def test_a_proposal_waits_and_is_made_once() -> None:
     """Several runs, one record, which says what to do; nothing is evicted."""
     scene = Scene()
 
@@ -36,7 +38,7 @@ async def test_a_proposal_waits_and_is_made_once():
     assert "plimsoll.dev/approved=true" in scene.record["status"]["message"]
 
 
-async def test_a_yes_carries_the_move_out():
+async def test_a_yes_carries_the_move_out() -> None:
     """Like any other move, to its verified end."""
     scene = Scene()
 
@@ -54,7 +56,7 @@ async def test_a_yes_carries_the_move_out():
     assert scene.phases == [["Planned", "Evicting", "Evicted", "Settled"]]
 
 
-async def test_a_no_calls_it_off_for_good():
+async def test_a_no_calls_it_off_for_good() -> None:
     """The same move is not proposed again while the record is kept."""
     scene = Scene()
 
@@ -69,14 +71,14 @@ async def test_a_no_calls_it_off_for_good():
     assert scene.record["status"]["reason"] == "Rejected"
 
 
-def press(scene, value):
+def press(scene: Any, value: Any) -> None:
     """Press the stop button, or release it."""
     namespace = Namespace(metadata=ObjectMeta(name="plimsoll", annotations={STOP: value}))
     scene.tell(ObjectAdded(namespace))
 
 
 @pytest.mark.parametrize("answer", ["True", "yes", "", None])
-async def test_anything_else_is_no_answer(answer):
+async def test_anything_else_is_no_answer(answer: str) -> None:
     """Only what is written exactly counts; an answer that is taken back while it waits does not."""
     scene = Scene()
 
@@ -93,7 +95,7 @@ async def test_anything_else_is_no_answer(answer):
     assert scene.phases == [["Planned"]]
 
 
-async def test_a_yes_that_comes_too_late_moves_nothing():
+async def test_a_yes_that_comes_too_late_moves_nothing() -> None:
     """The move is asked again: the taint is gone by then, and so is the reason to move."""
     scene = Scene()
 
@@ -108,7 +110,7 @@ async def test_a_yes_that_comes_too_late_moves_nothing():
     assert scene.record["status"]["reason"] == "Gone"
 
 
-async def test_a_proposal_that_the_plan_no_longer_holds_is_called_off():
+async def test_a_proposal_that_the_plan_no_longer_holds_is_called_off() -> None:
     """The next run finds a better place elsewhere: the old proposal goes, a new one comes."""
     scene = Scene()
 
@@ -121,7 +123,7 @@ async def test_a_proposal_that_the_plan_no_longer_holds_is_called_off():
     assert scene.record["status"]["reason"] == "PolicyChanged"
 
 
-async def test_another_target_is_another_proposal():
+async def test_another_target_is_another_proposal() -> None:
     """What a person said yes to is what is done: the target is part of it."""
     scene = Scene()
 
@@ -139,7 +141,7 @@ async def test_another_target_is_another_proposal():
     assert by_phase == {"Cancelled": first, "Planned": "better"}
 
 
-async def test_a_proposal_outlives_the_process():
+async def test_a_proposal_outlives_the_process() -> None:
     """Whichever process asked, the next one heeds the answer."""
     scene = Scene()
     async with scene.running(APPROVE):
@@ -154,7 +156,7 @@ async def test_a_proposal_outlives_the_process():
     assert later.evictor.evicted == ["web-1"]
 
 
-async def test_one_approved_move_of_a_workload_at_a_time():
+async def test_one_approved_move_of_a_workload_at_a_time() -> None:
     """The second waits until the first one's replacement runs, however soon it was approved."""
     scene = Scene()
     scene.tell(PodAdded(web(4, "bad")))
@@ -175,7 +177,7 @@ async def test_one_approved_move_of_a_workload_at_a_time():
     assert len(scene.evictor.evicted) == 2
 
 
-async def test_the_status_says_that_moves_wait():
+async def test_the_status_says_that_moves_wait() -> None:
     """Whoever reads the policy knows that somebody must act."""
     scene = Scene()
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -25,7 +26,7 @@ from plimsoll.rebalancing.moves.instructions import (
 )
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.recovery import in_order, restarted, table
-from plimsoll.rebalancing.moves.state import MoveStage
+from plimsoll.rebalancing.moves.state import MoveStage, PodFacts
 from plimsoll.rebalancing.surges import transitions as surges
 from plimsoll.testing.builders import a_pod, the_info
 from rebalancing.moves.cells import NOW, FakeSurroundings, facts, short
@@ -52,13 +53,15 @@ MOVE = Move(
 )
 
 
-def a_status(phase, reason="Sent", replacement=None):
+def a_status(
+    phase: Phase | None, reason: str = "Sent", replacement: Replacement | None = None
+) -> EvictionStatus:
     """How far a record has come; it was sent at half past twelve."""
     path = {
         Phase.EVICTING: [Phase.EVICTING],
         Phase.EVICTED: [Phase.EVICTING, Phase.EVICTED],
         Phase.SURGING: [Phase.SURGING],
-    }.get(phase, [])
+    }.get(phase, [])  # type: ignore[arg-type] # a fake has only what is used
     return EvictionStatus(
         phase=phase,
         reason=reason,
@@ -67,7 +70,16 @@ def a_status(phase, reason="Sent", replacement=None):
     )
 
 
-def found(phase, pod=GONE, reason="Sent", *, rollout=None, replacement=None, key=KEY, **spec):
+def found(
+    phase: Phase | None,
+    pod: PodFacts | None = GONE,
+    reason: Any = "Sent",
+    *,
+    rollout: Any = None,
+    replacement: Any = None,
+    key: Any = KEY,
+    **spec: Any,
+) -> ProcessRestarted:
     """A record of an earlier process, found 20 s after it was sent."""
     return restarted(
         key,
@@ -80,14 +92,16 @@ def found(phase, pod=GONE, reason="Sent", *, rollout=None, replacement=None, key
     )
 
 
-def a_machine(around=None, *, is_whole=True):
+def a_machine(around: FakeSurroundings | None = None, *, is_whole: bool = True) -> MoveMachine:
     """All there is, or only what is not optional."""
     rules = (surges.recovered, requests.recovered) if is_whole else ()
     tables = (surges.TABLE, requests.TABLE) if is_whole else ()
-    return MoveMachine(around or FakeSurroundings(), (table(rules), *tables), validates=True)
+    return MoveMachine(around or FakeSurroundings(), (table(rules), *tables), validates=True)  # type: ignore[arg-type] # a fake has only what is used
 
 
-def rollout(sight, answer=WriteOutcome.DONE, patience_s=600.0):
+def rollout(
+    sight: RolloutSight, answer: WriteOutcome = WriteOutcome.DONE, patience_s: float = 600.0
+) -> RolloutAnswered:
     """What the Deployment says."""
     return RolloutAnswered(KEY, sight, WriteResult(answer), patience_s)
 
@@ -210,7 +224,7 @@ LINES = [
 @pytest.mark.parametrize(
     ("event", "stage", "instructions"), [line[1:] for line in LINES], ids=[line[0] for line in LINES]
 )
-def test_a_line(event, stage, instructions):
+def test_a_line(event: ProcessRestarted, stage: str, instructions: list[str]) -> None:
     """Stage and instructions of one record."""
     around = FakeSurroundings({} if event.pod is None else {event.pod.uid: event.pod})
     around.pods = {f"uid-default-{each.name}": each for each in around.pods.values()}
@@ -234,7 +248,7 @@ def test_a_line(event, stage, instructions):
         ),
     ],
 )
-def test_what_is_cancelled_says_how_far_it_had_come(event, message):
+def test_what_is_cancelled_says_how_far_it_had_come(event: ProcessRestarted, message: str) -> None:
     """For people who look at the record."""
     machine = a_machine()
 
@@ -251,7 +265,7 @@ def test_what_is_cancelled_says_how_far_it_had_come(event, message):
         (found(Phase.EVICTED), "Re"),
     ],
 )
-def test_without_the_optional_ways_their_records_are_cancelled(event, stage):
+def test_without_the_optional_ways_their_records_are_cancelled(event: ProcessRestarted, stage: str) -> None:
     """A build without them has no transition that would end such a move."""
     machine = a_machine(is_whole=False)
 
@@ -260,7 +274,7 @@ def test_without_the_optional_ways_their_records_are_cancelled(event, stage):
     assert machine.moves[KEY].stage.value == stage
 
 
-def test_records_are_taken_over_in_order():
+def test_records_are_taken_over_in_order() -> None:
     """Spent replacements are known first, then targets are held before anything is decided."""
     phases = [Phase.PLANNED, Phase.EVICTED, None, Phase.SETTLED, Phase.EVICTING, Phase.FAILED, Phase.EVICTED]
 
@@ -303,14 +317,14 @@ RECORDS = st.builds(
 
 @settings(max_examples=3 * settings.default.max_examples)
 @given(RECORDS)
-def test_whatever_a_record_says_it_is_carried_to_an_end(event):
+def test_whatever_a_record_says_it_is_carried_to_an_end(event: ProcessRestarted) -> None:
     """By phases that may follow, with nothing sent again; each open one waits for something."""
     machine = a_machine(FakeSurroundings({} if event.pod is None else {"uid-default-web-1": event.pod}))
 
     ordered = machine.handle(event, NOW)  # its invariants are checked
 
     phases = [event.phase, *(each.phase for each in ordered if isinstance(each, WriteRecord))]
-    assert all(may_follow(before, after) for before, after in pairwise(phases))
+    assert all(may_follow(before, after) for before, after in pairwise(phases))  # type: ignore[arg-type] # a fake has only what is used
     assert not any(
         isinstance(each, CreateRecord | Evict | RequestEviction | StartRollout) for each in ordered
     )
@@ -325,7 +339,7 @@ def test_whatever_a_record_says_it_is_carried_to_an_end(event):
     assert state.holds == (kept[-1:] == [True])
 
 
-def test_a_record_is_taken_over_once():
+def test_a_record_is_taken_over_once() -> None:
     """It is not new to the machine a second time."""
     machine = a_machine()
     machine.handle(found(Phase.EVICTED), NOW)
@@ -334,7 +348,7 @@ def test_a_record_is_taken_over_once():
         machine.handle(found(Phase.EVICTED), NOW)
 
 
-def test_times_are_taken_from_the_record():
+def test_times_are_taken_from_the_record() -> None:
     """When it was sent, and how long ago; a record that was not sent has neither."""
     sent, planned = found(Phase.EVICTED), found(Phase.PLANNED)
 

@@ -1,5 +1,7 @@
 """The machine and the sightings together: watch events on one side, the end of moves on the other."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -24,12 +26,12 @@ OWNER = "uid-ReplicaSet/web"
 class Watched(Play):
     """A machine whose replacements are looked out for."""
 
-    def __init__(self, *pods):
+    def __init__(self, *pods: Any) -> None:
         super().__init__()
         self.sightings = ReplacementSightings()
         self.watch(*(PodAdded(pod) for pod in pods))
 
-    def tell(self, *events):
+    def tell(self, *events: Any) -> Any:
         """Events, and those that follow from the sightings."""
         orders = []
         for event in events:
@@ -43,12 +45,12 @@ class Watched(Play):
         self.sightings.validate()
         return orders
 
-    def watch(self, *events):
+    def watch(self, *events: Any) -> None:
         """What the watch tells."""
         for event in events:
             self.tell(*self.sightings.observe(event))
 
-    def evicted(self, number=1, answer=DONE):
+    def evicted(self, number: Any = 1, answer: Any = DONE) -> Any:
         """A move whose eviction was answered; its key."""
         move = a_move(number)
         (key,) = self.plan(move)
@@ -56,7 +58,7 @@ class Watched(Play):
         self.tell(RecordWritten(key, Phase.EVICTING), EvictionAnswered(key, answer))
         return key
 
-    def written(self, key):
+    def written(self, key: Any) -> Any:
         """The phases and replacements that were written of a move."""
         return [
             (each.phase.value, each.replacement.name if each.replacement else "")
@@ -65,7 +67,7 @@ class Watched(Play):
         ]
 
 
-def test_a_move_is_settled_by_the_pod_that_its_controller_makes():
+def test_a_move_is_settled_by_the_pod_that_its_controller_makes() -> None:
     """From the watch to the record."""
     play = Watched(a_sibling("web-1", "bad"))
     key = play.evicted()
@@ -75,7 +77,7 @@ def test_a_move_is_settled_by_the_pod_that_its_controller_makes():
     assert play.written(key)[-1] == ("Settled", "web-2")
 
 
-def test_replacements_that_crash_do_not_win_more_time_each():
+def test_replacements_that_crash_do_not_win_more_time_each() -> None:
     """The time to become ready is given once, however many pods the controller makes meanwhile."""
     play = Watched(a_sibling("web-1", "bad"))
     key = play.evicted()
@@ -92,7 +94,7 @@ def test_replacements_that_crash_do_not_win_more_time_each():
     assert play.written(key)[-1] == ("Failed", "")
 
 
-def test_moves_in_flight_are_counted_by_owner():
+def test_moves_in_flight_are_counted_by_owner() -> None:
     """So that the next run leaves the workload alone; one that was refused is not under way."""
     play = Watched(a_sibling("web-1", "bad"), a_sibling("web-2", "bad"), a_sibling("web-3", "bad"))
     play.evicted(1)
@@ -113,7 +115,7 @@ def test_moves_in_flight_are_counted_by_owner():
         pytest.param(a_sibling("web-2", "good"), "Settled", id="elsewhere"),
     ],
 )
-def test_bound_and_running_are_not_enough(last, phase):
+def test_bound_and_running_are_not_enough(last: Any, phase: Any) -> None:
     """Until the replacement is ready the next move of its workload waits."""
     play = Watched(a_sibling("web-1", "bad"))
     key = play.evicted()

@@ -1,11 +1,13 @@
 """Replacements are credited once, to the move that waits longest, in whatever order events arrive."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollowing
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
@@ -18,19 +20,19 @@ OWNER = "uid-ReplicaSet/web"
 class Watch:
     """Sightings, and what they have told so far."""
 
-    def __init__(self, *pods):
+    def __init__(self, *pods: Any) -> None:
         self.sightings = ReplacementSightings()
-        self.told = []
+        self.told: list[Any] = []
         self.tell(*(PodAdded(pod) for pod in pods))
 
-    def tell(self, *events):
+    def tell(self, *events: Any) -> list[tuple[str, ...]]:
         """What the watch brings; returns the events of moves that follow."""
         before = len(self.told)
         for event in events:
             self._keep(self.sightings.observe(event))
         return self.told[before:]
 
-    def follow(self, pod="web-1", since=None, **spec):
+    def follow(self, pod: str = "web-1", since: Any = None, **spec: Any) -> list[tuple[str, ...]]:
         """A pod is asked to leave; returns the events of moves that follow."""
         before = len(self.told)
         self._keep(
@@ -38,18 +40,18 @@ class Watch:
         )
         return self.told[before:]
 
-    def stop(self, pod="web-1", spent=""):
+    def stop(self, pod: str = "web-1", spent: str = "") -> None:
         self.sightings.stop(StopFollowing(f"default/{pod}-record", spent))
         self.sightings.validate()
 
-    def _keep(self, events):
+    def _keep(self, events: Any) -> None:
         self.sightings.validate()
         for each in events:
             what = type(each).__name__.removeprefix("Replacement")
             self.told.append((each.key.removeprefix("default/").removesuffix("-record"), what, each.pod.name))
 
 
-def changed(old, new):
+def changed(old: Pod, new: Pod) -> PodUpdated:
     """The watch tells that a pod is another way now."""
     return PodUpdated(old, new)
 
@@ -61,7 +63,7 @@ def changed(old, new):
     ("node", "last"),
     [pytest.param("good", "Ready", id="elsewhere"), pytest.param("bad", "Returned", id="same-node")],
 )
-def test_a_replacement_is_reported_step_by_step(node, last):
+def test_a_replacement_is_reported_step_by_step(node: str, last: str) -> None:
     """Bound is not running, and running is not ready; what does not concern the move is not reported."""
     watch = Watch(a_sibling("web-1", "bad"))
     watch.follow()
@@ -82,7 +84,7 @@ def test_a_replacement_is_reported_step_by_step(node, last):
     assert steps == [[("web-1", what, "web-2")] if what else [] for what in expected]
 
 
-def test_a_replacement_that_is_ready_when_it_is_first_seen_is_reported_twice():
+def test_a_replacement_that_is_ready_when_it_is_first_seen_is_reported_twice() -> None:
     """The room that is kept for it is handed over first."""
     watch = Watch(a_sibling("web-1", "bad"))
     watch.follow()
@@ -93,7 +95,7 @@ def test_a_replacement_that_is_ready_when_it_is_first_seen_is_reported_twice():
     ]
 
 
-def test_a_restart_is_ready_on_the_node_that_it_left():
+def test_a_restart_is_ready_on_the_node_that_it_left() -> None:
     """A fresh pod was the point."""
     watch = Watch(a_sibling("web-1", "bad"))
     watch.follow(purpose="Restart")
@@ -101,7 +103,7 @@ def test_a_restart_is_ready_on_the_node_that_it_left():
     assert watch.tell(PodAdded(a_sibling("web-2", "bad")))[-1] == ("web-1", "Ready", "web-2")
 
 
-def test_a_pod_that_has_done_its_work_is_ready():
+def test_a_pod_that_has_done_its_work_is_ready() -> None:
     """The pod of a Job may end before it was seen ready."""
     watch = Watch(a_sibling("web-1", "bad"))
     watch.follow()
@@ -109,7 +111,7 @@ def test_a_pod_that_has_done_its_work_is_ready():
     assert watch.tell(PodAdded(a_sibling("web-2", "good", "Succeeded")))[-1] == ("web-1", "Ready", "web-2")
 
 
-def test_a_ready_pod_on_its_way_out_is_no_replacement():
+def test_a_ready_pod_on_its_way_out_is_no_replacement() -> None:
     """It is lost when it goes; the pod that follows it is credited."""
     leaving = a_sibling("web-2", "good", deletionTimestamp="2026-01-01T00:00:00Z")
     watch = Watch(a_sibling("web-1", "bad"))
@@ -126,7 +128,7 @@ def test_a_ready_pod_on_its_way_out_is_no_replacement():
 # -- which pod is credited to which move -------------------------------------------------------------
 
 
-def test_pods_that_were_there_before_are_no_replacements():
+def test_pods_that_were_there_before_are_no_replacements() -> None:
     """A sibling that becomes ready now was on its way anyway."""
     starting = a_sibling("web-2", "good", "Pending")
     watch = Watch(a_sibling("web-1", "bad"), starting)
@@ -135,7 +137,7 @@ def test_pods_that_were_there_before_are_no_replacements():
     assert watch.tell(changed(starting, a_sibling("web-2", "good"))) == []
 
 
-def test_each_replacement_is_credited_to_one_move():
+def test_each_replacement_is_credited_to_one_move() -> None:
     """The first replacement belongs to the move that waits longest."""
     watch = Watch(a_sibling("web-1", "bad"), a_sibling("web-2", "bad"))
     watch.follow("web-1")
@@ -146,7 +148,7 @@ def test_each_replacement_is_credited_to_one_move():
     assert watch.told == [("web-1", "Seen", "web-3"), ("web-2", "Seen", "web-4")]
 
 
-def test_a_pod_that_was_not_credited_when_it_came_is_not_credited_later():
+def test_a_pod_that_was_not_credited_when_it_came_is_not_credited_later() -> None:
     """The controller makes another pod for one that is lost."""
     watch = Watch(a_sibling("web-1", "bad"))
     watch.follow()
@@ -166,7 +168,7 @@ def test_a_pod_that_was_not_credited_when_it_came_is_not_credited_later():
     ],
 )
 @pytest.mark.parametrize("is_late", [False, True], ids=["before", "after"])
-def test_pods_of_others_do_not_count(stranger, is_late):
+def test_pods_of_others_do_not_count(stranger: Pod, is_late: bool) -> None:
     """Users who may create pods in another namespace would be sent to the node that was freed."""
     watch = Watch(a_sibling("web-1", "bad"))
     events = [PodAdded(stranger)]
@@ -185,7 +187,7 @@ def test_pods_of_others_do_not_count(stranger, is_late):
     [{"owner": ""}, {"surge": {"deployment": "web", "uid": "uid-Deployment/web", "template": "abc"}}],
     ids=["no-owner", "surge"],
 )
-def test_a_move_that_is_not_replaced_by_its_controller_is_not_followed(spec):
+def test_a_move_that_is_not_replaced_by_its_controller_is_not_followed(spec: dict[str, Any]) -> None:
     """No controller, no replacement; and a surge is followed by its mark."""
     watch = Watch()
 
@@ -194,7 +196,7 @@ def test_a_move_that_is_not_replaced_by_its_controller_is_not_followed(spec):
 
 
 @pytest.mark.parametrize("how", ["failed", "deleted", "released"])
-def test_a_replacement_that_is_lost_is_followed_by_the_next(how):
+def test_a_replacement_that_is_lost_is_followed_by_the_next(how: str) -> None:
     """Refused by the kubelet, deleted, or let go by a changed label."""
     pod = a_sibling("web-2", "good", ready=False)
     lost = {
@@ -213,7 +215,7 @@ def test_a_replacement_that_is_lost_is_followed_by_the_next(how):
 @pytest.mark.parametrize(
     ("phase", "last"), [("Failed", "Lost"), ("Running", "Ready")], ids=["failed", "ready"]
 )
-def test_a_replacement_that_was_reported_is_credited_to_no_later_move(phase, last):
+def test_a_replacement_that_was_reported_is_credited_to_no_later_move(phase: str, last: str) -> None:
     """It failed, and its controller has made another one; or it was ready, and ended a move."""
     pod = a_sibling("web-2", "good", phase, creationTimestamp="2026-01-02T00:00:00Z")
     watch = Watch(a_sibling("web-1", "bad"))
@@ -224,7 +226,7 @@ def test_a_replacement_that_was_reported_is_credited_to_no_later_move(phase, las
     assert watch.follow("web-9", since=datetime(2026, 1, 1, tzinfo=UTC)) == []
 
 
-def test_a_pod_that_failed_before_replaces_no_pod():
+def test_a_pod_that_failed_before_replaces_no_pod() -> None:
     """After a restart nothing is known of it but its phase."""
     watch = Watch(a_sibling("web-2", "good", "Failed", creationTimestamp="2026-01-02T00:00:00Z"))
 
@@ -234,7 +236,7 @@ def test_a_pod_that_failed_before_replaces_no_pod():
 # -- stopping ----------------------------------------------------------------------------------------
 
 
-def test_a_move_that_ended_gets_no_replacement():
+def test_a_move_that_ended_gets_no_replacement() -> None:
     """Refused or timed out; the pod that comes then belongs to the next move."""
     watch = Watch(a_sibling("web-1", "bad"), a_sibling("web-2", "bad"))
     watch.follow("web-1")
@@ -245,7 +247,7 @@ def test_a_move_that_ended_gets_no_replacement():
 
 
 @pytest.mark.parametrize(("spent", "credited"), [("uid-default-web-2", []), ("", ["web-2"])])
-def test_the_replacement_of_a_move_that_ended_replaces_no_other_pod(spent, credited):
+def test_the_replacement_of_a_move_that_ended_replaces_no_other_pod(spent: str, credited: list[str]) -> None:
     """If the record names it; one that never ran may be what a later move is credited with."""
     watch = Watch(a_sibling("web-1", "bad"))
     watch.follow("web-1")
@@ -269,7 +271,9 @@ def test_the_replacement_of_a_move_that_ended_replaces_no_other_pod(spent, credi
         pytest.param(None, [], id="unknown"),
     ],
 )
-def test_siblings_made_since_the_eviction_may_be_the_replacement(created, credited):
+def test_siblings_made_since_the_eviction_may_be_the_replacement(
+    created: str | None, credited: list[str]
+) -> None:
     """An earlier process sent the eviction; pods older than that replace no pod."""
     metadata = {"creationTimestamp": created} if created else {}
     watch = Watch(a_sibling("web-2", "good", "Pending", **metadata))
@@ -279,14 +283,14 @@ def test_siblings_made_since_the_eviction_may_be_the_replacement(created, credit
     assert [pod for _, _, pod in seen] == credited
 
 
-def test_the_moved_pod_does_not_replace_itself():
+def test_the_moved_pod_does_not_replace_itself() -> None:
     """It may be younger than the record says, where clocks differ."""
     watch = Watch(a_sibling("web-1", "bad", creationTimestamp="2027-01-01T00:00:00Z"))
 
     assert watch.follow(since=datetime(2026, 1, 1, tzinfo=UTC)) == []
 
 
-def test_siblings_are_kept_as_long_as_they_live():
+def test_siblings_are_kept_as_long_as_they_live() -> None:
     """Nothing is kept of a pod that its owner let go and that was deleted then."""
     released = a_pod("web-1", node="bad")
     watch = Watch(a_sibling("web-1", "bad"))
@@ -324,9 +328,11 @@ ACTIONS = st.one_of(
 
 @settings(max_examples=3 * settings.default.max_examples)
 @given(st.lists(ACTIONS, max_size=40))
-def test_whatever_happens_each_pod_replaces_one_pod(actions):
+def test_whatever_happens_each_pod_replaces_one_pod(actions: list[tuple[str, str, Any]]) -> None:
     """Seen comes first, nothing follows the last word, no pod is credited to two moves simultaneously."""
-    watch, pods, followed, told = Watch(), {}, {}, {}
+    watch, followed = Watch(), {}
+    pods: dict[Any, Any] = {}
+    told: dict[Any, Any] = {}
     for what, name, how in actions:
         before = len(watch.told)
         if what == "pod":
@@ -356,7 +362,7 @@ def test_whatever_happens_each_pod_replaces_one_pod(actions):
                 del followed[move], told[move]
 
 
-def _named(pod, name):
+def _named(pod: Pod, name: str) -> Pod:
     """The same under another name."""
     return a_sibling(
         name,

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -48,7 +50,7 @@ BLOCKED = WriteResult(
 class Stage:
     """Pods a, b, c on one node; a and b have an owner, c is covered by a budget."""
 
-    def __init__(self, *answers, records=None):
+    def __init__(self, *answers: Any, records: Any = None) -> None:
         self.clock, self.records = FakeClock(), records or FakeRecords()
         self.evictor, self.observer = FakeEvictor(*answers), RememberingObserver()
         self.cache = Cache()
@@ -98,9 +100,10 @@ class Stage:
             clock=self.clock,
             observer=self.observer,
         )
-        self.told, self.is_wanted = [], True
+        self.is_wanted = True
+        self.told: list[Any] = []
 
-    async def evict(self, *names):
+    async def evict(self, *names: str) -> bool:
         victims = [self.cache.cluster.pods[self.pods[name].uid] for name in names]
         return await self.evictions.evict(
             victims,
@@ -110,13 +113,13 @@ class Stage:
             lambda victim, record: self.told.append((victim.name, record.name)),
         )
 
-    def gone(self, name):
+    def gone(self, name: str) -> None:
         """The watch tells that a pod is gone."""
         self.cache.remove_pod(self.pods[name].uid)
         self.watcher.observe(PodDeleted(self.pods[name]))
 
     @contextlib.asynccontextmanager
-    async def running(self):
+    async def running(self) -> AsyncIterator[None]:
         task = asyncio.ensure_future(self.timer.run())
         await settled()
         try:
@@ -128,7 +131,7 @@ class Stage:
                 await task
 
     @property
-    def histories(self):
+    def histories(self) -> dict[str, Any]:
         """The phases of each record by the victim's name."""
         return {
             self.records.documents[f"default/{name}"]["spec"]["pod"]["name"]: phases
@@ -136,11 +139,11 @@ class Stage:
         }
 
 
-async def test_a_victim_is_on_record_before_it_goes():
+async def test_a_victim_is_on_record_before_it_goes() -> None:
     """Who needed the room, and from which node; settled when it has left."""
     stage = Stage()
     stage.evictor.when_done = lambda pod: seen.append(stage.histories[pod.name][-1])
-    seen = []
+    seen: list[Any] = []
 
     assert await stage.evict("a")
 
@@ -157,7 +160,7 @@ async def test_a_victim_is_on_record_before_it_goes():
     assert stage.histories == {"a": ["Planned", "Evicting", "Evicted", "Settled"]}
 
 
-async def test_who_may_be_refused_is_asked_first_and_stops_the_rest():
+async def test_who_may_be_refused_is_asked_first_and_stops_the_rest() -> None:
     """The budget says no: nobody else goes in vain, nobody is deleted."""
     stage = Stage(BLOCKED)
 
@@ -170,7 +173,7 @@ async def test_who_may_be_refused_is_asked_first_and_stops_the_rest():
     assert stage.observer.failures == [("preempting default/c", BLOCKED.message)]
 
 
-async def test_what_cannot_be_recorded_is_not_done():
+async def test_what_cannot_be_recorded_is_not_done() -> None:
     """Neither when the record cannot be created, nor when its phase cannot be written."""
     stage = Stage()
     stage.records.answer = WriteResult(WriteOutcome.REFUSED, "forbidden")
@@ -178,18 +181,18 @@ async def test_what_cannot_be_recorded_is_not_done():
     late = Stage()
     create = late.records.create
 
-    async def then_refuse(document):
+    async def then_refuse(document: dict[str, Any]) -> WriteResult:
         answer = await create(document)
         late.records.answer = WriteResult(WriteOutcome.REFUSED, "forbidden")
         return answer
 
-    late.records.create = then_refuse
+    late.records.create = then_refuse  # type: ignore[method-assign] # replaced for this test
     assert not await late.evict("a")
 
     assert stage.evictor.evicted == late.evictor.evicted == []
 
 
-async def test_nobody_goes_before_the_records_of_earlier_processes_are_seen_to():
+async def test_nobody_goes_before_the_records_of_earlier_processes_are_seen_to() -> None:
     """A record written now would be taken for one of theirs, and be cancelled."""
     stage = Stage()
     stage.keeper.is_recovered = False
@@ -198,7 +201,7 @@ async def test_nobody_goes_before_the_records_of_earlier_processes_are_seen_to()
     assert stage.records.documents == {}
 
 
-async def test_nobody_goes_for_a_pod_that_waits_no_longer():
+async def test_nobody_goes_for_a_pod_that_waits_no_longer() -> None:
     """It was placed or deleted between two victims."""
     stage = Stage()
     stage.evictor.when_done = lambda _: setattr(stage, "is_wanted", False)
@@ -208,7 +211,7 @@ async def test_nobody_goes_for_a_pod_that_waits_no_longer():
     assert stage.evictor.evicted == ["a"]
 
 
-async def test_a_lost_answer_is_asked_for_again():
+async def test_a_lost_answer_is_asked_for_again() -> None:
     """The uid makes that safe."""
     stage = Stage(WriteResult(WriteOutcome.UNKNOWN, "no answer"))
     async with stage.running():
@@ -219,7 +222,7 @@ async def test_a_lost_answer_is_asked_for_again():
     assert stage.histories["a"] == ["Planned", "Evicting", "Evicted"]
 
 
-async def test_a_victim_that_is_gone_after_a_lost_answer_was_evicted():
+async def test_a_victim_that_is_gone_after_a_lost_answer_was_evicted() -> None:
     """The retry finds nobody: the record goes on, and who needed the room is told."""
     stage = Stage(WriteResult(WriteOutcome.UNKNOWN, "no answer"), WriteResult(WriteOutcome.GONE, "not found"))
     async with stage.running():
@@ -231,7 +234,7 @@ async def test_a_victim_that_is_gone_after_a_lost_answer_was_evicted():
     assert [name for name, _ in stage.told] == ["a"]
 
 
-async def test_a_victim_that_left_before_the_answer_is_settled_after_it():
+async def test_a_victim_that_left_before_the_answer_is_settled_after_it() -> None:
     """No outcome overtakes the record."""
     stage = Stage()
     stage.evictor.when_done = lambda pod: stage.gone(pod.name)
@@ -241,7 +244,7 @@ async def test_a_victim_that_left_before_the_answer_is_settled_after_it():
     assert stage.histories["a"] == ["Planned", "Evicting", "Evicted", "Settled"]
 
 
-async def test_a_victim_that_does_not_leave_fails_its_record():
+async def test_a_victim_that_does_not_leave_fails_its_record() -> None:
     """After its grace period and more."""
     stage = Stage()
     async with stage.running():
@@ -254,7 +257,7 @@ async def test_a_victim_that_does_not_leave_fails_its_record():
 
 
 @pytest.mark.parametrize("has_left", [False, True])
-async def test_the_next_process_completes_what_was_evicted(has_left):
+async def test_the_next_process_completes_what_was_evicted(has_left: bool) -> None:
     """Whether the victim left while nobody looked, or leaves later."""
     before = Stage()
     assert await before.evict("a")
@@ -268,7 +271,7 @@ async def test_the_next_process_completes_what_was_evicted(has_left):
             executor=stage.executor,
             approvals=Approvals(stage.executor),
             pending=stage.pending,
-            rollouts=SurgeRollouts(FakeRollouts()),
+            inspect=SurgeRollouts(FakeRollouts()).inspect,
             clock=stage.clock,
         ).recover()
         if not has_left:

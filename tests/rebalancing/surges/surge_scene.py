@@ -1,9 +1,12 @@
 """The only pod of a Deployment on a node whose taint it does not tolerate, and a policy that may surge it."""
 
 import asyncio
+from typing import Any
 
 from planning.surging import READY, a_deployment, a_replica_set, an_only_pod
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.kinds.deployment import SURGED
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import ObjectAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.testing.fakes import FakeRollouts
 from rebalancing.scene import Scene, a_policy, web
@@ -11,14 +14,14 @@ from rebalancing.scene import Scene, a_policy, web
 OLD = an_only_pod(node="bad", cpu="100m")
 
 
-def a_surging_policy(mode="Enforce", **rebalancing):
+def a_surging_policy(mode: str = "Enforce", **rebalancing: Any) -> SchedulingPolicy:
     return a_policy(mode, surge=True, **rebalancing)
 
 
 class SurgeScene(Scene):
     """The scene without its other pods."""
 
-    def __init__(self, *documents, rollouts=None, old=OLD):
+    def __init__(self, *documents: Any, rollouts: Any = None, old: Any = OLD) -> None:
         deployment = a_deployment(metadata={"resourceVersion": "3"}, annotations={"team": "a"})
         super().__init__(*documents, rollouts=rollouts or FakeRollouts(deployment))
         self.gone(web(1, "bad"))
@@ -28,11 +31,19 @@ class SurgeScene(Scene):
             self.tell(PodAdded(old))
 
     @property
-    def mark(self):
+    def mark(self) -> str:
         """The only record's mark."""
         return f"{self.record['metadata']['name']} from bad"
 
-    def replacement(self, node="", *, ready=False, mark=None, digest="2", name="web-2-y"):
+    def replacement(
+        self,
+        node: str = "",
+        *,
+        ready: bool = False,
+        mark: Any = None,
+        digest: str = "2",
+        name: str = "web-2-y",
+    ) -> Pod:
         """A pod as the rollout makes it."""
         return an_only_pod(
             name,
@@ -43,7 +54,7 @@ class SurgeScene(Scene):
             status=READY if ready else {},
         )
 
-    def comes(self, node="", *, ready=False, **kwargs):
+    def comes(self, node: str = "", *, ready: bool = False, **kwargs: Any) -> None:
         """The rollout brings its pod up."""
         digest = kwargs.get("digest", "2")
         waiting = self.replacement(**kwargs)
@@ -51,15 +62,15 @@ class SurgeScene(Scene):
         if node:
             self.tell(PodUpdated(waiting, self.replacement(node, ready=ready, **kwargs)))
 
-    def becomes_ready(self, node="good"):
+    def becomes_ready(self, node: str = "good") -> None:
         """And it is ready."""
         self.tell(PodUpdated(self.replacement(node), self.replacement(node, ready=True)))
 
-    def leaves(self, pod=OLD):
+    def leaves(self, pod: Any = OLD) -> None:
         """The Deployment's controller takes the old pod away."""
         self.tell(PodDeleted(pod))
 
-    async def run_while_time_passes(self, seconds):
+    async def run_while_time_passes(self, seconds: int) -> None:
         """One run of the policy, in which somebody has to wait; what is left of it is cut off."""
         run = asyncio.create_task(self.run())
         await self.clock.advance(seconds)

@@ -1,10 +1,14 @@
 """Moving an only pod by a rollout: the replacement first, taken back when it is not ready in time."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from planning.surging import READY, a_deployment, a_replica_set, an_only_pod
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.deployment import SURGED
+from plimsoll.model.kinds.deployment import SURGED, Deployment
 from plimsoll.model.kinds.watch_event import ObjectAdded, PodAdded
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.ports.writes import WriteOutcome, WriteResult
@@ -18,12 +22,12 @@ UNKNOWN = WriteResult(WriteOutcome.UNKNOWN, "no answer in time")
 FORBIDDEN = WriteResult(WriteOutcome.REFUSED, "deployments.apps is forbidden")
 
 
-def said(scene):
+def said(scene: SurgeScene) -> tuple[str, ...]:
     status = scene.record["status"]
     return status["phase"], status.get("reason"), status.get("message")
 
 
-async def test_a_surge_is_on_record_before_the_rollout_and_settled_when_the_old_pod_has_gone():
+async def test_a_surge_is_on_record_before_the_rollout_and_settled_when_the_old_pod_has_gone() -> None:
     """Planned, Surging, the mark, a ready replacement elsewhere, and only then Settled."""
     scene = SurgeScene()
     asked_in = []
@@ -59,7 +63,7 @@ async def test_a_surge_is_on_record_before_the_rollout_and_settled_when_the_old_
     assert not [note for note in scene.recorder.notes if note.reason == "Evicted"]
 
 
-async def test_the_old_pod_may_go_before_the_replacement_is_seen_to_be_ready():
+async def test_the_old_pod_may_go_before_the_replacement_is_seen_to_be_ready() -> None:
     """Watches tell of pods in any order of time."""
     scene = SurgeScene()
 
@@ -77,7 +81,7 @@ async def test_the_old_pod_may_go_before_the_replacement_is_seen_to_be_ready():
 
 
 @pytest.mark.parametrize("mode", ["DryRun", "Approve"])
-async def test_a_prediction_and_a_proposal_say_that_it_is_a_surge(mode):
+async def test_a_prediction_and_a_proposal_say_that_it_is_a_surge(mode: str) -> None:
     """Nothing is written into the Deployment."""
     scene = SurgeScene()
 
@@ -89,7 +93,7 @@ async def test_a_prediction_and_a_proposal_say_that_it_is_a_surge(mode):
     assert "a surge, by a rollout of Deployment web" in scene.record["status"]["message"]
 
 
-async def test_an_approved_surge_is_carried_out():
+async def test_an_approved_surge_is_carried_out() -> None:
     """Asked again first, of the Deployment as it is then."""
     scene = SurgeScene()
 
@@ -104,7 +108,7 @@ async def test_an_approved_surge_is_carried_out():
 
 
 @pytest.mark.parametrize("policy", [a_policy(), a_surging_policy(planner="Upstream")])
-async def test_without_surge_the_pod_stays(policy):
+async def test_without_surge_the_pod_stays(policy: SchedulingPolicy) -> None:
     """The default, and descheduler's decisions: no Deployment is even read."""
     scene = SurgeScene()
     scene.rollouts.reading = FORBIDDEN
@@ -119,7 +123,7 @@ async def test_without_surge_the_pod_stays(policy):
 
 
 @pytest.mark.parametrize(("ready", "state"), [(None, "Pending"), (False, "not ready")])
-async def test_a_replacement_that_is_not_ready_in_time_is_taken_back(ready, state):
+async def test_a_replacement_that_is_not_ready_in_time_is_taken_back(ready: None, state: str) -> None:
     """Waiting for a node, or running and never ready: the mark becomes what it was, the pod stays."""
     deployment = a_deployment(
         metadata={"resourceVersion": "3"}, annotations={"team": "a", SURGED: "earlier from nowhere"}
@@ -128,7 +132,7 @@ async def test_a_replacement_that_is_not_ready_in_time_is_taken_back(ready, stat
 
     async with scene.running(a_surging_policy()):
         await scene.run()
-        scene.comes("" if ready is None else "good")
+        scene.comes("" if ready is None else "good")  # type: ignore[redundant-expr] # mypy does not see the change
         await scene.clock.advance(2 * PATIENCE_S + 10)
 
     assert scene.rollouts.marks == [scene.mark, "earlier from nowhere"]
@@ -142,7 +146,7 @@ async def test_a_replacement_that_is_not_ready_in_time_is_taken_back(ready, stat
     assert scene.nominator.by_node == {}
 
 
-async def test_the_deployment_may_give_less_time():
+async def test_the_deployment_may_give_less_time() -> None:
     """``progressDeadlineSeconds`` is its author's word: no longer than that."""
     deployment = a_deployment(metadata={"resourceVersion": "3"}, progressDeadlineSeconds=20)
     scene = SurgeScene(rollouts=FakeRollouts(deployment))
@@ -158,7 +162,7 @@ async def test_the_deployment_may_give_less_time():
     assert said(scene)[2].startswith("no replacement came within 20 s")
 
 
-async def test_a_rollout_that_brings_nothing_is_taken_back_and_teaches():
+async def test_a_rollout_that_brings_nothing_is_taken_back_and_teaches() -> None:
     """The next run leaves the Deployment alone, whatever its ReplicaSets are called."""
     scene = SurgeScene()
 
@@ -176,7 +180,7 @@ async def test_a_rollout_that_brings_nothing_is_taken_back_and_teaches():
     assert "Deployment default/web" in refused[0]["message"]
 
 
-async def test_a_template_that_somebody_changed_is_not_taken_back():
+async def test_a_template_that_somebody_changed_is_not_taken_back() -> None:
     """It is theirs: the record fails and says so, nothing is written."""
     scene = SurgeScene()
 
@@ -191,7 +195,7 @@ async def test_a_template_that_somebody_changed_is_not_taken_back():
     assert message.endswith("somebody changed the Deployment since, so the rollout was left alone")
 
 
-async def test_a_mark_that_somebody_took_away_is_taken_back_already():
+async def test_a_mark_that_somebody_took_away_is_taken_back_already() -> None:
     """An undone rollout is what was wanted."""
     scene = SurgeScene()
 
@@ -204,7 +208,7 @@ async def test_a_mark_that_somebody_took_away_is_taken_back_already():
     assert said(scene)[0] == "Failed"
 
 
-async def test_taking_back_goes_on_until_it_is_done():
+async def test_taking_back_goes_on_until_it_is_done() -> None:
     """A server that does not answer is asked again; meanwhile the record says what is under way."""
     scene = SurgeScene()
 
@@ -220,7 +224,7 @@ async def test_taking_back_goes_on_until_it_is_done():
     assert said(scene)[0] == "Failed"
 
 
-async def test_a_replacement_that_is_ready_after_all_is_not_taken_back():
+async def test_a_replacement_that_is_ready_after_all_is_not_taken_back() -> None:
     """While the server cannot be reached it recovers: then it settles."""
     scene = SurgeScene()
 
@@ -236,7 +240,7 @@ async def test_a_replacement_that_is_ready_after_all_is_not_taken_back():
     assert said(scene)[0] == "Settled"
 
 
-async def test_an_old_pod_that_does_not_go_ends_the_record_and_not_the_rollout():
+async def test_an_old_pod_that_does_not_go_ends_the_record_and_not_the_rollout() -> None:
     """Somebody paused the Deployment in the middle of it."""
     scene = SurgeScene()
 
@@ -249,7 +253,7 @@ async def test_an_old_pod_that_does_not_go_ends_the_record_and_not_the_rollout()
     assert said(scene)[:2] == ("Failed", "OldPodStays")
 
 
-async def test_a_replacement_that_is_ready_on_the_old_node_has_returned():
+async def test_a_replacement_that_is_ready_on_the_old_node_has_returned() -> None:
     """Somebody else bound it there."""
     scene = SurgeScene()
 
@@ -261,7 +265,7 @@ async def test_a_replacement_that_is_ready_on_the_old_node_has_returned():
     assert said(scene)[:2] == ("Returned", "SameNode")
 
 
-async def test_only_a_pod_of_the_deployment_counts():
+async def test_only_a_pod_of_the_deployment_counts() -> None:
     """A pod that names the record, of another owner or of a ReplicaSet that is nobody's, is not credited."""
     scene = SurgeScene()
 
@@ -282,7 +286,7 @@ async def test_only_a_pod_of_the_deployment_counts():
     assert scene.record["status"]["replacement"]["name"] == "web-2-y"
 
 
-async def test_a_pod_that_is_seen_before_its_replica_set_is_sent_and_not_yet_believed():
+async def test_a_pod_that_is_seen_before_its_replica_set_is_sent_and_not_yet_believed() -> None:
     """Two watches: the pod gets its target at once, the outcome waits for its ReplicaSet."""
     scene = SurgeScene()
 
@@ -301,7 +305,7 @@ async def test_a_pod_that_is_seen_before_its_replica_set_is_sent_and_not_yet_bel
     assert (before, said(scene)[0]) == ("Surging", "Settled")
 
 
-async def test_a_replacement_that_dies_is_followed_by_the_next():
+async def test_a_replacement_that_dies_is_followed_by_the_next() -> None:
     """The ReplicaSet makes another one, which is sent and credited in its place."""
     scene = SurgeScene()
 
@@ -319,16 +323,16 @@ async def test_a_replacement_that_dies_is_followed_by_the_next():
 # -- who is faster -----------------------------------------------------------------------------------
 
 
-async def test_a_change_before_the_rollout_wins():
+async def test_a_change_before_the_rollout_wins() -> None:
     """Somebody rolls out on their own between plan and surge: nothing is written, the record says why."""
     scene = SurgeScene()
     create = scene.records.create
 
-    async def changed_meanwhile(document):
+    async def changed_meanwhile(document: dict[str, Any]) -> WriteResult:
         scene.rollouts.change("web", "image", "two")
         return await create(document)
 
-    scene.records.create = changed_meanwhile
+    scene.records.create = changed_meanwhile  # type: ignore[assignment, method-assign] # replaced for this test
     async with scene.running(a_surging_policy()):
         await scene.run()
 
@@ -336,17 +340,17 @@ async def test_a_change_before_the_rollout_wins():
     assert said(scene)[:2] == ("Cancelled", "NoSurge")  # the controller has not seen the change yet
 
 
-async def test_a_change_that_races_the_rollout_wins():
+async def test_a_change_that_races_the_rollout_wins() -> None:
     """The write names the version that was read: the server refuses, the next look says why."""
     scene = SurgeScene()
     mark = scene.rollouts.mark
 
-    async def raced(deployment, value):
+    async def raced(deployment: Deployment, value: str) -> WriteResult:
         if not scene.rollouts.marks:
             scene.rollouts.change("web", "image", "two")
         return await mark(deployment, value)
 
-    scene.rollouts.mark = raced
+    scene.rollouts.mark = raced  # type: ignore[method-assign] # replaced for this test
     async with scene.running(a_surging_policy()):
         await scene.run_while_time_passes(10)
 
@@ -355,18 +359,18 @@ async def test_a_change_that_races_the_rollout_wins():
     assert scene.nominator.by_node == {}
 
 
-async def test_a_lost_answer_starts_no_second_rollout():
+async def test_a_lost_answer_starts_no_second_rollout() -> None:
     """The mark was written and the answer lost: the next look finds it."""
     scene = SurgeScene()
     mark = scene.rollouts.mark
     sent = []
 
-    async def lost(deployment, value):
+    async def lost(deployment: Deployment, value: str) -> WriteResult:
         sent.append(value)
         await mark(deployment, value)
         return UNKNOWN
 
-    scene.rollouts.mark = lost
+    scene.rollouts.mark = lost  # type: ignore[method-assign] # replaced for this test
     async with scene.running(a_surging_policy()):
         await scene.run_while_time_passes(10)
 
@@ -374,7 +378,7 @@ async def test_a_lost_answer_starts_no_second_rollout():
     assert said(scene)[0] == "Surging"
 
 
-async def test_a_missing_right_is_told_in_the_policy():
+async def test_a_missing_right_is_told_in_the_policy() -> None:
     """Reading is refused: nothing is surged, and the condition has the sentence."""
     scene = SurgeScene()
     scene.rollouts.reading = FORBIDDEN
@@ -393,7 +397,7 @@ async def test_a_missing_right_is_told_in_the_policy():
     assert later == {}
 
 
-async def test_a_rollout_that_may_not_be_started_fails_and_is_told():
+async def test_a_rollout_that_may_not_be_started_fails_and_is_told() -> None:
     """The right to patch is missing."""
     scene = SurgeScene()
     scene.rollouts.answers = [FORBIDDEN]
@@ -407,17 +411,17 @@ async def test_a_rollout_that_may_not_be_started_fails_and_is_told():
     assert scene.nominator.by_node == {}
 
 
-async def test_nothing_is_rolled_out_that_is_not_on_record():
+async def test_nothing_is_rolled_out_that_is_not_on_record() -> None:
     """The status cannot be written: the Deployment stays untouched."""
     scene = SurgeScene()
     create = scene.records.create
 
-    async def then_broken(document):
+    async def then_broken(document: dict[str, Any]) -> WriteResult:
         answer = await create(document)
         scene.records.answer = UNKNOWN
         return answer
 
-    scene.records.create = then_broken
+    scene.records.create = then_broken  # type: ignore[assignment, method-assign] # replaced for this test
     async with scene.running(a_surging_policy()):
         await scene.run_while_time_passes(60)
 
@@ -428,7 +432,7 @@ async def test_nothing_is_rolled_out_that_is_not_on_record():
     ("limits", "reason"),
     [({"perMinute": 10}, "WorkloadLimit"), ({"perMinute": 1, "perWorkload": 5}, "RateLimit")],
 )
-async def test_limits_count_surges(limits, reason):
+async def test_limits_count_surges(limits: dict[str, int], reason: str) -> None:
     """One in flight of its Deployment, and one within the minute, whatever their ReplicaSets are."""
     scene = SurgeScene()
 
@@ -442,17 +446,17 @@ async def test_limits_count_surges(limits, reason):
     assert [each["reason"] for each in refused] == [reason]
 
 
-async def test_the_stop_button_stops_surges():
+async def test_the_stop_button_stops_surges() -> None:
     """Pressed between plan and rollout: the record says so, nothing is written."""
     scene = SurgeScene()
     stop = {"metadata": {"name": "plimsoll", "annotations": {"plimsoll.dev/stop": "true"}}}
     create = scene.records.create
 
-    async def pressed_meanwhile(document):
+    async def pressed_meanwhile(document: dict[str, Any]) -> WriteResult:
         scene.tell(ObjectAdded(convert(Namespace, stop)))
         return await create(document)
 
-    scene.records.create = pressed_meanwhile
+    scene.records.create = pressed_meanwhile  # type: ignore[assignment, method-assign] # replaced for this test
     async with scene.running(a_surging_policy()):
         await scene.run()
 
@@ -463,7 +467,7 @@ async def test_the_stop_button_stops_surges():
 # -- the next process --------------------------------------------------------------------------------
 
 
-async def crashed(until):
+async def crashed(until: Callable[..., Any]) -> SurgeScene:
     """A process that ends at a moment of a surge; the records and the Deployment that it leaves."""
     scene = SurgeScene()
     async with scene.running(a_surging_policy()):
@@ -471,11 +475,11 @@ async def crashed(until):
     return scene
 
 
-async def in_the_middle(scene):
+async def in_the_middle(scene: SurgeScene) -> None:
     await scene.run()
 
 
-async def test_the_next_process_goes_on_with_a_rollout_that_was_started():
+async def test_the_next_process_goes_on_with_a_rollout_that_was_started() -> None:
     """The mark is there: it is followed, and no second one is written."""
     before = await crashed(in_the_middle)
     scene = SurgeScene(*before.records.documents.values(), rollouts=before.rollouts)
@@ -494,7 +498,7 @@ async def test_the_next_process_goes_on_with_a_rollout_that_was_started():
     assert said(scene)[0] == "Settled"
 
 
-async def test_the_next_process_finds_a_surge_that_has_ended_meanwhile():
+async def test_the_next_process_finds_a_surge_that_has_ended_meanwhile() -> None:
     """The replacement is ready and the old pod gone when it looks."""
     before = await crashed(in_the_middle)
     scene = SurgeScene(*before.records.documents.values(), rollouts=before.rollouts, old=None)
@@ -506,7 +510,7 @@ async def test_the_next_process_finds_a_surge_that_has_ended_meanwhile():
     assert said(scene)[0] == "Settled"
 
 
-async def test_the_next_process_cancels_a_rollout_that_was_not_started():
+async def test_the_next_process_cancels_a_rollout_that_was_not_started() -> None:
     """The record was written, the mark was not."""
     scene = SurgeScene()
     scene.rollouts.answers = [UNKNOWN] * 9
@@ -523,10 +527,10 @@ async def test_the_next_process_cancels_a_rollout_that_was_not_started():
 
 
 @pytest.mark.parametrize("was_written", [False, True])
-async def test_the_next_process_goes_on_taking_back(was_written):
+async def test_the_next_process_goes_on_taking_back(was_written: bool) -> None:
     """Whether the mark was restored before the end or not, it is in the end, and once."""
 
-    async def while_taking_back(scene):
+    async def while_taking_back(scene: SurgeScene) -> None:
         await scene.run()
         scene.rollouts.answers = [UNKNOWN] * 9
         await scene.clock.advance(PATIENCE_S + 2)
@@ -544,7 +548,7 @@ async def test_the_next_process_goes_on_taking_back(was_written):
     assert said(scene)[0] == "Failed"
 
 
-async def test_the_next_process_waits_where_it_cannot_see():
+async def test_the_next_process_waits_where_it_cannot_see() -> None:
     """The Deployment cannot be read after the start: the surge is followed, and taken back in the end."""
     before = await crashed(in_the_middle)
     before.rollouts.reading = UNKNOWN
@@ -560,7 +564,7 @@ async def test_the_next_process_waits_where_it_cannot_see():
     assert scene.rollouts.marks == [before.mark, None]
 
 
-async def test_the_only_pod_of_a_stateful_set_stays():
+async def test_the_only_pod_of_a_stateful_set_stays() -> None:
     """Its protection holds, and the sentence says which condition is missing."""
     old = an_only_pod(node="bad", cpu="100m", owner="StatefulSet/web", status=READY)
     scene = SurgeScene(old=old)

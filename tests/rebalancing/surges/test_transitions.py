@@ -1,5 +1,7 @@
 """Every event in the stages of a surge: the table of the design, a case for each cell."""
 
+from typing import Any
+
 import pytest
 
 from planning.surging import an_only_pod
@@ -10,6 +12,7 @@ from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.events import (
+    MoveEvent,
     PodGone,
     ProcessRestarted,
     ReplacementLost,
@@ -21,7 +24,7 @@ from plimsoll.rebalancing.moves.events import (
     RolloutSight,
     TimedOut,
 )
-from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName, Way
+from plimsoll.rebalancing.moves.state import Landing, MoveStage, MoveState, PodFacts, TimerName, Way
 from plimsoll.rebalancing.moves.transition import Step
 from plimsoll.rebalancing.surges.transitions import TABLE, TAKING_BACK, recovered
 from plimsoll.testing.builders import the_info
@@ -50,7 +53,7 @@ MOVE = Move(
 )
 
 
-def surging(**more):
+def surging(**more: Any) -> MoveState:
     """A surge whose rollout is being started."""
     given = {
         "way": Way.SURGE,
@@ -63,7 +66,7 @@ def surging(**more):
     return a_state(MoveStage.SURGING, spec=SPEC, phase=Phase.SURGING, **given)
 
 
-def ready(**more):
+def ready(**more: Any) -> MoveState:
     """A surge whose replacement is ready, and whose old pod stands."""
     given = {
         "was_running": True,
@@ -76,14 +79,14 @@ def ready(**more):
     return surging(**{**given, **more})
 
 
-def reverting(replacement=None, **more):
+def reverting(replacement: PodFacts | None = None, **more: Any) -> MoveState:
     """A surge whose rollout is being reverted."""
     landing = Landing(Phase.FAILED, "ReplacementNotReady", "it was not ready", replacement)
     given = {"begun": True, "ending": landing, "replacement": replacement, "reason": TAKING_BACK}
     return a_state(MoveStage.REVERTING, spec=SPEC, phase=Phase.SURGING, **{**given, **more})
 
 
-def answered(sight, answer=DONE, patience_s=600.0):
+def answered(sight: RolloutSight, answer: WriteResult = DONE, patience_s: float = 600.0) -> RolloutAnswered:
     return RolloutAnswered(KEY, sight, answer, patience_s)
 
 
@@ -91,7 +94,14 @@ STARTED = ["EmitEvent Surging", "EmitEvent PodSurging", "CountMove 1/0"]
 REVERT = ["CancelTimer replacement", "WriteRecord Surging/TakingBack", "RevertRollout"]
 
 
-def ended(record, *, held=True, pod="", timers=("replacement",), verified="0/0"):
+def ended(
+    record: str,
+    *,
+    held: bool = True,
+    pod: str = "",
+    timers: tuple[str, ...] = ("replacement",),
+    verified: str = "0/0",
+) -> list[str]:
     """What ends a surge that was begun, or not when ``verified`` is empty."""
     return [
         *(["ReleaseTarget"] if held else []),
@@ -341,7 +351,7 @@ CELLS = [
 @pytest.mark.parametrize(
     ("state", "event", "stage", "instructions"), [case[1:] for case in CELLS], ids=[case[0] for case in CELLS]
 )
-def test_a_cell(state, event, stage, instructions):
+def test_a_cell(state: MoveState, event: MoveEvent, stage: str, instructions: list[str]) -> None:
     """Next stage and instructions, in order."""
     after, ordered = taken(TABLE, state, event)
 
@@ -370,7 +380,7 @@ INDIFFERENT = [
 
 @pytest.mark.parametrize("state", [surging(), ready(), reverting()], ids=["surging", "ready", "reverting"])
 @pytest.mark.parametrize("event", INDIFFERENT, ids=lambda event: type(event).__name__)
-def test_a_rollout_goes_on_whatever_else_happens(state, event):
+def test_a_rollout_goes_on_whatever_else_happens(state: MoveState, event: Any) -> None:
     """Once the Deployment is marked, only the rollout and time end a surge."""
     assert taken(TABLE, state, event) == (state, [])
 
@@ -388,12 +398,12 @@ def test_a_rollout_goes_on_whatever_else_happens(state, event):
         events.RequestAnswered,
     ],
 )
-def test_what_cannot_happen_has_no_cell(stage, kind):
+def test_what_cannot_happen_has_no_cell(stage: MoveStage, kind: Any) -> None:
     """The machine refuses it and tells the record's story."""
     assert (stage, kind) not in TABLE.transitions
 
 
-def test_every_event_is_in_the_columns():
+def test_every_event_is_in_the_columns() -> None:
     """A new kind of event must be thought about here as well."""
     kinds = {
         each
@@ -415,10 +425,10 @@ def test_every_event_is_in_the_columns():
     }
 
 
-def test_a_surge_begins_with_the_search_for_its_replacement():
+def test_a_surge_begins_with_the_search_for_its_replacement() -> None:
     """The rollout may be quicker than the answer to its start."""
     state = a_state(MoveStage.COMMITTING, spec=SPEC, phase=Phase.SURGING, begun=False, way=Way.SURGE)
-    step = Step(state, NOW, FakeSurroundings())
+    step = Step(state, NOW, FakeSurroundings())  # type: ignore[arg-type] # a fake has only what is used
 
     TABLE.begins[Way.SURGE](step)
 
@@ -430,7 +440,7 @@ def test_a_surge_begins_with_the_search_for_its_replacement():
     ]
 
 
-def test_what_happens_while_a_rollout_is_reverted_counts_when_it_is_not():
+def test_what_happens_while_a_rollout_is_reverted_counts_when_it_is_not() -> None:
     """The old pod goes and the replacement becomes ready before the server answers."""
     state, told = reverting(facts(node="good")), []
     for event in (
@@ -445,7 +455,7 @@ def test_what_happens_while_a_rollout_is_reverted_counts_when_it_is_not():
 
 
 @pytest.mark.parametrize("state", [surging(replacement=facts()), reverting(facts())])
-def test_a_replacement_that_is_lost_is_no_replacement(state):
+def test_a_replacement_that_is_lost_is_no_replacement(state: MoveState) -> None:
     """Until the next one comes."""
     after, _ = taken(TABLE, state, ReplacementLost(KEY, facts()))
 
@@ -470,7 +480,7 @@ def test_a_replacement_that_is_lost_is_no_replacement(state):
         ),
     ],
 )
-def test_what_is_wrong_with_a_replacement_is_on_record(state, message):
+def test_what_is_wrong_with_a_replacement_is_on_record(state: MoveState, message: str) -> None:
     """Before the rollout is reverted."""
     after, _ = taken(TABLE, state, TimedOut(KEY, TimerName.REPLACEMENT))
 
@@ -492,7 +502,7 @@ def test_what_is_wrong_with_a_replacement_is_on_record(state, message):
         ),
     ],
 )
-def test_what_became_of_the_rollout_is_on_record(event, end):
+def test_what_became_of_the_rollout_is_on_record(event: RolloutAnswered, end: str) -> None:
     """After what was wrong."""
     after, _ = taken(TABLE, reverting(), event)
 
@@ -502,7 +512,13 @@ def test_what_became_of_the_rollout_is_on_record(event, end):
 # -- a restart ---------------------------------------------------------------------------------------
 
 
-def found(reason="Sent", *, rollout=None, pod=None, patience_s=300.0):
+def found(
+    reason: str = "Sent",
+    *,
+    rollout: RolloutSight = None,  # type: ignore[assignment] # a fake differs on purpose
+    pod: PodFacts | None = None,
+    patience_s: float = 300.0,
+) -> ProcessRestarted:
     """A record of an earlier process."""
     return ProcessRestarted(KEY, SPEC, Phase.SURGING, reason, rollout=rollout, pod=pod, patience_s=patience_s)
 
@@ -557,12 +573,12 @@ OLD = facts("web-1", "bad")
         ),
     ],
 )
-def test_a_record_of_an_earlier_process(event, stage, instructions):
+def test_a_record_of_an_earlier_process(event: ProcessRestarted, stage: str, instructions: list[str]) -> None:
     """Table 3: the next process goes on where the Deployment says that the last one was."""
     state = a_state(
         MoveStage.NEW, spec=SPEC, phase=Phase.SURGING, reason=event.reason, holds=False, begun=False
     )
-    step = Step(state, NOW, FakeSurroundings())
+    step = Step(state, NOW, FakeSurroundings())  # type: ignore[arg-type] # a fake has only what is used
 
     assert recovered(step, event)
     assert step.state.stage.value == stage
@@ -571,9 +587,9 @@ def test_a_record_of_an_earlier_process(event, stage, instructions):
 
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.SURGING])
-def test_other_records_are_no_surges(phase):
+def test_other_records_are_no_surges(phase: Phase) -> None:
     """They are seen to elsewhere."""
-    step = Step(a_state(MoveStage.NEW), NOW, FakeSurroundings())
+    step = Step(a_state(MoveStage.NEW), NOW, FakeSurroundings())  # type: ignore[arg-type] # a fake has only what is used
 
     assert not recovered(step, ProcessRestarted(KEY, SPEC, phase))
     assert step.instructions == []

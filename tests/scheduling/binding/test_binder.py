@@ -1,9 +1,11 @@
 """A binding ends in certainty: bound, bound elsewhere, not bound, or gone."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.binding.binder import BINDING_RETRIES, CertainBinder
 from plimsoll.testing.builders import a_pod
@@ -14,25 +16,25 @@ BUSY = WriteResult(WriteOutcome.BUSY, "too many requests", retry_after_s=3)
 
 
 class Stage:
-    def __init__(self, *answers):
+    def __init__(self, *answers: Any) -> None:
         self.clock, self.binder = FakeClock(), FakeBinder()
         self.binder.answers = list(answers)
         self.pod = a_pod("p")
-        self.task = None
+        self.task: Any = None
 
-    async def begin(self):
+    async def begin(self) -> "Stage":
         self.task = asyncio.ensure_future(CertainBinder(self.binder, self.clock).bind(self.pod, "n1"))
         await settled()
         return self
 
-    async def ends(self, within_s=30.0):
+    async def ends(self, within_s: Any = 30.0) -> Any:
         await self.clock.advance(within_s)
         assert self.task.done()
         return self.task.result()
 
 
 @pytest.mark.parametrize("verdict", [WriteOutcome.CONFLICT, WriteOutcome.GONE, WriteOutcome.REFUSED])
-async def test_a_clear_answer_is_final(verdict):
+async def test_a_clear_answer_is_final(verdict: WriteOutcome) -> None:
     """Sent once, and handed on as it is."""
     stage = await Stage(WriteResult(verdict, "no")).begin()
 
@@ -40,7 +42,7 @@ async def test_a_clear_answer_is_final(verdict):
     assert stage.binder.sent == 1
 
 
-async def test_a_lost_answer_to_a_binding_that_happened():
+async def test_a_lost_answer_to_a_binding_that_happened() -> None:
     """It is read back, not sent again."""
     stage = Stage()
     stage.binder.deaf = 1
@@ -50,7 +52,7 @@ async def test_a_lost_answer_to_a_binding_that_happened():
     assert stage.binder.sent == 1
 
 
-async def test_a_lost_answer_to_a_binding_that_did_not_happen():
+async def test_a_lost_answer_to_a_binding_that_did_not_happen() -> None:
     """It is sent again."""
     stage = await Stage(LOST).begin()
 
@@ -58,7 +60,7 @@ async def test_a_lost_answer_to_a_binding_that_did_not_happen():
     assert (stage.binder.sent, stage.binder.bound) == (2, {"default/p": "n1"})
 
 
-async def test_a_lost_answer_to_a_pod_that_somebody_else_bound():
+async def test_a_lost_answer_to_a_pod_that_somebody_else_bound() -> None:
     """The room on our node is not needed."""
     stage = Stage(LOST)
     stage.binder.bound["default/p"] = "n9"
@@ -67,7 +69,7 @@ async def test_a_lost_answer_to_a_pod_that_somebody_else_bound():
     assert (await stage.ends(0)).verdict is WriteOutcome.CONFLICT
     lost = Stage(LOST)
 
-    async def meanwhile(*_):
+    async def meanwhile(*_: str | Pod) -> None:
         if lost.binder.sent == 2:
             lost.binder.bound["default/p"] = "n9"
 
@@ -77,11 +79,11 @@ async def test_a_lost_answer_to_a_pod_that_somebody_else_bound():
     assert (answer.verdict, answer.message) == (WriteOutcome.CONFLICT, "the pod is on n9")
 
 
-async def test_a_conflict_after_a_lost_answer_may_be_our_own_binding():
+async def test_a_conflict_after_a_lost_answer_may_be_our_own_binding() -> None:
     """The first one was slow, not lost: the second finds the pod bound, where we wanted it."""
     stage = Stage(LOST)
 
-    async def late(pod, node):
+    async def late(pod: Pod, node: str) -> None:
         if stage.binder.sent == 2:
             stage.binder.bound["default/p"] = "n1"
 
@@ -91,7 +93,7 @@ async def test_a_conflict_after_a_lost_answer_may_be_our_own_binding():
     assert (await stage.ends()).is_done
 
 
-async def test_as_long_as_nobody_tells_nobody_gets_the_room():
+async def test_as_long_as_nobody_tells_nobody_gets_the_room() -> None:
     """The server is away for an hour; then it knows that the pod is bound."""
     stage = Stage()
     stage.binder.deaf = 1
@@ -104,7 +106,7 @@ async def test_as_long_as_nobody_tells_nobody_gets_the_room():
     assert stage.binder.sent == 1
 
 
-async def test_a_pod_deleted_meanwhile_is_gone():
+async def test_a_pod_deleted_meanwhile_is_gone() -> None:
     """There is nothing to bind."""
     stage = Stage(LOST)
     stage.binder.looks = [WriteResult(WriteOutcome.GONE, 'pods "p" not found')]
@@ -113,7 +115,7 @@ async def test_a_pod_deleted_meanwhile_is_gone():
     assert (await stage.ends(0)).verdict is WriteOutcome.GONE
 
 
-async def test_a_busy_server_is_asked_again_when_it_says():
+async def test_a_busy_server_is_asked_again_when_it_says() -> None:
     """The room stays taken; three seconds it said."""
     stage = await Stage(BUSY).begin()
 
@@ -122,7 +124,7 @@ async def test_a_busy_server_is_asked_again_when_it_says():
     assert (await stage.ends(0.2)).is_done
 
 
-async def test_a_server_that_stays_busy_is_left_in_peace():
+async def test_a_server_that_stays_busy_is_left_in_peace() -> None:
     """After some attempts the pod backs off, and its room is for others."""
     stage = await Stage(*[BUSY] * 10).begin()
 

@@ -1,5 +1,7 @@
 """The binding cycle: which plugins are asked, in which order, and what is undone when one says no."""
 
+from typing import Any
+
 import pytest
 
 from engine.toys import ALL
@@ -15,29 +17,30 @@ from scheduling.probes import SKIP, Probe, ProbeArgs, Second
 
 
 class Failures(Observer):
-    def __init__(self):
-        self.seen = []
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
 
-    def plugin_failed(self, plugin, point, problem):
+    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
         self.seen.append((plugin, point, problem))
 
 
 class Stage:
     """A binding cycle, its fakes, and one attempt with the plugins First and Second."""
 
-    def __init__(self, first, second):
-        self.log, self.binder, self.statuses, self.failures = [], FakeBinder(), FakeStatuses(), Failures()
+    def __init__(self, first: Any, second: Any) -> None:
+        self.binder, self.statuses, self.failures = FakeBinder(), FakeStatuses(), Failures()
+        self.log: list[Any] = []
         self.cycle = BindingCycle(self.binder, self.statuses, FakeClock(), self.failures)
         probes = {"First": first, "Second": second}
 
-        def built(kind):
+        def built(kind: type[Probe] | type[Second]) -> type[Probe] | type[Second]:
             made = type(
                 kind.__name__, (kind,), {"__init__": lambda plugin, args: self._set_up(plugin, probes)}
             )
-            made.name = kind.name
+            made.name = kind.name  # type: ignore[attr-defined] # known to exist in this test
             return made
 
-        registry = Registry([*ALL, DefaultBinder, built(Probe), built(Second)])
+        registry = Registry([*ALL, DefaultBinder, built(Probe), built(Second)])  # type: ignore[list-item] # a fake has only what is used
         profile = build_profile(
             ProfileConfig("s"),
             registry,
@@ -45,12 +48,12 @@ class Stage:
         )
         self.attempt = Attempt(the_info(a_pod("p")), "n1", profile, CycleState())
 
-    def _set_up(self, plugin, probes):
+    def _set_up(self, plugin: Any, probes: Any) -> None:
         plugin.args = ProbeArgs(answers=probes[plugin.name])
         plugin.log = self.log
 
 
-async def carried_out(stage):
+async def carried_out(stage: Stage) -> Status:
     """The whole way, as the scheduling loop goes it; the status at its end."""
     status = stage.cycle.begin(stage.attempt)
     if status.is_success:
@@ -60,7 +63,7 @@ async def carried_out(stage):
     return status
 
 
-async def test_all_points_are_called_in_order():
+async def test_all_points_are_called_in_order() -> None:
     """Reserve, Permit and the preflight of all, then PreBind of all, one Bind, PostBind of all."""
     stage = Stage({}, {})
 
@@ -91,7 +94,7 @@ UNDONE = ["unreserve:Second", "unreserve:First"]
         ),
     ],
 )
-async def test_a_refusal_undoes_every_reservation_backwards(first, asked):
+async def test_a_refusal_undoes_every_reservation_backwards(first: dict[str, Any], asked: list[str]) -> None:
     """Also what was never reserved; nothing is bound, and the status bears the plugin's name."""
     stage = Stage(first, {})
 
@@ -106,7 +109,7 @@ async def test_a_refusal_undoes_every_reservation_backwards(first, asked):
     ("point", "label"),
     [pytest.param("preBind", "PreBind", id="pre-bind"), pytest.param("bind", "Bind", id="bind")],
 )
-async def test_an_error_on_the_way_undoes_it_too(point, label):
+async def test_an_error_on_the_way_undoes_it_too(point: str, label: str) -> None:
     """The sentence says which plugin failed at which point."""
     stage = Stage({point: error("the server is away")}, {})
 
@@ -121,7 +124,7 @@ async def test_an_error_on_the_way_undoes_it_too(point, label):
 @pytest.mark.parametrize(
     "answer", [pytest.param(ZeroDivisionError("oops"), id="raises"), pytest.param("yes", id="nonsense")]
 )
-async def test_a_plugin_that_breaks_fails_its_own_attempt(point, answer):
+async def test_a_plugin_that_breaks_fails_its_own_attempt(point: str, answer: Any) -> None:
     """It is named and told to the observer; what was reserved is given back."""
     stage = Stage({point: answer}, {})
 
@@ -132,7 +135,7 @@ async def test_a_plugin_that_breaks_fails_its_own_attempt(point, answer):
     assert stage.log[-2:] == UNDONE
 
 
-async def test_unreserve_and_post_bind_may_break_without_consequence():
+async def test_unreserve_and_post_bind_may_break_without_consequence() -> None:
     """The others have their turn all the same."""
     stage = Stage({"unreserve": RuntimeError("1")}, {"unreserve": RuntimeError("2"), "reserve": NO})
     bound = Stage({"postBind": RuntimeError("3")}, {})
@@ -146,7 +149,7 @@ async def test_unreserve_and_post_bind_may_break_without_consequence():
     assert bound.log[-1] == "postBind:Second"
 
 
-async def test_prebind_runs_only_where_the_preflight_announced_work():
+async def test_prebind_runs_only_where_the_preflight_announced_work() -> None:
     """Where nobody has work to do, the API server is not told of a nomination either."""
     some, none = Stage({"preflight": SKIP}, {}), Stage({"preflight": SKIP}, {"preflight": SKIP})
 
@@ -159,7 +162,7 @@ async def test_prebind_runs_only_where_the_preflight_announced_work():
     assert none.statuses.nominated == {}
 
 
-async def test_bind_plugins_are_asked_until_one_does_not_skip():
+async def test_bind_plugins_are_asked_until_one_does_not_skip() -> None:
     """DefaultBinder, last in the list, binds what the others leave to it."""
     stage = Stage({"bind": SKIP}, {"bind": SKIP})
 
@@ -169,7 +172,7 @@ async def test_bind_plugins_are_asked_until_one_does_not_skip():
     assert stage.binder.bound == {"default/p": "n1"}
 
 
-async def test_the_api_servers_refusal_is_kept():
+async def test_the_api_servers_refusal_is_kept() -> None:
     """Its verdict decides what becomes of the pod."""
     stage = Stage({}, {})
     stage.binder.answer = WriteResult(WriteOutcome.CONFLICT, "somebody was faster")
@@ -180,7 +183,7 @@ async def test_the_api_servers_refusal_is_kept():
     assert stage.attempt.answer is stage.binder.answer
 
 
-async def test_a_pod_waits_for_each_plugin_that_says_so():
+async def test_a_pod_waits_for_each_plugin_that_says_so() -> None:
     """Each WAIT is one holder; nothing is bound before they allow it."""
     stage = Stage({"permit": Status(Code.WAIT)}, {"permit": Status(Code.WAIT)})
 
@@ -191,6 +194,6 @@ async def test_a_pod_waits_for_each_plugin_that_says_so():
     assert not stage.binder.bound
 
 
-def test_plugin_errors_read_as_upstream_words_them():
+def test_plugin_errors_read_as_upstream_words_them() -> None:
     """The point's name begins with a capital."""
     assert str(PluginError("X", "preBind", "y")) == 'running PreBind plugin "X": y'

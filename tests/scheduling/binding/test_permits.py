@@ -1,27 +1,30 @@
 """Pods that wait on Permit: who lets them go, who does not, and for how long they wait."""
 
 import asyncio
+from asyncio import Task
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
 from plimsoll.framework import SUCCESS
-from plimsoll.scheduling.binding.permits import Permits, duration
+from plimsoll.scheduling.binding.permits import HeldPod, Permits, duration
 from plimsoll.testing.builders import a_pod, the_info
 from plimsoll.testing.fakes import FakeClock, settled
 
 
 @pytest.fixture
-def clock():
+def clock() -> FakeClock:
     return FakeClock()
 
 
 @pytest.fixture
-async def waiting(clock):
+async def waiting(clock: FakeClock) -> AsyncIterator[Any]:
     """A function that makes a pod wait; returns it with the task that ends with its verdict."""
     permits = Permits(clock)
     tasks = []
 
-    def wait(**timeouts):
+    def wait(**timeouts: Any) -> tuple[Permits, HeldPod, Task[Any]]:
         held = permits.hold(the_info(a_pod("p")), "n1", timeouts)
         tasks.append(asyncio.ensure_future(permits.verdict(held)))
         return permits, held, tasks[-1]
@@ -31,7 +34,7 @@ async def waiting(clock):
         task.cancel()
 
 
-async def test_a_pod_goes_when_all_who_hold_it_have_allowed_it(waiting):
+async def test_a_pod_goes_when_all_who_hold_it_have_allowed_it(waiting: Callable[..., Any]) -> None:
     """One of two is not enough; allowing twice, or by a stranger, does not count."""
     permits, held, verdict = waiting(A=10, B=10)
 
@@ -47,7 +50,7 @@ async def test_a_pod_goes_when_all_who_hold_it_have_allowed_it(waiting):
     assert permits.find(held.pod.uid) is None
 
 
-async def test_the_first_rejection_counts(waiting):
+async def test_the_first_rejection_counts(waiting: Callable[..., Any]) -> None:
     """Whoever else allows it, and whatever is said later."""
     _, held, verdict = waiting(A=10, B=10)
 
@@ -60,7 +63,7 @@ async def test_the_first_rejection_counts(waiting):
     assert (status.is_rejected, status.plugin, status.reasons) == (True, "A", ("no room for the gang",))
 
 
-async def test_the_first_timeout_rejects(waiting, clock):
+async def test_the_first_timeout_rejects(waiting: Callable[..., Any], clock: FakeClock) -> None:
     """The sentence names the plugin and how long was waited."""
     permits, held, verdict = waiting(A=90, B=20)
 
@@ -75,7 +78,9 @@ async def test_the_first_timeout_rejects(waiting, clock):
     assert not list(permits)
 
 
-async def test_the_timeout_of_a_plugin_that_has_allowed_does_not_count(waiting, clock):
+async def test_the_timeout_of_a_plugin_that_has_allowed_does_not_count(
+    waiting: Callable[..., Any], clock: FakeClock
+) -> None:
     """Its timer stopped; the next one goes on from the beginning of the wait."""
     _, held, verdict = waiting(A=90, B=20)
 
@@ -88,7 +93,9 @@ async def test_the_timeout_of_a_plugin_that_has_allowed_does_not_count(waiting, 
     assert (await verdict).message == "rejected due to timeout after waiting 1m30s at plugin A"
 
 
-async def test_nobody_waits_longer_than_a_quarter_of_an_hour(waiting, clock):
+async def test_nobody_waits_longer_than_a_quarter_of_an_hour(
+    waiting: Callable[..., Any], clock: FakeClock
+) -> None:
     """A longer request is cut."""
     _, _, verdict = waiting(A=86_400)
 
@@ -107,6 +114,6 @@ async def test_nobody_waits_longer_than_a_quarter_of_an_hour(waiting, clock):
         pytest.param(3600, "1h0m0s", id="hour"),
     ],
 )
-def test_durations_read_as_go_prints_them(seconds, text):
+def test_durations_read_as_go_prints_them(seconds: float, text: str) -> None:
     """Users search for the sentence."""
     assert duration(seconds) == text

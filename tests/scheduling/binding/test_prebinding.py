@@ -2,6 +2,7 @@
 
 import asyncio
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,11 +15,11 @@ from plimsoll.testing.fakes import settled
 class Work:
     """A PreBind plugin that waits until it is told how to end."""
 
-    def __init__(self, name, log, is_parallel=False):
+    def __init__(self, name: str, log: Any, is_parallel: bool = False) -> None:
         self.name, self.log, self.is_parallel = name, log, is_parallel
         self.end = asyncio.get_running_loop().create_future()
 
-    async def pre_bind(self, state, pod, node):
+    async def pre_bind(self, state: Any, pod: Any, node: str) -> Any:
         self.log.append(f"begin {self.name}")
         try:
             answer = await self.end
@@ -34,27 +35,27 @@ class Work:
 class Stage:
     """Plugins a, B, C, d: capitals are parallel."""
 
-    def __init__(self, names):
-        self.log = []
+    def __init__(self, names: str) -> None:
+        self.log: list[Any] = []
         self.works = {name: Work(name, self.log, is_parallel=name.isupper()) for name in names}
         self.pre_binding = PreBinding(self._announce)
         self.attempt = SimpleNamespace(
             pod=the_info(a_pod("p")), node="n1", state=CycleState(), works=list(self.works.values())
         )
-        self.task = asyncio.ensure_future(self.pre_binding.run(self.attempt))
+        self.task = asyncio.ensure_future(self.pre_binding.run(self.attempt))  # type: ignore[arg-type] # a fake has only what is used
 
-    async def _announce(self, attempt):
+    async def _announce(self, attempt: Any) -> None:
         self.log.append("announce")
 
-    async def end(self, name, answer=SUCCESS):
+    async def end(self, name: str, answer: Any = SUCCESS) -> None:
         self.works[name].end.set_result(answer)
         await settled()
 
-    def call_off(self):
+    def call_off(self) -> bool:
         return self.pre_binding.call_off(self.attempt.pod.uid, "DefaultPreemption", "preempted")
 
 
-async def test_neighbours_that_are_parallel_run_side_by_side():
+async def test_neighbours_that_are_parallel_run_side_by_side() -> None:
     """The others wait for their turn."""
     stage = Stage("aBCd")
     await settled()
@@ -71,7 +72,7 @@ async def test_neighbours_that_are_parallel_run_side_by_side():
     assert not stage.call_off()
 
 
-async def test_the_first_refusal_calls_its_neighbours_off():
+async def test_the_first_refusal_calls_its_neighbours_off() -> None:
     """And those after it never begin."""
     stage = Stage("BCd")
     await settled()
@@ -82,7 +83,7 @@ async def test_the_first_refusal_calls_its_neighbours_off():
     assert stage.log[-2:] == ["end C", "cancel B"]
 
 
-async def test_a_plugin_that_raises_is_named_and_calls_its_neighbours_off():
+async def test_a_plugin_that_raises_is_named_and_calls_its_neighbours_off() -> None:
     """What it raised is the caller's to report."""
     stage = Stage("BC")
     await settled()
@@ -93,7 +94,7 @@ async def test_a_plugin_that_raises_is_named_and_calls_its_neighbours_off():
     assert stage.log[-1] == "cancel C"
 
 
-async def test_a_pod_that_is_called_off_is_not_bound():
+async def test_a_pod_that_is_called_off_is_not_bound() -> None:
     """Whoever works for it is cancelled, and has ended before anything is undone."""
     stage = Stage("aB")
     await settled()
@@ -110,7 +111,7 @@ async def test_a_pod_that_is_called_off_is_not_bound():
     assert not stage.call_off()
 
 
-async def test_called_off_between_the_last_plugin_and_the_binding():
+async def test_called_off_between_the_last_plugin_and_the_binding() -> None:
     """The plugin ends well in the very moment: the pod is not bound all the same."""
     stage = Stage("a")
     await settled()
@@ -120,7 +121,7 @@ async def test_called_off_between_the_last_plugin_and_the_binding():
     assert (await stage.task).is_rejected
 
 
-async def test_a_refusal_is_told_as_a_rejection():
+async def test_a_refusal_is_told_as_a_rejection() -> None:
     """A plugin that says unschedulable makes the pod wait for an event, not for back-off alone."""
     stage = Stage("a")
     await settled()
@@ -130,7 +131,7 @@ async def test_a_refusal_is_told_as_a_rejection():
     assert (status.is_rejected, status.plugin) == (True, "a")
 
 
-async def test_an_attempt_that_is_cancelled_cancels_its_plugins():
+async def test_an_attempt_that_is_cancelled_cancels_its_plugins() -> None:
     """The loop ends: nothing runs on."""
     stage = Stage("BC")
     await settled()

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import ConfigurationError, Registry
 from plimsoll.leadership.fence import Fence
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
@@ -44,20 +47,21 @@ BIND = {"urlPrefix": "http://b", "bindVerb": "bind"}
 
 
 class Counted(Observer):
-    def __init__(self):
-        self.asks, self.broken = [], []
+    def __init__(self) -> None:
+        self.asks: list[Any] = []
+        self.broken: list[Any] = []
 
-    def extender_asked(self, extender, point, result, seconds, problem):
+    def extender_asked(self, extender: str, point: str, result: str, seconds: float, problem: str) -> None:
         self.asks.append((extender, point, result))
 
-    def failed(self, where, problem):
+    def failed(self, where: str, problem: str) -> None:
         self.broken.append(problem)
 
 
 class Stage:
     """A loop that runs, between fakes: pods of ``plain`` go the usual way, ``x`` has the extenders."""
 
-    def __init__(self, *extenders):
+    def __init__(self, *extenders: Any) -> None:
         self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
         self.recorder, self.observer = FakeRecorder(), Counted()
         self.extenders, self.documents, self.preemptor = FakeExtenders(), FakePods(), FakePreemptor()
@@ -90,7 +94,7 @@ class Stage:
         self.ingestion.on_work(self.loop.wake)
         self.ingestion.on_event(self.loop.observe)
 
-    def serve(self, *extenders):
+    def serve(self, *extenders: Any) -> None:
         """From now on these are the extenders of ``x``."""
         spec = SchedulingSpec.from_wire({"schedulerName": "x", "extenders": list(extenders)})
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
@@ -100,24 +104,24 @@ class Stage:
             each.scheduler_name: ProfileScheduler(each, self.cache.cluster) for each in profiles
         }
 
-    async def see(self, *events):
+    async def see(self, *events: Any) -> None:
         self.ingestion.apply(list(events), self.clock.monotonic())
         await settled()
 
-    async def pods(self, *pods):
+    async def pods(self, *pods: Any) -> None:
         await self.see(*(PodAdded(pod) for pod in pods))
 
     @property
-    def bound(self):
+    def bound(self) -> dict[str, Any]:
         return {key.removeprefix("default/"): node for key, node in self.binder.bound.items()}
 
 
 @pytest.fixture
-async def stage():
+async def stage() -> AsyncIterator[Any]:
     """A function that starts a loop with extenders, on nodes n0 and n1 with 4 cpu each."""
     tasks = []
 
-    async def start(*extenders):
+    async def start(*extenders: dict[str, Any]) -> Stage:
         one = Stage(*extenders)
         tasks.append(asyncio.ensure_future(one.loop.run()))
         await one.see(NodeAdded(a_node("n0")), NodeAdded(a_node("n1")))
@@ -130,27 +134,27 @@ async def stage():
             await task
 
 
-def ours(name, **more):
+def ours(name: str, **more: Any) -> Pod:
     return a_pod(name, schedulerName="x", **more)
 
 
-def plain(name, **more):
+def plain(name: str, **more: Any) -> Pod:
     return a_pod(name, schedulerName="plain", **more)
 
 
 class Held:
     """Answers that a test gives when it likes."""
 
-    def __init__(self, answer=None):
+    def __init__(self, answer: Any = None) -> None:
         self.gate = asyncio.Event()
         self.answer = answer or (lambda body: {"NodeNames": body["NodeNames"]})
 
-    async def __call__(self, body):
+    async def __call__(self, body: Any) -> dict[str, Any]:
         await self.gate.wait()
         return self.answer(body)
 
 
-async def test_a_pod_is_asked_about_and_bound(stage):
+async def test_a_pod_is_asked_about_and_bound(stage: Callable[..., Any]) -> None:
     """The usual way: assumed, bound, told."""
     one = await stage(FILTER)
     one.extenders.answers["filter"] = {"NodeNames": ["n1"]}
@@ -164,7 +168,7 @@ async def test_a_pod_is_asked_about_and_bound(stage):
     assert (verb, body["Pod"]["metadata"]["name"]) == ("filter", "a")
 
 
-async def test_a_hanging_extender_holds_its_own_pods_only(stage):
+async def test_a_hanging_extender_holds_its_own_pods_only(stage: Callable[..., Any]) -> None:
     """However many there are; so many of them ask at once, the important ones next."""
     one = await stage(FILTER)
     one.extenders.answers["filter"] = held = Held()
@@ -183,7 +187,7 @@ async def test_a_hanging_extender_holds_its_own_pods_only(stage):
     one.queue.validate()
 
 
-async def test_a_binder_that_hangs_holds_its_own_pods_only(stage):
+async def test_a_binder_that_hangs_holds_its_own_pods_only(stage: Callable[..., Any]) -> None:
     """Not the bindings of others, of which there is a bounded number."""
     one = await stage(BIND)
     one.extenders.answers["bind"] = held = Held(lambda _: {"Error": ""})
@@ -199,7 +203,7 @@ async def test_a_binder_that_hangs_holds_its_own_pods_only(stage):
     assert one.bound.keys() == {"quick"}  # the others were bound by the extender
 
 
-async def test_what_an_extender_says_of_a_pod_that_is_gone_is_dropped(stage):
+async def test_what_an_extender_says_of_a_pod_that_is_gone_is_dropped(stage: Callable[..., Any]) -> None:
     """Nothing is assumed, nothing is bound, nothing is told."""
     one = await stage(FILTER)
     one.extenders.answers["filter"] = held = Held()
@@ -213,7 +217,7 @@ async def test_what_an_extender_says_of_a_pod_that_is_gone_is_dropped(stage):
     assert one.observer.broken == []
 
 
-async def test_a_pod_that_is_gone_before_it_is_read_is_not_asked_about(stage):
+async def test_a_pod_that_is_gone_before_it_is_read_is_not_asked_about(stage: Callable[..., Any]) -> None:
     """The API server knows first."""
     one = await stage(FILTER)
     one.documents.answer = WriteResult(WriteOutcome.GONE)
@@ -224,7 +228,7 @@ async def test_a_pod_that_is_gone_before_it_is_read_is_not_asked_about(stage):
     assert one.recorder.said("FailedScheduling") == []
 
 
-async def test_a_pod_that_cannot_be_read_is_told_so(stage):
+async def test_a_pod_that_cannot_be_read_is_told_so(stage: Callable[..., Any]) -> None:
     """And tried again."""
     one = await stage(FILTER)
     one.documents.answer = WriteResult(WriteOutcome.UNKNOWN, "the API server is away")
@@ -237,7 +241,7 @@ async def test_a_pod_that_cannot_be_read_is_told_so(stage):
     assert one.statuses.conditions["a"].reason == "SchedulerError"
 
 
-async def test_a_pod_that_changed_meanwhile_is_asked_about_again(stage):
+async def test_a_pod_that_changed_meanwhile_is_asked_about_again(stage: Callable[..., Any]) -> None:
     """The answer was about another pod."""
     one = await stage(FILTER)
     one.extenders.answers["filter"] = held = Held()
@@ -252,7 +256,7 @@ async def test_a_pod_that_changed_meanwhile_is_asked_about_again(stage):
     assert one.bound.keys() == {"a"}
 
 
-async def test_a_pod_that_waits_for_its_turn_is_asked_about_as_it_is_then(stage):
+async def test_a_pod_that_waits_for_its_turn_is_asked_about_as_it_is_then(stage: Callable[..., Any]) -> None:
     """Once, however it changed meanwhile."""
     one = await stage(FILTER)
     one.extenders.answers["filter"] = held = Held()
@@ -268,7 +272,7 @@ async def test_a_pod_that_waits_for_its_turn_is_asked_about_as_it_is_then(stage)
     assert "late" in one.bound
 
 
-async def test_a_pod_that_is_gone_when_its_turn_comes_is_not_asked_about(stage):
+async def test_a_pod_that_is_gone_when_its_turn_comes_is_not_asked_about(stage: Callable[..., Any]) -> None:
     """Nor read."""
     one = await stage(FILTER)
     one.extenders.answers["filter"] = held = Held()
@@ -282,7 +286,7 @@ async def test_a_pod_that_is_gone_when_its_turn_comes_is_not_asked_about(stage):
     assert len(one.bound) == len(one.extenders.asked) == TURNS
 
 
-async def test_a_policy_that_changed_meanwhile_decides_anew(stage):
+async def test_a_policy_that_changed_meanwhile_decides_anew(stage: Callable[..., Any]) -> None:
     """With the extenders that it has now."""
     one = await stage(FILTER)
     one.extenders.answers["filter"] = held = Held()
@@ -296,7 +300,7 @@ async def test_a_policy_that_changed_meanwhile_decides_anew(stage):
     assert len(one.extenders.asked) == 1
 
 
-async def test_two_pods_are_never_given_the_same_room(stage):
+async def test_two_pods_are_never_given_the_same_room(stage: Callable[..., Any]) -> None:
     """The extender said yes to both while neither was placed."""
     one = await stage(FILTER)
     one.extenders.answers["filter"] = held = Held(lambda _: {"NodeNames": ["n0"]})
@@ -310,7 +314,7 @@ async def test_two_pods_are_never_given_the_same_room(stage):
     assert one.recorder.said("FailedScheduling")
 
 
-async def test_a_refused_pod_waits_for_any_event(stage):
+async def test_a_refused_pod_waits_for_any_event(stage: Callable[..., Any]) -> None:
     """Nobody can tell what an extender looks at."""
     one = await stage(FILTER)
     one.extenders.answers["filter"] = {"NodeNames": [], "FailedNodes": {"n0": "no", "n1": "no"}}
@@ -324,7 +328,7 @@ async def test_a_refused_pod_waits_for_any_event(stage):
     assert one.statuses.conditions["a"].message.startswith("0/2 nodes are available: 2 no. ")
 
 
-async def test_an_extender_that_keeps_failing_is_left_alone_for_a_while(stage):
+async def test_an_extender_that_keeps_failing_is_left_alone_for_a_while(stage: Callable[..., Any]) -> None:
     """Its pods fail at once with its last words; then one of them finds out that it is well."""
     one = await stage(FILTER)
     one.extenders.answers["filter"] = "no answer"
@@ -346,7 +350,7 @@ async def test_an_extender_that_keeps_failing_is_left_alone_for_a_while(stage):
     assert one.extending.health.of("x") == []
 
 
-async def test_an_error_of_its_own_does_not_count_as_a_failure(stage):
+async def test_an_error_of_its_own_does_not_count_as_a_failure(stage: Callable[..., Any]) -> None:
     """The extender is alive, and said so of one pod."""
     one = await stage(FILTER)
     one.extenders.answers["filter"] = {"Error": "not this pod"}
@@ -357,11 +361,11 @@ async def test_an_error_of_its_own_does_not_count_as_a_failure(stage):
     assert one.statuses.conditions["p0"].message == "not this pod"
 
 
-async def test_something_of_ours_that_breaks_harms_its_pod_only(stage):
+async def test_something_of_ours_that_breaks_harms_its_pod_only(stage: Callable[..., Any]) -> None:
     """It is counted, and the pod is tried again."""
     one = await stage(FILTER)
 
-    def break_down(_):
+    def break_down(_: dict[str, Any]) -> None:
         raise RuntimeError("as asked")
 
     one.extenders.answers["filter"] = break_down
@@ -374,7 +378,7 @@ async def test_something_of_ours_that_breaks_harms_its_pod_only(stage):
 
 
 @pytest.mark.parametrize("ignorable", [False, True])
-async def test_a_binder_that_fails(stage, ignorable):
+async def test_a_binder_that_fails(stage: Callable[..., Any], ignorable: bool) -> None:
     """Undoes the attempt; unless it may be ignored: then we bind."""
     one = await stage({**BIND, "ignorable": ignorable})
     one.extenders.answers["bind"] = {"Error": "no licence"}
@@ -391,7 +395,9 @@ async def test_a_binder_that_fails(stage, ignorable):
     ("answer", "is_heard"),
     [({"Error": ""}, True), ("connection reset", False), (None, False)],
 )
-async def test_a_binding_that_an_extender_leaves_unanswered_may_happen_yet(stage, answer, is_heard):
+async def test_a_binding_that_an_extender_leaves_unanswered_may_happen_yet(
+    stage: Callable[..., Any], answer: str | dict[str, Any] | None, is_heard: bool
+) -> None:
     """Whoever gives the lease away waits for it, as for a write of our own; None: it hangs to its limit."""
     one = await stage(BIND)
     one.extenders.answers["bind"] = asyncio.Event().wait() if answer is None else answer
@@ -407,7 +413,7 @@ async def test_a_binding_that_an_extender_leaves_unanswered_may_happen_yet(stage
     assert one.fence.is_quiet(5.0) is is_heard
 
 
-async def test_a_deposed_leader_asks_nobody_to_bind(stage):
+async def test_a_deposed_leader_asks_nobody_to_bind(stage: Callable[..., Any]) -> None:
     """Its successor does; whether the attempt could be undone matters to nobody then."""
     one = await stage(BIND)
     one.extenders.answers["bind"] = {"Error": ""}
@@ -419,7 +425,7 @@ async def test_a_deposed_leader_asks_nobody_to_bind(stage):
     assert one.cache.assumed == {}
 
 
-async def test_a_gang_is_not_placed_past_an_extender(stage):
+async def test_a_gang_is_not_placed_past_an_extender(stage: Callable[..., Any]) -> None:
     """It is asked about one pod at a time; the members are told what to do."""
     one = await stage(FILTER)
     group = convert(
@@ -434,7 +440,7 @@ async def test_a_gang_is_not_placed_past_an_extender(stage):
     assert "extender http://f is asked about one pod at a time" in one.statuses.conditions["m0"].message
 
 
-async def test_the_order_of_asks_follows_the_spec_but_for_ignorable_ones(stage):
+async def test_the_order_of_asks_follows_the_spec_but_for_ignorable_ones(stage: Callable[..., Any]) -> None:
     """And managed resources leave out whom they do not concern."""
     one = await stage(
         {**FILTER, "urlPrefix": "http://1", "filterVerb": "one", "ignorable": True},
@@ -448,7 +454,7 @@ async def test_the_order_of_asks_follows_the_spec_but_for_ignorable_ones(stage):
     assert [verb for verb, _ in one.extenders.asked] == ["two", "one"]
 
 
-async def test_extenders_that_are_served_no_longer_are_let_go(stage):
+async def test_extenders_that_are_served_no_longer_are_let_go(stage: Callable[..., Any]) -> None:
     """Their connections too."""
     one = await stage(FILTER, BIND)
     spec = SchedulingSpec.from_wire({"schedulerName": "x", "extenders": [FILTER, BIND]})
@@ -461,7 +467,7 @@ async def test_extenders_that_are_served_no_longer_are_let_go(stage):
     assert one.extenders.retained == frozenset()
 
 
-def test_a_timeout_of_nothing_is_the_default():
+def test_a_timeout_of_nothing_is_the_default() -> None:
     """As in kube-scheduler."""
     spec = SchedulingSpec.from_wire(
         {
@@ -473,7 +479,7 @@ def test_a_timeout_of_nothing_is_the_default():
     assert [endpoint_of(each).timeout_s for each in spec.extenders] == [5.0, 0.25]
 
 
-def test_a_certificate_that_is_none_is_refused_with_its_field():
+def test_a_certificate_that_is_none_is_refused_with_its_field() -> None:
     """By the position of the extender."""
     bad = {"urlPrefix": "https://c", "tlsConfig": {"caData": "bad"}}
     spec = SchedulingSpec.from_wire({"schedulerName": "x", "extenders": [FILTER, bad]})
@@ -484,7 +490,7 @@ def test_a_certificate_that_is_none_is_refused_with_its_field():
         extending.check(spec)
 
 
-def test_a_key_is_in_no_text_about_an_endpoint():
+def test_a_key_is_in_no_text_about_an_endpoint() -> None:
     """Such as a log line."""
     tls = {"certData": "Y2VydA==", "keyData": "c2VjcmV0"}
     spec = SchedulingSpec.from_wire(

@@ -6,14 +6,14 @@ from plimsoll.scheduling.extenders.health import FAILURES, PAUSE_S, SENTENCE, Ex
 from plimsoll.testing.fakes import settled
 
 
-def failing(times=FAILURES, now=0.0, sentence="no answer"):
+def failing(times: int = FAILURES, now: float = 0.0, sentence: str = "no answer") -> ExtenderHealth:
     health = ExtenderHealth()
     for _ in range(times):
         health.failed("s", "http://x", sentence, now)
     return health
 
 
-def test_some_failures_are_forgiven():
+def test_some_failures_are_forgiven() -> None:
     """Anybody may stumble."""
     health = failing(FAILURES - 1)
 
@@ -21,7 +21,7 @@ def test_some_failures_are_forgiven():
     assert health.of("s") == []
 
 
-def test_failures_in_a_row_stop_the_asking_for_a_while():
+def test_failures_in_a_row_stop_the_asking_for_a_while() -> None:
     """Then one ask finds out, while the others wait no longer than before."""
     health = failing()
 
@@ -32,14 +32,14 @@ def test_failures_in_a_row_stop_the_asking_for_a_while():
     assert health.obstacle("s", "http://x", PAUSE_S) == ""
 
 
-def test_a_probe_whose_end_is_never_told_stops_nobody_for_good():
+def test_a_probe_whose_end_is_never_told_stops_nobody_for_good() -> None:
     """Its pod may have been deleted meanwhile."""
     health = failing()
 
     assert [health.obstacle("s", "http://x", PAUSE_S * turn) for turn in (1, 2, 3)] == ["", "", ""]
 
 
-def test_an_answer_in_between_begins_a_new_count():
+def test_an_answer_in_between_begins_a_new_count() -> None:
     """Failures count in a row only."""
     health = failing(FAILURES - 1)
     health.succeeded("s", "http://x")
@@ -48,7 +48,7 @@ def test_an_answer_in_between_begins_a_new_count():
     assert health.of("s") == []
 
 
-def test_profiles_and_extenders_are_judged_apart():
+def test_profiles_and_extenders_are_judged_apart() -> None:
     """The same URL may do well for another policy, with another CA."""
     health = failing()
 
@@ -57,7 +57,7 @@ def test_profiles_and_extenders_are_judged_apart():
     assert health.of("other") == []
 
 
-def test_a_changed_policy_has_another_chance():
+def test_a_changed_policy_has_another_chance() -> None:
     """All of its extenders."""
     health = failing()
     health.forgive("s")
@@ -65,7 +65,7 @@ def test_a_changed_policy_has_another_chance():
     assert health.of("s") == []
 
 
-def test_the_sentence_names_the_extender_and_is_bounded():
+def test_the_sentence_names_the_extender_and_is_bounded() -> None:
     """It stands in a condition."""
     (said,) = failing(sentence="x" * 10_000).of("s")
 
@@ -73,12 +73,12 @@ def test_the_sentence_names_the_extender_and_is_bounded():
     assert len(said) < SENTENCE + 100
 
 
-async def test_news_are_told_when_it_begins_and_when_it_ends():
+async def test_news_are_told_when_it_begins_and_when_it_ends() -> None:
     """Not with every failure."""
     health = ExtenderHealth()
     told = []
 
-    async def tell():
+    async def tell() -> None:
         told.append(health.of("s"))
 
     task = asyncio.create_task(health.run(tell))

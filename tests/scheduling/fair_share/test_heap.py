@@ -1,9 +1,11 @@
 """The active pods queue by queue: the poorest queue first, within one scheduler name."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.model.kinds.pod_info import Templates
+from plimsoll.model.kinds.pod_info import PodInfo, Templates
 from plimsoll.scheduling.fair_share.heap import FairHeap
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 from plimsoll.testing.builders import a_pod
@@ -11,23 +13,23 @@ from plimsoll.testing.builders import a_pod
 TEMPLATES = Templates()
 
 
-def queued(name, queue="", scheduler="s"):
+def queued(name: str, queue: str = "", scheduler: str = "s") -> QueuedPod:
     """A waiting pod of a queue."""
     pod = a_pod(name, schedulerName=scheduler, labels={"queue": queue} if queue else {})
     return QueuedPod(TEMPLATES.info(pod), 0.0, 0.0)
 
 
-def a_heap(got):
+def a_heap(got: dict[str, float]) -> FairHeap:
     """Pods go by the label ``queue``; those without have no queue. ``got``: what queues have."""
 
-    def heap_of(pod):
+    def heap_of(pod: PodInfo) -> tuple[str, ...]:
         queue = pod.labels.get("queue")
         return (pod.pod.spec.scheduler_name, queue) if queue else ("", "")
 
-    return FairHeap(heap_of, lambda key: got.get(key[1], 0.0))
+    return FairHeap(heap_of, lambda key: got.get(key[1], 0.0))  # type: ignore[arg-type] # a fake has only what is used
 
 
-def test_the_queue_that_has_got_the_least_goes_first():
+def test_the_queue_that_has_got_the_least_goes_first() -> None:
     """Its own order counts within it, however urgent the others' pods; what it has changes with each pop."""
     got = {"a": 0.0, "b": 0.1}
     heap = a_heap(got)
@@ -41,7 +43,7 @@ def test_the_queue_that_has_got_the_least_goes_first():
     assert names == ["a1", "b1", "a2", "b2"]
 
 
-def test_other_schedulers_and_pods_without_queues_keep_their_place():
+def test_other_schedulers_and_pods_without_queues_keep_their_place() -> None:
     """Fairness is within one name: among the candidates the sort key decides."""
     heap = a_heap({"a": 0.9})
     heap.push(5, queued("fair", "a"))
@@ -51,7 +53,7 @@ def test_other_schedulers_and_pods_without_queues_keep_their_place():
     assert [heap.pop().pod.name for _ in range(3)] == ["plain", "other", "fair"]
 
 
-def test_equal_queues_are_served_by_their_sort_keys():
+def test_equal_queues_are_served_by_their_sort_keys() -> None:
     """Nobody has anything yet."""
     heap = a_heap({})
     heap.push(2, queued("late", "a"))
@@ -60,7 +62,7 @@ def test_equal_queues_are_served_by_their_sort_keys():
     assert heap.pop().pod.name == "early"
 
 
-def test_a_pod_that_changes_its_queue_is_in_one_only():
+def test_a_pod_that_changes_its_queue_is_in_one_only() -> None:
     """Its label was changed while it waits."""
     heap = a_heap({})
     heap.push(1, queued("p", "a"))
@@ -72,10 +74,10 @@ def test_a_pod_that_changes_its_queue_is_in_one_only():
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from("abc"), st.integers(0, 12)), max_size=40))
-def test_every_pod_comes_out_once(pushed):
+def test_every_pod_comes_out_once(pushed: list[tuple[int, str, int]]) -> None:
     """Whatever is pushed again, taken out or found in between."""
     heap = a_heap({"a": 0.5})
-    there = set()
+    there: set[Any] = set()
     for key, queue, number in pushed:
         if number > 10 and there:
             assert heap.take(there.pop()) is not None

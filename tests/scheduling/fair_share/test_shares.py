@@ -1,25 +1,28 @@
 """Fair queues in the loop: order, ceilings, demand, reclaim."""
 
+from typing import Any
+
 import msgspec
 
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.testing.builders import a_node, a_pod
-from scheduling.gangs.gang_scene import a_member, gang_scene
+from scheduling.gangs.gang_scene import GangScene, a_member, gang_scene
 
 TWO = {"FairShare": {"queues": [{"name": "a"}, {"name": "b"}], "reclaim": "AboveDeserved"}}
 
 
-def in_queue(name, queue, cpu="1", **more):
+def in_queue(name: str, queue: str, cpu: str = "1", **more: Any) -> Pod:
     """A pod of a queue."""
     return a_pod(name, cpu=cpu, schedulerName="s", labels={"plimsoll.dev/queue": queue}, **more)
 
 
-def shares(one):
+def shares(one: GangScene) -> dict[str, int]:
     """Bound pods by queue, the first letter of their names."""
     return {queue: sum(name.startswith(queue) for name in one.bound) for queue in ("a", "b")}
 
 
-async def test_room_is_shared_although_one_queue_was_first():
+async def test_room_is_shared_although_one_queue_was_first() -> None:
     """Ten pods of a came before ten of b: of eight places each gets four."""
     async with gang_scene(args=TWO, enabled=("FairShare",)) as one:
         pods = [in_queue(f"{queue}{at}", queue) for queue in ("a", "b") for at in range(10)]
@@ -28,7 +31,7 @@ async def test_room_is_shared_although_one_queue_was_first():
         assert shares(one) == {"a": 4, "b": 4}
 
 
-async def test_room_is_shared_although_all_back_off():
+async def test_room_is_shared_although_all_back_off() -> None:
     """Pods that were refused, and are woken by a node, are popped queue by queue as well."""
     async with gang_scene(args=TWO, enabled=("FairShare",), nodes=0) as one:
         pods = [in_queue(f"{queue}{at}", queue) for queue in ("a", "b") for at in range(4)]
@@ -41,7 +44,7 @@ async def test_room_is_shared_although_all_back_off():
         assert shares(one) == {"a": 2, "b": 2}
 
 
-async def test_priority_counts_within_a_queue_only():
+async def test_priority_counts_within_a_queue_only() -> None:
     """The urgent pods of b do not keep a from its half."""
     async with gang_scene(args=TWO, enabled=("FairShare",), nodes=1) as one:
         pods = [in_queue(f"a{at}", "a") for at in range(4)]
@@ -51,7 +54,7 @@ async def test_priority_counts_within_a_queue_only():
         assert shares(one) == {"a": 2, "b": 2}
 
 
-async def test_weights_are_kept():
+async def test_weights_are_kept() -> None:
     """Three to one."""
     args = {"FairShare": {"queues": [{"name": "a", "weight": 3}, {"name": "b"}]}}
     async with gang_scene(args=args, enabled=("FairShare",)) as one:
@@ -61,7 +64,7 @@ async def test_weights_are_kept():
         assert shares(one) == {"a": 6, "b": 2}
 
 
-async def test_a_pod_above_the_ceiling_goes_when_one_of_its_queue_has_left():
+async def test_a_pod_above_the_ceiling_goes_when_one_of_its_queue_has_left() -> None:
     """Nothing else wakes it."""
     args = {"FairShare": {"queues": [{"name": "a", "capability": {"cpu": "1"}}]}}
     async with gang_scene(args=args, enabled=("FairShare",)) as one:
@@ -81,7 +84,7 @@ async def test_a_pod_above_the_ceiling_goes_when_one_of_its_queue_has_left():
         assert "a2" in one.bound
 
 
-async def test_demand_is_what_waits():
+async def test_demand_is_what_waits() -> None:
     """Without a node, a gate or an assumption; kept up to date."""
     async with gang_scene(args=TWO, enabled=("FairShare",), nodes=1, cpu="1") as one:
         await one.pods(in_queue("a1", "a"), in_queue("a2", "a"), in_queue("b1", "b", cpu="2"))
@@ -96,7 +99,7 @@ async def test_demand_is_what_waits():
         assert one.sharing.waiting() == {("s", "a"): {"cpu": 1000}, ("s", "b"): {"cpu": 1000}}
 
 
-async def test_a_queue_gets_back_what_it_deserves():
+async def test_a_queue_gets_back_what_it_deserves() -> None:
     """B has it all when a's pods come: half of b's are told to go, and no more, however many wait."""
     async with gang_scene(args=TWO, enabled=("FairShare",), nodes=2, cpu="2") as one:
         there = {
@@ -114,7 +117,7 @@ async def test_a_queue_gets_back_what_it_deserves():
         assert shares(one) == {"a": 2, "b": 0}
 
 
-async def test_a_gang_gets_back_what_its_queue_deserves():
+async def test_a_gang_gets_back_what_its_queue_deserves() -> None:
     """As a whole: the gang of two is nominated, two victims go, both start."""
     async with gang_scene(args=TWO, enabled=("FairShare",), nodes=2, cpu="2") as one:
         there = {f"b{at}": in_queue(f"b{at}", "b", node=f"n{at % 2}") for at in range(4)}
@@ -135,7 +138,7 @@ async def test_a_gang_gets_back_what_its_queue_deserves():
         assert shares(one)["a"] == 2
 
 
-async def test_a_plugin_that_breaks_leaves_the_order_to_the_sort_key():
+async def test_a_plugin_that_breaks_leaves_the_order_to_the_sort_key() -> None:
     """It is named; pods are served all the same."""
     async with gang_scene(args=TWO, enabled=("FairShare",), nodes=1, cpu="1") as one:
         (plugin,) = one.sharing._fair.values()

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from plimsoll.app.clock import SeededRandomness
 from plimsoll.cluster.cache import Cache
@@ -11,9 +13,11 @@ from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.ports.writes import WriteResult
 from plimsoll.scheduling.fair_share.shares import Sharing
 from plimsoll.scheduling.gangs.status import GroupReports
 from plimsoll.scheduling.ingesting import Ingestion
@@ -35,18 +39,18 @@ from plimsoll.testing.fakes import (
 )
 
 
-def a_group(name="train", members=3, **spec):
+def a_group(name: str = "train", members: int = 3, **spec: Any) -> PodGroup:
     """A PodGroup."""
     metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
     return convert(PodGroup, {"metadata": metadata, "spec": {"minMember": members, **spec}})
 
 
-def a_member(name, group="train", label="plimsoll.dev/pod-group", **more):
+def a_member(name: str, group: str = "train", label: str = "plimsoll.dev/pod-group", **more: Any) -> Pod:
     """A pod of a gang."""
     return a_pod(name, schedulerName="s", labels={label: group}, **more)
 
 
-def members(count, group="train", cpu="1", **more):
+def members(count: int, group: str = "train", cpu: str = "1", **more: Any) -> list[Pod]:
     """Equal pods of a gang."""
     return [a_member(f"{group}-{number}", group, cpu=cpu, **more) for number in range(count)]
 
@@ -54,10 +58,12 @@ def members(count, group="train", cpu="1", **more):
 class FakeGroupStatuses:
     """Keeps the status of PodGroups by name."""
 
-    def __init__(self):
-        self.statuses, self.phases, self.answer = {}, {}, DONE
+    def __init__(self) -> None:
+        self.answer = DONE
+        self.statuses: dict[Any, Any] = {}
+        self.phases: dict[Any, Any] = {}
 
-    async def write_status(self, namespace, name, status):
+    async def write_status(self, namespace: str, name: str, status: Any) -> WriteResult:
         """Keep it when it is taken."""
         if self.answer.is_done:
             self.statuses[name] = status
@@ -68,7 +74,7 @@ class FakeGroupStatuses:
 class GangScene:
     """Pods of scheduler ``s``, placed by the default plugins and more."""
 
-    def __init__(self, *more, args=None, enabled=()):
+    def __init__(self, *more: Any, args: Any = None, enabled: Any = ()) -> None:
         self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
         self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), RememberingObserver()
         self.cache, self.groups = Cache(), Groups()
@@ -106,31 +112,37 @@ class GangScene:
         self.ingestion.on_event(self.loop.observe)
         self.loop.gangs.gates.changed = self.reports.touch
 
-    async def see(self, *events):
+    async def see(self, *events: Any) -> None:
         """The watches tell."""
         self.ingestion.apply(list(events), self.clock.monotonic())
         await settled()
 
-    async def pods(self, *pods):
+    async def pods(self, *pods: Any) -> None:
         """Pods are created."""
         await self.see(*(PodAdded(pod) for pod in pods))
 
-    async def group(self, *args, **spec):
+    async def group(self, *args: Any, **spec: Any) -> None:
         """A PodGroup is created."""
         await self.see(ObjectAdded(a_group(*args, **spec)))
 
-    def message(self, name):
+    def message(self, name: str) -> str:
         """Why a pod is not scheduled."""
         return self.statuses.conditions[name].message
 
     @property
-    def bound(self):
+    def bound(self) -> list[str]:
         """The names of the pods that are bound, sorted."""
         return sorted(key.partition("/")[2] for key in self.binder.bound)
 
 
 @asynccontextmanager
-async def gang_scene(*more, args=None, nodes=2, cpu="4", enabled=()):
+async def gang_scene(
+    *more: Any,
+    args: dict[str, Any] | None = None,
+    nodes: int = 2,
+    cpu: str = "4",
+    enabled: tuple[str, ...] = (),
+) -> AsyncIterator[Any]:
     """A scene whose loop runs, on equal nodes."""
     one = GangScene(*more, args=args, enabled=enabled)
     tasks = [asyncio.ensure_future(one.loop.run()), asyncio.ensure_future(one.reports.run())]

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.framework import Code, Permission, Status, unschedulable
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import (
     NodeAdded,
     NodeDeleted,
@@ -24,7 +26,7 @@ from scheduling.gangs.gang_scene import a_group, a_member, gang_scene, members
 from scheduling.probes import Probe
 
 
-async def test_a_gang_that_fits_starts_together():
+async def test_a_gang_that_fits_starts_together() -> None:
     """All members are assumed in one turn, and bound."""
     async with gang_scene() as one:
         await one.group(members=3)
@@ -34,7 +36,7 @@ async def test_a_gang_that_fits_starts_together():
         assert one.recorder.said("Scheduled")[0] == "3 members start together"
 
 
-async def test_the_label_of_scheduler_plugins_is_honoured():
+async def test_the_label_of_scheduler_plugins_is_honoured() -> None:
     """Pods that were written for Coscheduling need no change."""
     async with gang_scene() as one:
         await one.group(members=2)
@@ -45,7 +47,7 @@ async def test_the_label_of_scheduler_plugins_is_honoured():
         assert one.bound == ["a", "b"]
 
 
-async def test_members_wait_for_their_siblings_and_are_told_so():
+async def test_members_wait_for_their_siblings_and_are_told_so() -> None:
     """Gated, with a condition that does not change with each arrival; the last one lets all go."""
     async with gang_scene() as one:
         await one.group(members=3)
@@ -66,7 +68,7 @@ async def test_members_wait_for_their_siblings_and_are_told_so():
         assert len(one.bound) == 3
 
 
-async def test_members_wait_for_their_pod_group():
+async def test_members_wait_for_their_pod_group() -> None:
     """A label that names nothing is no permission to start alone."""
     async with gang_scene() as one:
         await one.pods(*members(2))
@@ -77,7 +79,7 @@ async def test_members_wait_for_their_pod_group():
         assert len(one.bound) == 2
 
 
-async def test_a_gang_that_does_not_fit_takes_nothing():
+async def test_a_gang_that_does_not_fit_takes_nothing() -> None:
     """No member is assumed; all are told the same; others may have the room."""
     async with gang_scene(nodes=2, cpu="1") as one:
         await one.group(members=5)
@@ -96,7 +98,7 @@ async def test_a_gang_that_does_not_fit_takes_nothing():
         assert one.bound == ["other"]
 
 
-async def test_a_gang_that_does_not_fit_starts_when_room_is_made():
+async def test_a_gang_that_does_not_fit_starts_when_room_is_made() -> None:
     """One event wakes the group, and it backs off as one."""
     async with gang_scene(nodes=1, cpu="2") as one:
         await one.group(members=3)
@@ -109,7 +111,7 @@ async def test_a_gang_that_does_not_fit_starts_when_room_is_made():
         assert len(one.bound) == 3
 
 
-async def test_more_members_than_needed_join_as_they_fit():
+async def test_more_members_than_needed_join_as_they_fit() -> None:
     """All-or-nothing is about the start: of five, three must start, four fit, one waits."""
     async with gang_scene(nodes=1, cpu="4") as one:
         await one.group(members=3)
@@ -123,7 +125,7 @@ async def test_more_members_than_needed_join_as_they_fit():
         assert len(one.bound) == 5
 
 
-async def test_two_gangs_that_cannot_both_fit_do_not_share_the_room():
+async def test_two_gangs_that_cannot_both_fit_do_not_share_the_room() -> None:
     """One starts, the other takes nothing."""
     async with gang_scene(nodes=2, cpu="2") as one:
         await one.group("one", 3)
@@ -135,7 +137,7 @@ async def test_two_gangs_that_cannot_both_fit_do_not_share_the_room():
         assert "1 of 3 members fit, 3 must" in one.message("two-0")
 
 
-async def test_min_resources_are_asked_first():
+async def test_min_resources_are_asked_first() -> None:
     """The cluster as a whole has not got them: no place is looked for."""
     async with gang_scene(nodes=2, cpu="2") as one:
         await one.group(members=2, minResources={"cpu": "5", "memory": "1Gi"})
@@ -151,7 +153,7 @@ async def test_min_resources_are_asked_first():
         assert len(one.bound) == 2
 
 
-async def test_a_smaller_min_member_opens_the_gate():
+async def test_a_smaller_min_member_opens_the_gate() -> None:
     """The PodGroup is mended, and its pods go."""
     async with gang_scene() as one:
         await one.group(members=9)
@@ -161,7 +163,7 @@ async def test_a_smaller_min_member_opens_the_gate():
         assert len(one.bound) == 2
 
 
-async def test_a_gang_preempts_as_a_whole():
+async def test_a_gang_preempts_as_a_whole() -> None:
     """Every member is nominated, the victims leave, and all start."""
     async with gang_scene(nodes=2, cpu="2") as one:
         low = [a_pod(f"low-{node}", cpu="2", node=node) for node in ("n0", "n1")]
@@ -179,7 +181,7 @@ async def test_a_gang_preempts_as_a_whole():
         assert len(one.bound) == 3
 
 
-async def test_a_member_does_not_preempt_its_sibling():
+async def test_a_member_does_not_preempt_its_sibling() -> None:
     """One of two runs; the other one is more important, and would fit in its place: that starts no gang."""
     async with gang_scene(nodes=1, cpu="1") as one:
         await one.group(members=2)
@@ -190,7 +192,7 @@ async def test_a_member_does_not_preempt_its_sibling():
         assert "Insufficient cpu" in one.statuses.conditions["boss"].message
 
 
-async def test_room_that_is_being_made_is_kept_until_the_last_victim_is_gone():
+async def test_room_that_is_being_made_is_kept_until_the_last_victim_is_gone() -> None:
     """The first victim's room is free before the others': a rival of lower priority does not get it."""
     async with gang_scene(nodes=2, cpu="2") as one:
         low = [a_pod(f"low-{node}", cpu="2", node=node) for node in ("n0", "n1")]
@@ -237,7 +239,7 @@ async def test_room_that_is_being_made_is_kept_until_the_last_victim_is_gone():
         assert one.bound == ["train-0", "train-1", "train-2", "train-3"]
 
 
-async def test_a_gang_that_lost_its_room_holds_none():
+async def test_a_gang_that_lost_its_room_holds_none() -> None:
     """Somebody of higher priority was faster; who is nominated no more stands in nobody's way."""
     async with gang_scene(nodes=1, cpu="2") as one:
         low = a_pod("low", cpu="2", node="n0")
@@ -255,7 +257,7 @@ async def test_a_gang_that_lost_its_room_holds_none():
         assert not one.nominator.by_node
 
 
-async def test_nobody_is_preempted_for_a_gang_that_would_not_fit():
+async def test_nobody_is_preempted_for_a_gang_that_would_not_fit() -> None:
     """Victims would die for nothing."""
     async with gang_scene(nodes=2, cpu="2") as one:
         await one.pods(*(a_pod(f"low-{node}", cpu="2", node=node) for node in ("n0", "n1")))
@@ -266,12 +268,12 @@ async def test_nobody_is_preempted_for_a_gang_that_would_not_fit():
         assert not one.nominator.by_node
 
 
-async def test_a_member_whose_binding_failed_is_retried_in_its_own_room():
+async def test_a_member_whose_binding_failed_is_retried_in_its_own_room() -> None:
     """Meanwhile others of no higher priority cannot have it."""
     async with gang_scene(nodes=1, cpu="3") as one:
         failing = iter([True])
 
-        async def before(pod, _):
+        async def before(pod: Pod, _: str) -> None:
             one.binder.answer = WriteResult(
                 WriteOutcome.REFUSED if pod.name == "train-1" and next(failing, False) else WriteOutcome.DONE
             )
@@ -289,11 +291,11 @@ async def test_a_member_whose_binding_failed_is_retried_in_its_own_room():
         assert not one.nominator.by_node
 
 
-async def test_room_is_held_until_the_time_for_a_start_is_over():
+async def test_room_is_held_until_the_time_for_a_start_is_over() -> None:
     """Then others may have it, and the PodGroup says who is missing."""
     async with gang_scene(nodes=1, cpu="3") as one:
 
-        async def before(pod, _):
+        async def before(pod: Pod, _: str) -> None:
             refused = pod.name == "train-1"
             one.binder.answer = WriteResult(WriteOutcome.REFUSED if refused else WriteOutcome.DONE)
 
@@ -320,7 +322,7 @@ async def test_room_is_held_until_the_time_for_a_start_is_over():
         assert said.startswith("2 of 3 members are placed after 20 s; they stay")
 
 
-async def test_members_wait_on_permit_for_one_another():
+async def test_members_wait_on_permit_for_one_another() -> None:
     """While another plugin holds one of them, none is bound."""
     answers = {"First": {"answers": {}, "timeout": 30.0}}
     async with gang_scene(Probe, args=answers, nodes=1) as one:
@@ -338,7 +340,7 @@ async def test_members_wait_on_permit_for_one_another():
         assert len(one.bound) == 3
 
 
-async def test_a_permit_that_is_refused_stops_the_whole_gang():
+async def test_a_permit_that_is_refused_stops_the_whole_gang() -> None:
     """Its room is free again for others."""
     answers = {"First": {"answers": {}, "timeout": 30.0}}
     async with gang_scene(Probe, args=answers, nodes=1, cpu="3") as one:
@@ -357,7 +359,7 @@ async def test_a_permit_that_is_refused_stops_the_whole_gang():
         assert "not today" in one.message("train-1")
 
 
-async def test_a_permit_that_takes_longer_than_the_start_may_stops_the_whole_gang():
+async def test_a_permit_that_takes_longer_than_the_start_may_stops_the_whole_gang() -> None:
     """ScheduleTimeoutSeconds bounds it, whatever the plugin would wait."""
     async with gang_scene(Probe, args={"First": {"timeout": 600.0}}, nodes=1, cpu="3") as one:
         probe = one.profile.permit[-1]
@@ -374,7 +376,7 @@ async def test_a_permit_that_takes_longer_than_the_start_may_stops_the_whole_gan
         assert len(one.loop._binding.permits) == 0
 
 
-async def test_a_plugin_that_refuses_a_member_at_once_stops_all_in_the_same_turn():
+async def test_a_plugin_that_refuses_a_member_at_once_stops_all_in_the_same_turn() -> None:
     """Reserve or Permit say no after the proof: everything is undone before anything is bound."""
     async with gang_scene(Probe, nodes=1, cpu="3") as one:
         probe = one.profile.permit[-1]
@@ -387,19 +389,19 @@ async def test_a_plugin_that_refuses_a_member_at_once_stops_all_in_the_same_turn
         assert len(one.loop._binding.permits) == 0
 
 
-def _held(*, is_held, timeout=30.0):
+def _held(*, is_held: bool, timeout: float = 30.0) -> Permission:
     return Permission(Status(Code.WAIT), timeout) if is_held else Permission()
 
 
-def _refused():
+def _refused() -> Permission:
     return Permission(unschedulable("not today"))
 
 
-async def test_a_node_that_goes_in_the_middle_is_replaced():
+async def test_a_node_that_goes_in_the_middle_is_replaced() -> None:
     """Bindings to it are refused; their pods find another place."""
     async with gang_scene(nodes=2, cpu="2") as one:
 
-        async def before(_, node):
+        async def before(_: Pod, node: str) -> None:
             gone = node == "n1" and "n1" not in one.cache.cluster.rows
             one.binder.answer = WriteResult(WriteOutcome.REFUSED if gone else WriteOutcome.DONE)
             if node == "n0" and "n1" in one.cache.cluster.rows:
@@ -415,7 +417,7 @@ async def test_a_node_that_goes_in_the_middle_is_replaced():
         assert set(one.binder.bound.values()) <= {"n0", "n1", "n2"}
 
 
-async def test_phases_follow_the_members():
+async def test_phases_follow_the_members() -> None:
     """Pending, Scheduled, Running, Finished, as kubectl shows them."""
     async with gang_scene() as one:
         await one.group(members=2)
@@ -439,7 +441,7 @@ async def test_phases_follow_the_members():
         assert status["scheduleStartTime"]
 
 
-async def test_a_lost_status_is_written_again():
+async def test_a_lost_status_is_written_again() -> None:
     """After a pause."""
     async with gang_scene() as one:
         one.group_statuses.answer = WriteResult(WriteOutcome.UNKNOWN, "no answer")
@@ -453,7 +455,7 @@ async def test_a_lost_status_is_written_again():
         assert one.group_statuses.statuses["train"]["phase"] == "Pending"
 
 
-async def test_a_deleted_group_gates_its_pods_again():
+async def test_a_deleted_group_gates_its_pods_again() -> None:
     """And nothing is kept of one that is gone with its pods."""
     async with gang_scene(nodes=1, cpu="1") as one:
         await one.group(members=2)
@@ -468,7 +470,7 @@ async def test_a_deleted_group_gates_its_pods_again():
         assert list(one.groups) == []
 
 
-async def test_a_gang_of_several_schedulers_is_placed_by_those_that_are_served():
+async def test_a_gang_of_several_schedulers_is_placed_by_those_that_are_served() -> None:
     """A member that nobody here serves is not waited for in vain: it counts when it is placed."""
     async with gang_scene() as one:
         await one.group(members=2)
@@ -488,10 +490,12 @@ async def test_a_gang_of_several_schedulers_is_placed_by_those_that_are_served()
     gangs=st.lists(st.tuples(st.integers(1, 5), st.integers(0, 2)), min_size=1, max_size=3),
     order=st.randoms(use_true_random=False),
 )
-def test_a_gang_is_bound_entirely_or_not_at_all(capacities, gangs, order):
+def test_a_gang_is_bound_entirely_or_not_at_all(
+    capacities: list[int], gangs: list[tuple[int, ...]], order: Any
+) -> None:
     """Without faults, whatever the cluster and in whatever order the pods of several gangs arrive."""
 
-    async def play():
+    async def play() -> None:
         async with gang_scene(nodes=0) as one:
             await one.see(*(NodeAdded(a_node(f"n{at}", cpu=cpu)) for at, cpu in enumerate(capacities)))
             pods = []
@@ -511,12 +515,12 @@ def test_a_gang_is_bound_entirely_or_not_at_all(capacities, gangs, order):
 
 
 @pytest.mark.parametrize("fault", [WriteOutcome.CONFLICT, WriteOutcome.UNKNOWN, WriteOutcome.REFUSED])
-async def test_bindings_that_fail_in_the_middle_are_mended(fault):
+async def test_bindings_that_fail_in_the_middle_are_mended(fault: WriteOutcome) -> None:
     """Ten of a hundred members fail once; all hundred are bound in the end, none twice."""
     async with gang_scene(nodes=50, cpu="2") as one:
         failed: set[str] = set()
 
-        async def before(pod, _):
+        async def before(pod: Pod, _: str) -> None:
             fails = int(pod.name.rpartition("-")[2]) % 10 == 0 and pod.name not in failed
             failed.update([pod.name] if fails else [])
             one.binder.answer = WriteResult(fault if fails else WriteOutcome.DONE)

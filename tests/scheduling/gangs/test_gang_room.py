@@ -1,10 +1,14 @@
 """Room for a pending gang: all members that must start together get it, or nobody moves."""
 
+from typing import Any
+
 import pytest
 
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.gang import place_together
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeDeleted, ObjectAdded, PodAdded, PodDeleted
 from plimsoll.rebalancing.moves.endings import APPROVED
@@ -15,7 +19,7 @@ from rebalancing.scene import POLICY, Scene, a_policy, status_of
 UNLIMITED = {"total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%"}
 
 
-def small(number, node, **kwargs):
+def small(number: int, node: str, **kwargs: Any) -> Pod:
     return a_pod(
         f"s{number}",
         owner=f"ReplicaSet/small-{number}",
@@ -26,11 +30,11 @@ def small(number, node, **kwargs):
     )
 
 
-def member(number, cpu="3", group="train", **kwargs):
+def member(number: int, cpu: str = "3", group: str = "train", **kwargs: Any) -> Pod:
     return a_pod(f"{group}-{number}", cpu=cpu, labels={"plimsoll.dev/pod-group": group}, **kwargs)
 
 
-def a_group(min_member, name="train", **spec):
+def a_group(min_member: int, name: str = "train", **spec: Any) -> ObjectAdded:
     return ObjectAdded(
         convert(
             PodGroup,
@@ -39,7 +43,7 @@ def a_group(min_member, name="train", **spec):
     )
 
 
-def crowded(*events, spares=2, **kwargs):
+def crowded(*events: ObjectAdded | PodAdded | NodeAdded, spares: int = 2, **kwargs: Any) -> Scene:
     """Two nodes of four cores with a pod of two on each, and places of two cores elsewhere."""
     scene = Scene()
     scene.tell(
@@ -53,7 +57,9 @@ def crowded(*events, spares=2, **kwargs):
     return scene
 
 
-def a_free_policy(mode="Enforce", limits=None, planner="Proven"):
+def a_free_policy(
+    mode: str = "Enforce", limits: dict[str, int] | None = None, planner: str = "Proven"
+) -> SchedulingPolicy:
     return a_policy(
         mode,
         planner=planner,
@@ -63,11 +69,11 @@ def a_free_policy(mode="Enforce", limits=None, planner="Proven"):
     )
 
 
-def gang(count=2, **kwargs):
+def gang(count: int = 2, **kwargs: Any) -> list[PodAdded]:
     return [PodAdded(member(number, **kwargs)) for number in range(count)]
 
 
-def nominated(scene):
+def nominated(scene: Scene) -> dict[str, Any]:
     """Uids by node of who is nominated, but for replacements of moved pods."""
     return {
         node: set(pods)
@@ -77,7 +83,7 @@ def nominated(scene):
 
 
 @pytest.mark.parametrize("planner", ["Proven", "Optimal"])
-async def test_a_gang_is_served_whole(planner):
+async def test_a_gang_is_served_whole(planner: str) -> None:
     """Both moves are one bundle for both members; their rooms are kept, and handed over together."""
     scene = crowded(a_group(2), *gang())
 
@@ -122,7 +128,9 @@ async def test_a_gang_is_served_whole(planner):
         pytest.param([a_group(2), *gang(cpu="5")], 2, {}, id="fits-nowhere"),
     ],
 )
-async def test_nobody_moves_for_a_part_of_a_gang(events, spares, limits):
+async def test_nobody_moves_for_a_part_of_a_gang(
+    events: list[Any], spares: int, limits: dict[str, int]
+) -> None:
     """Nor for one that cannot start, or that the scheduler places by itself."""
     scene = crowded(*events, spares=spares)
 
@@ -133,7 +141,7 @@ async def test_nobody_moves_for_a_part_of_a_gang(events, spares, limits):
     assert scene.nominator.by_node == {}
 
 
-async def test_nobody_of_higher_priority_moves_for_a_gang():
+async def test_nobody_of_higher_priority_moves_for_a_gang() -> None:
     """Its least important member counts."""
     scene = crowded(
         a_group(2),
@@ -148,7 +156,7 @@ async def test_nobody_of_higher_priority_moves_for_a_gang():
     assert scene.evictor.evicted == []
 
 
-async def test_members_beyond_those_that_must_start_together_wait():
+async def test_members_beyond_those_that_must_start_together_wait() -> None:
     """Two of three must; the third is left to the scheduler, and to a later run."""
     scene = crowded(a_group(2), *gang(3))
 
@@ -161,7 +169,7 @@ async def test_members_beyond_those_that_must_start_together_wait():
     assert {len(each["members"]) for each in bundles} == {1}
 
 
-async def test_a_member_that_fits_takes_no_move_and_its_room_is_kept():
+async def test_a_member_that_fits_takes_no_move_and_its_room_is_kept() -> None:
     """One place is free already: one move makes the other, and both are held."""
     scene = crowded(a_group(2), *gang(), NodeAdded(a_node("free", cpu="3")), spares=1)
 
@@ -173,7 +181,7 @@ async def test_a_member_that_fits_takes_no_move_and_its_room_is_kept():
     assert len(nominated(scene)) == 2
 
 
-async def test_a_gang_that_has_started_gets_room_pod_by_pod():
+async def test_a_gang_that_has_started_gets_room_pod_by_pod() -> None:
     """One member runs and is enough; the next is a pending pod like any other."""
     running = a_pod(
         "train-9",
@@ -192,7 +200,7 @@ async def test_a_gang_that_has_started_gets_room_pod_by_pod():
     assert record["spec"]["bundle"]["beneficiary"]["name"] == "train-0"
 
 
-async def test_all_room_is_free_when_one_member_goes():
+async def test_all_room_is_free_when_one_member_goes() -> None:
     """Before the moves are made: the gang cannot start any more."""
     scene = crowded(a_group(2), *gang())
 
@@ -204,7 +212,7 @@ async def test_all_room_is_free_when_one_member_goes():
     assert left == {}
 
 
-async def test_approved_moves_keep_the_room_of_every_member():
+async def test_approved_moves_keep_the_room_of_every_member() -> None:
     """Nothing happens before all are approved."""
     scene = crowded(a_group(2), *gang())
 
@@ -223,7 +231,7 @@ async def test_approved_moves_keep_the_room_of_every_member():
     assert set(kept) == {"large-0", "large-1"}
 
 
-async def test_a_refused_bundle_names_the_gang():
+async def test_a_refused_bundle_names_the_gang() -> None:
     """The status says that the limit stops it."""
     scene = crowded(a_group(2), *gang())
 

@@ -1,6 +1,7 @@
 """The status of PodGroups is written again in a later round when a write was lost."""
 
 import asyncio
+from typing import Any
 
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.model.kinds.watch_event import ObjectAdded
@@ -13,16 +14,17 @@ from scheduling.gangs.gang_scene import FakeGroupStatuses, a_group
 class Writer(FakeGroupStatuses):
     """Notes when each write was made, in seconds from the start."""
 
-    def __init__(self, clock):
+    def __init__(self, clock: Any) -> None:
         super().__init__()
-        self.clock, self.began, self.written_s = clock, clock.monotonic(), []
+        self.clock, self.began = clock, clock.monotonic()
+        self.written_s: list[Any] = []
 
-    async def write_status(self, namespace, name, status):
+    async def write_status(self, namespace: str, name: str, status: Any) -> WriteResult:
         self.written_s.append(round(self.clock.monotonic() - self.began, 3))
         return await super().write_status(namespace, name, status)
 
 
-async def test_rounds_that_lose_a_write_are_further_and_further_apart():
+async def test_rounds_that_lose_a_write_are_further_and_further_apart() -> None:
     """0.4 s, doubled up to a minute; the first round that loses nothing ends that."""
     clock, groups = FakeClock(), Groups()
     writer = Writer(clock)

@@ -1,7 +1,9 @@
 """A queue to test, with pods as it takes them, and changes as ingestion tells them."""
 
+from typing import Any
+
 from plimsoll.framework import ActionType, Change, EventResource
-from plimsoll.model.kinds.pod_info import Templates
+from plimsoll.model.kinds.pod_info import PodInfo, Templates
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
@@ -10,12 +12,12 @@ REJECTED = frozenset({"NodeResourcesFit"})
 TEMPLATES = Templates()
 
 
-def waiting(name="pod", **options):
+def waiting(name: str = "pod", **options: Any) -> PodInfo:
     """A pod as the queue takes it."""
     return TEMPLATES.info(a_pod(name, **options))
 
 
-def uid_of(name="pod"):
+def uid_of(name: str = "pod") -> str:
     """The uid that the builders give a pod."""
     return f"uid-default-{name}"
 
@@ -23,14 +25,14 @@ def uid_of(name="pod"):
 class Entries(Observer):
     """Remembers which queue was entered, and why."""
 
-    def __init__(self):
-        self.seen = []
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
 
-    def pod_queued(self, queue, event):
+    def pod_queued(self, queue: str, event: str) -> None:
         self.seen.append((queue, event))
 
 
-def a_queue(*pods, now=0.0, observer=None):
+def a_queue(*pods: PodInfo, now: float = 0.0, observer: Entries | None = None) -> SchedulingQueue:
     """A queue with the default order; no profile is known, so every event may help everybody."""
     queue = SchedulingQueue(lambda pod, since: (-pod.priority, since), observer)
     for pod in pods:
@@ -38,7 +40,7 @@ def a_queue(*pods, now=0.0, observer=None):
     return queue
 
 
-def popped(queue, now):
+def popped(queue: SchedulingQueue, now: float) -> list[str]:
     """The names of everybody who may be tried now, in order."""
     names = []
     while (queued := queue.pop(now)) is not None:
@@ -46,7 +48,13 @@ def popped(queue, now):
     return names
 
 
-def asleep(queue, *names, now=0.0, rejected_by=REJECTED, pending_on=frozenset()):
+def asleep(
+    queue: SchedulingQueue,
+    *names: str,
+    now: float = 0.0,
+    rejected_by: frozenset[str] = REJECTED,
+    pending_on: frozenset[str] = frozenset(),
+) -> None:
     """Try these pods, which must be in the queue, and have them rejected."""
     for _ in names:
         queue.pop(now)
@@ -54,18 +62,18 @@ def asleep(queue, *names, now=0.0, rejected_by=REJECTED, pending_on=frozenset())
         queue.failed(uid_of(name), now, rejected_by, pending_on)
 
 
-def node_added(**options):
+def node_added(**options: Any) -> Change:
     """A new node."""
     return Change(EventResource.NODE, ActionType.ADD, None, a_node("n1", **options))
 
 
-def pod_placed(name="other", **options):
+def pod_placed(name: str = "other", **options: Any) -> Change:
     """A pod came to a node."""
     pod = TEMPLATES.info(a_pod(name, node="n1", **options))
     return Change(EventResource.ASSIGNED_POD, ActionType.ADD, None, pod)
 
 
-def pod_gone(name="other", **options):
+def pod_gone(name: str = "other", **options: Any) -> Change:
     """A pod left its node."""
     pod = TEMPLATES.info(a_pod(name, node="n1", **options))
     return Change(EventResource.ASSIGNED_POD, ActionType.DELETE, pod, None)
@@ -74,11 +82,11 @@ def pod_gone(name="other", **options):
 class BusyQueue:
     """A queue in which somebody is always active: back-offs are not cut short."""
 
-    def __init__(self, queue):
+    def __init__(self, queue: Any) -> None:
         self.queue = queue
         self._fillers = 0
 
-    def popped(self, now):
+    def popped(self, now: float) -> list[str]:
         """The names of those who may be tried although others are active."""
         self._fillers += 1
         filler = f"filler-{self._fillers}"

@@ -1,6 +1,9 @@
 """The queue's order is the profiles' QueueSort plugin; one that breaks costs a pod its place, no more."""
 
+from typing import Any
+
 from plimsoll.framework import NoArgs
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.queue.ordering import QueueOrder
@@ -9,30 +12,30 @@ from plimsoll.testing.builders import a_pod, the_info
 
 
 class Told(Observer):
-    def __init__(self):
-        self.plugins = []
+    def __init__(self) -> None:
+        self.plugins: list[Any] = []
 
-    def plugin_failed(self, plugin, point, problem):
+    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
         self.plugins.append((plugin, point))
 
 
 class ByName:
     name = "ByName"
 
-    def sort_key(self, pod, timestamp):
+    def sort_key(self, pod: Any, timestamp: float) -> Any:
         if pod.labels.get("break"):
             raise ValueError("as asked")
         return pod.pod.name
 
 
-def the_order(*plugins, pods):
+def the_order(*plugins: ByName, pods: list[Pod]) -> tuple[list[str], Told]:
     """The names in which these pods are popped, and what the observer was told."""
     observer = Told()
     order = QueueOrder(PrioritySort(NoArgs()), observer)
     queue = SchedulingQueue(order.key)
     for at, pod in enumerate(pods):
         queue.set(the_info(pod), float(at))
-    order.use(plugins)
+    order.use(plugins)  # type: ignore[arg-type] # a fake has only what is used
     queue.resort()
     queue.validate()
     return [queue.pop(100.0).pod.pod.name for _ in pods], observer
@@ -41,17 +44,17 @@ def the_order(*plugins, pods):
 PODS = [a_pod("b"), a_pod("c", priority=9), a_pod("a")]
 
 
-def test_without_a_policy_the_most_important_goes_first():
+def test_without_a_policy_the_most_important_goes_first() -> None:
     """As kube-scheduler's default has it."""
     assert the_order(pods=PODS)[0] == ["c", "b", "a"]
 
 
-def test_a_profiles_plugin_sorts_what_waits_already():
+def test_a_profiles_plugin_sorts_what_waits_already() -> None:
     """The order changes at once."""
     assert the_order(ByName(), pods=PODS)[0] == ["a", "b", "c"]
 
 
-def test_a_pod_whose_key_cannot_be_had_goes_last():
+def test_a_pod_whose_key_cannot_be_had_goes_last() -> None:
     """The plugin is named; the others keep their order."""
     broken = [a_pod("x", labels={"break": "1"}), a_pod("y", labels={"break": "1"})]
 

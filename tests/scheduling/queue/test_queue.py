@@ -1,10 +1,13 @@
 """Who is next, who waits, and who backs off how long; time is handed in."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.framework import Status, unresolvable
 from plimsoll.model.kinds.objects import ClusterObjects
-from plimsoll.scheduling.queue.queue import FLUSH_AFTER_S, FLUSH_EVERY_S
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.scheduling.queue.queue import FLUSH_AFTER_S, FLUSH_EVERY_S, SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import STALLED_ERRORS, STALLED_S
 from plimsoll.scheduling.queue.queueing_hints import ask_directly
 from scheduling.queue.queueing import (
@@ -21,16 +24,16 @@ from scheduling.queue.queueing import (
 )
 
 
-def gated_on(queue, closed):
+def gated_on(queue: SchedulingQueue, closed: set[str]) -> None:
     """Hold back pods of these names; the set may change."""
 
-    def gate(pod, first):
+    def gate(pod: PodInfo, first: str) -> Status:
         return unresolvable("closed").by("Gate") if pod.name in closed else Status()
 
     queue.ask_with(gate, ask_directly, ClusterObjects())
 
 
-def test_higher_priority_goes_first_then_the_older():
+def test_higher_priority_goes_first_then_the_older() -> None:
     """PrioritySort: priority, then time in the queue."""
     queue = a_queue(waiting("old"))
     queue.set(waiting("young"), 1.0)
@@ -39,7 +42,7 @@ def test_higher_priority_goes_first_then_the_older():
     assert popped(queue, 3.0) == ["urgent", "old", "young"]
 
 
-def test_an_active_pod_takes_the_place_of_its_new_state():
+def test_an_active_pod_takes_the_place_of_its_new_state() -> None:
     """Its priority was raised while it waited."""
     queue = a_queue(waiting("first"), waiting("second"))
 
@@ -48,7 +51,7 @@ def test_an_active_pod_takes_the_place_of_its_new_state():
     assert popped(queue, 1.0) == ["second", "first"]
 
 
-def test_unschedulable_pods_sleep_until_something_happens():
+def test_unschedulable_pods_sleep_until_something_happens() -> None:
     """A rejected pod is not tried again by time alone before the flush."""
     queue = a_queue(waiting())
     asleep(queue, "pod", now=0.5)
@@ -58,7 +61,7 @@ def test_unschedulable_pods_sleep_until_something_happens():
     assert popped(queue, 60.0) == ["pod"]
 
 
-def test_back_off_doubles_up_to_ten_seconds():
+def test_back_off_doubles_up_to_ten_seconds() -> None:
     """1, 2, 4, 8, 10, 10 seconds after each rejected attempt, though woken at once."""
     queue = a_queue(waiting())
     busy = BusyQueue(queue)
@@ -68,7 +71,7 @@ def test_back_off_doubles_up_to_ten_seconds():
         assert busy.popped(now) == ["pod"]
         queue.failed(uid_of(), now, REJECTED)
         queue.happened(node_added(), now)
-        until = next(later for later in range(1, 60) if queue.next_due() <= now + later)
+        until = next(later for later in range(1, 60) if queue.next_due() <= now + later)  # type: ignore[operator] # known to exist in this test
         assert busy.popped(now + until - 1) == []
         pauses.append(until - 1)  # a second is over when the next one begins
         now += until
@@ -77,7 +80,7 @@ def test_back_off_doubles_up_to_ten_seconds():
 
 
 @pytest.mark.parametrize(("failed_at", "ready_at"), [(100.0, 102.0), (100.9, 102.0), (101.0, 103.0)])
-def test_back_offs_end_with_whole_seconds(failed_at, ready_at):
+def test_back_offs_end_with_whole_seconds(failed_at: float, ready_at: float) -> None:
     """All pods whose back-off ends within one second come together when it is over."""
     queue = a_queue(waiting())
     queue.pop(failed_at)
@@ -87,7 +90,7 @@ def test_back_offs_end_with_whole_seconds(failed_at, ready_at):
     assert popped(queue, ready_at) == ["pod"]
 
 
-def test_back_off_is_cut_short_while_nobody_is_active():
+def test_back_off_is_cut_short_while_nobody_is_active() -> None:
     """The head of the rejected ones is tried; those that failed by an error sit theirs out."""
     observer = Entries()
     queue = a_queue(waiting("refused"), waiting("broken"), observer=observer)
@@ -101,7 +104,7 @@ def test_back_off_is_cut_short_while_nobody_is_active():
     assert popped(queue, 2.0) == ["broken"]
 
 
-def test_errors_back_off_by_themselves():
+def test_errors_back_off_by_themselves() -> None:
     """Errors in a row double; a rejection in between begins anew, and counts all rejections."""
     queue = a_queue(waiting())
     queued = queue.pop(0.0)
@@ -114,7 +117,7 @@ def test_errors_back_off_by_themselves():
     assert pauses == [1.0, 2.0, 1.0, 1.0, 2.0]
 
 
-def test_who_is_woken_by_our_own_failure_sits_out_the_back_off():
+def test_who_is_woken_by_our_own_failure_sits_out_the_back_off() -> None:
     """Two pods that are refused again and again do not wake each other without a pause."""
     queue = a_queue(waiting("one"), waiting("other"))
     asleep(queue, "one", "other")
@@ -126,7 +129,7 @@ def test_who_is_woken_by_our_own_failure_sits_out_the_back_off():
     assert popped(queue, 2.0) == ["other"]
 
 
-def test_an_event_during_the_attempt_is_not_lost():
+def test_an_event_during_the_attempt_is_not_lost() -> None:
     """What happened between a pod's pop and its failure may be what it needed."""
     queue = a_queue(waiting())
     queue.pop(0.0)
@@ -137,7 +140,7 @@ def test_an_event_during_the_attempt_is_not_lost():
     assert popped(queue, 2.0) == ["pod"]
 
 
-def test_our_own_condition_does_not_put_a_woken_pod_back_to_sleep():
+def test_our_own_condition_does_not_put_a_woken_pod_back_to_sleep() -> None:
     """The watch brings the condition that we wrote after the pod was woken: it stays woken."""
     queue = a_queue(waiting())
     asleep(queue, "pod", now=0.1)
@@ -149,7 +152,7 @@ def test_our_own_condition_does_not_put_a_woken_pod_back_to_sleep():
     assert popped(queue, 5.0) == ["pod"]
 
 
-def test_our_own_condition_wakes_nobody():
+def test_our_own_condition_wakes_nobody() -> None:
     """Otherwise each failure would cause the next attempt."""
     queue = a_queue(waiting())
     asleep(queue, "pod", now=0.1)
@@ -159,7 +162,7 @@ def test_our_own_condition_wakes_nobody():
     assert popped(queue, 60.0) == []
 
 
-def test_a_changed_pod_is_tried_again():
+def test_a_changed_pod_is_tried_again() -> None:
     """Whoever changes what a pod asks for need not wait for the cluster."""
     queue = a_queue(waiting(cpu="64"))
     asleep(queue, "pod", now=0.1)
@@ -169,7 +172,7 @@ def test_a_changed_pod_is_tried_again():
     assert popped(queue, 5.0) == ["pod"]
 
 
-def test_a_pod_changed_in_flight_is_tried_as_it_is_now():
+def test_a_pod_changed_in_flight_is_tried_as_it_is_now() -> None:
     """Its failure was that of its former state."""
     queue = a_queue(waiting(cpu="64"))
     queue.pop(0.0)
@@ -181,7 +184,7 @@ def test_a_pod_changed_in_flight_is_tried_as_it_is_now():
     assert queued.pod.requests["cpu"] == 1000
 
 
-def test_a_gated_pod_waits_for_its_gate():
+def test_a_gated_pod_waits_for_its_gate() -> None:
     """The flush does not release it; a change of the pod has the gate asked again."""
     closed, queue = {"pod"}, a_queue()
     gated_on(queue, closed)
@@ -196,9 +199,10 @@ def test_a_gated_pod_waits_for_its_gate():
     assert queued.first_seen == 400.0  # time behind the gate is nobody's delay
 
 
-def test_the_gate_is_asked_when_a_pod_is_woken():
+def test_the_gate_is_asked_when_a_pod_is_woken() -> None:
     """It was open at first; the woken pod stays behind it until it opens again."""
-    closed, queue = set(), a_queue(waiting())
+    queue = a_queue(waiting())
+    closed: set[Any] = set()
     gated_on(queue, closed)
     asleep(queue, "pod")
     closed.add("pod")
@@ -211,9 +215,10 @@ def test_the_gate_is_asked_when_a_pod_is_woken():
     assert popped(queue, 5.0) == ["pod"]
 
 
-def test_the_gate_is_not_asked_when_the_back_off_is_over():
+def test_the_gate_is_not_asked_when_the_back_off_is_over() -> None:
     """It agreed when the back-off began."""
-    closed, queue = set(), a_queue(waiting())
+    queue = a_queue(waiting())
+    closed: set[Any] = set()
     gated_on(queue, closed)
     queue.pop(0.0)
     queue.failed(uid_of(), 0.0, frozenset())
@@ -222,7 +227,7 @@ def test_the_gate_is_not_asked_when_the_back_off_is_over():
     assert popped(queue, 2.0) == ["pod"]
 
 
-def test_sleepers_are_tried_after_five_minutes():
+def test_sleepers_are_tried_after_five_minutes() -> None:
     """Whatever was overlooked is made up for, at the next round of the flush."""
     observer = Entries()
     queue = a_queue(waiting(), observer=observer)
@@ -234,7 +239,7 @@ def test_sleepers_are_tried_after_five_minutes():
     assert observer.seen[-1] == ("active", "UnschedulableTimeout")
 
 
-def test_a_pod_removed_in_flight_does_not_come_back():
+def test_a_pod_removed_in_flight_does_not_come_back() -> None:
     """Deleted while it was being scheduled: its failure changes nothing."""
     queue = a_queue(waiting())
     queue.pop(0.0)
@@ -245,9 +250,10 @@ def test_a_pod_removed_in_flight_does_not_come_back():
     assert uid_of() not in queue
 
 
-def test_plugins_activate_pods():
+def test_plugins_activate_pods() -> None:
     """From back-off and unschedulable at once; one in flight is remembered; a gate holds all the same."""
-    closed, queue = set(), a_queue(waiting("slept"), waiting("broken"), waiting("flying"), waiting("gated"))
+    queue = a_queue(waiting("slept"), waiting("broken"), waiting("flying"), waiting("gated"))
+    closed: set[Any] = set()
     gated_on(queue, closed)
     asleep(queue, "slept")
     queue.pop(0.0)
@@ -263,7 +269,7 @@ def test_plugins_activate_pods():
     assert queue.depths() == {"active": 0, "backoff": 1, "unschedulable": 0, "gated": 1}
 
 
-def test_a_pod_is_taken_along_wherever_it_waits():
+def test_a_pod_is_taken_along_wherever_it_waits() -> None:
     """From the active queue, back-off and unschedulable; not from behind a gate, and not twice."""
     closed, queue = {"gated"}, a_queue(waiting("slept"), waiting("backs-off"))
     gated_on(queue, closed)
@@ -281,7 +287,7 @@ def test_a_pod_is_taken_along_wherever_it_waits():
     queue.validate()
 
 
-def test_entries_are_told_with_their_reason():
+def test_entries_are_told_with_their_reason() -> None:
     """The queues and events of kube-scheduler's queue_incoming_pods_total."""
     observer = Entries()
     queue = a_queue(waiting(), observer=observer)
@@ -301,25 +307,25 @@ def test_entries_are_told_with_their_reason():
     ]
 
 
-def test_a_pod_that_is_never_tried_is_stalled_after_ten_minutes():
+def test_a_pod_that_is_never_tried_is_stalled_after_ten_minutes() -> None:
     """A gate that holds it explains the wait; time behind the gate does not count."""
     queue, closed = a_queue(), {"gated"}
     gated_on(queue, closed)
     queue.set(waiting("tried-never"), 0.0)
     queue.set(waiting("gated"), 0.0)
 
-    def stalled(now):
+    def stalled(now: float) -> set[str]:
         return {each.pod.name for each in queue if each.is_stalled(now)}
 
     assert stalled(STALLED_S) == set()
     assert stalled(STALLED_S + 1) == {"tried-never"}
 
 
-def test_a_pod_that_keeps_failing_by_errors_is_stalled_and_a_rejected_one_is_not():
+def test_a_pod_that_keeps_failing_by_errors_is_stalled_and_a_rejected_one_is_not() -> None:
     """After five errors in a row; a plugin's rejection explains the wait until the next attempt has ended."""
     queue = a_queue(waiting())
 
-    def attempt(now, *rejected_by):
+    def attempt(now: float, *rejected_by: str) -> Any:
         queue.activate([uid_of("pod")], now)
         (queued,) = [queue.pop(now)]
         queue.failed(uid_of("pod"), now, frozenset(rejected_by))

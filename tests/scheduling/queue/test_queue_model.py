@@ -6,6 +6,8 @@ three register for what changes their answer; after any history, a pod that slee
 be refused by each plugin that refused it.
 """
 
+from typing import Any
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -20,6 +22,7 @@ from plimsoll.framework import (
     unresolvable,
 )
 from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.scheduling.queue.queue import FLUSH_AFTER_S, FLUSH_EVERY_S
 from plimsoll.scheduling.queue.queued_pod import MAX_BACKOFF_S
 from plimsoll.scheduling.queue.queueing_hints import QueueingHints, ask_directly
@@ -31,22 +34,22 @@ SCALE_DOWN = ActionType.UPDATE_POD_SCALE_DOWN
 LABEL = ActionType.UPDATE_POD_LABEL
 
 
-def size_of(pod):
+def size_of(pod: PodInfo) -> int:
     """What it asks for."""
     return pod.requests["cpu"] // 1000
 
 
-def colour_of(pod):
+def colour_of(pod: PodInfo) -> str:
     """Which key it needs, and which gate it passes."""
     return pod.labels["colour"]
 
 
-def fits(pod, change):
+def fits(pod: PodInfo, change: Change) -> QueueingHint:
     """A room that is large enough."""
     return QueueingHint.of(change.new >= size_of(pod))
 
 
-def same_colour(pod, change):
+def same_colour(pod: PodInfo, change: Change) -> QueueingHint:
     """A key, or a gate, of the pod's colour."""
     return QueueingHint.of(change.new == colour_of(pod))
 
@@ -70,22 +73,24 @@ DECLARED = {
 class QueueMachine(RuleBasedStateMachine):
     """Any order of watch events, attempts and time."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.queue = a_queue()
         self.queue.ask_with(self._gate, ask_directly, ClusterObjects())
         self.queue.use({"default-scheduler": QueueingHints(DECLARED)}, (), 0.0)
         self.now = 0.0
-        self.largest_room, self.keys, self.closed = 0, set(), set()
+        self.largest_room = 0
+        self.keys: set[Any] = set()
+        self.closed: set[Any] = set()
         self.flying: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
         self.known: set[str] = set()
         self.popped_at = 0.0
 
-    def _gate(self, pod, first):
+    def _gate(self, pod: Any, first: str) -> Status:
         closed = colour_of(pod) in self.closed
         return unresolvable("closed").by("Gate") if closed else Status()
 
-    def _refused_by(self, pod):
+    def _refused_by(self, pod: Any) -> tuple[frozenset[str], ...]:
         fits_nowhere = frozenset({"Fits"}) if size_of(pod) > self.largest_room else frozenset()
         has_no_key = frozenset() if colour_of(pod) in self.keys else frozenset({"Unlocks"})
         return fits_nowhere, has_no_key
@@ -99,7 +104,7 @@ class QueueMachine(RuleBasedStateMachine):
         condition=st.booleans(),
         priority=st.sampled_from([0, 10]),
     )
-    def seen(self, name, size, colour, condition, priority):
+    def seen(self, name: str, size: int, colour: str, condition: bool, priority: int) -> None:
         """The watch tells of a pod."""
         status = {"conditions": [{"type": "PodScheduled", "status": "False"}]} if condition else {}
         pod = waiting(name, cpu=str(size), labels={"colour": colour}, status=status, priority=priority)
@@ -107,36 +112,36 @@ class QueueMachine(RuleBasedStateMachine):
         self.known.add(pod.uid)
 
     @rule(name=st.sampled_from(NAMES))
-    def gone(self, name):
+    def gone(self, name: str) -> None:
         """The watch tells that a pod is gone."""
         self.queue.remove(uid_of(name))
         self.flying.pop(uid_of(name), None)
         self.known.discard(uid_of(name))
 
     @rule(size=st.integers(1, 4))
-    def room_added(self, size):
+    def room_added(self, size: int) -> None:
         """There is a room of that size now."""
         self.largest_room = max(self.largest_room, size)
         self.queue.happened(Change("Room", ActionType.ADD, None, size), self.now)
 
     @rule()
-    def rooms_gone(self):
+    def rooms_gone(self) -> None:
         """Nothing that helps anybody: not even told."""
         self.largest_room = 0
 
     @rule(colour=st.sampled_from(COLOURS))
-    def key_added(self, colour):
+    def key_added(self, colour: str) -> None:
         """There is a key of that colour now."""
         self.keys.add(colour)
         self.queue.happened(Change("Key", ActionType.ADD, None, colour), self.now)
 
     @rule(colour=st.sampled_from(COLOURS))
-    def key_lost(self, colour):
+    def key_lost(self, colour: str) -> None:
         """Likewise."""
         self.keys.discard(colour)
 
     @rule(colour=st.sampled_from(COLOURS))
-    def gate_moved(self, colour):
+    def gate_moved(self, colour: str) -> None:
         """It closes, which helps nobody, or opens."""
         if colour in self.closed:
             self.closed.discard(colour)
@@ -145,28 +150,28 @@ class QueueMachine(RuleBasedStateMachine):
             self.closed.add(colour)
 
     @rule(names=st.sets(st.sampled_from(NAMES)))
-    def activated(self, names):
+    def activated(self, names: Any) -> None:
         """A plugin wants pods tried."""
         self.queue.activate([uid_of(name) for name in names], self.now)
 
     @rule(seconds=st.floats(0, 400))
-    def time_passes(self, seconds):
+    def time_passes(self, seconds: float) -> None:
         """Nothing else happens."""
         self.now += seconds
 
     # -- attempts ------------------------------------------------------------------------------------
 
     @rule()
-    def attempt(self):
+    def attempt(self) -> None:
         """The loop takes the next pod and looks at the world as it is now."""
         queued = self.queue.pop(self.now)
         self.popped_at = self.now
         if queued is not None:
-            self.flying[queued.pod.uid] = self._refused_by(queued.pod)
+            self.flying[queued.pod.uid] = self._refused_by(queued.pod)  # type: ignore[assignment] # a fake differs on purpose
 
     @precondition(lambda self: self.flying)
     @rule(data=st.data(), breaks=st.booleans())
-    def landed(self, data, breaks):
+    def landed(self, data: Any, breaks: bool) -> None:
         """An attempt ends as it must, or by an error, though the world may be another one by now."""
         uid = data.draw(st.sampled_from(sorted(self.flying)))
         rejected_by, pending_on = self.flying.pop(uid)
@@ -182,14 +187,14 @@ class QueueMachine(RuleBasedStateMachine):
     # -- what must hold ------------------------------------------------------------------------------
 
     @invariant()
-    def everybody_is_somewhere(self):
+    def everybody_is_somewhere(self) -> None:
         """Nobody is lost, nobody is in two places."""
         self.queue.validate()
         assert self.known == {queued.pod.uid for queued in self.queue}
         assert set(self.flying) == {queued.pod.uid for queued in self.queue._in_flight}
 
     @invariant()
-    def nobody_oversleeps(self):
+    def nobody_oversleeps(self) -> None:
         """Whoever sleeps is still refused by all who refused it; whoever is gated finds the gate closed."""
         for queued in self.queue._unschedulable:
             now_refusing = frozenset().union(*self._refused_by(queued.pod))
@@ -198,7 +203,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert colour_of(queued.pod) in self.closed
 
     @invariant()
-    def nobody_waits_for_ever(self):
+    def nobody_waits_for_ever(self) -> None:
         """Back-offs end after ten seconds, sleep after five minutes, if only somebody pops."""
         for queued in self.queue._unschedulable:
             assert self.popped_at - queued.timestamp <= FLUSH_AFTER_S + FLUSH_EVERY_S
@@ -207,7 +212,7 @@ class QueueMachine(RuleBasedStateMachine):
                 assert self.popped_at - queued.timestamp <= MAX_BACKOFF_S + 2
 
     @invariant()
-    def nothing_is_kept_for_nobody(self):
+    def nothing_is_kept_for_nobody(self) -> None:
         """Events of flights that are over are dropped."""
         assert self.flying or not self.queue._in_flight._events
 

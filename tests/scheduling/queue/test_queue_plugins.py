@@ -1,5 +1,8 @@
 """What the queue asks plugins, and what becomes of those that break when they are asked."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from plimsoll.cluster.cache import Cache
@@ -17,6 +20,10 @@ from plimsoll.framework import (
     Registry,
     unschedulable,
 )
+from plimsoll.framework.queueing import Change
+from plimsoll.framework.status import Status
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.observer import Observer
@@ -30,20 +37,22 @@ from plimsoll.testing.fakes import FakeClock, a_book
 class Told(Observer):
     """Remembers what it is told of plugins, hints and events."""
 
-    def __init__(self):
-        self.failed_plugins, self.hints, self.events = [], [], []
+    def __init__(self) -> None:
+        self.failed_plugins: list[Any] = []
+        self.hints: list[Any] = []
+        self.events: list[Any] = []
 
-    def plugin_failed(self, plugin, point, problem):
+    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
         self.failed_plugins.append((plugin, point))
 
-    def hint_asked(self, plugin, event, hint, seconds):
+    def hint_asked(self, plugin: str, event: str, hint: str, seconds: float) -> None:
         self.hints.append((plugin, event, hint))
 
-    def event_handled(self, event, seconds):
+    def event_handled(self, event: str, seconds: float) -> None:
         self.events.append(event)
 
 
-def asked_late(pod, change):
+def asked_late(pod: PodInfo, change: Change) -> str | QueueingHint:
     """The hint that the test has set by then."""
     return Odd.hint(pod, change)
 
@@ -55,22 +64,22 @@ class Odd(PreEnqueuePlugin, EnqueueExtensions):
     args_model = NoArgs
     gate = staticmethod(lambda pod: SUCCESS)
     hint = staticmethod(lambda pod, change: QueueingHint.SKIP)
-    events = staticmethod(lambda: (EventWithHint(EventResource.NODE, ActionType.ADD, asked_late),))
+    events = staticmethod(lambda: (EventWithHint(EventResource.NODE, ActionType.ADD, asked_late),))  # type: ignore[arg-type] # a fake has only what is used
 
-    def __init__(self, args):
+    def __init__(self, args: Any) -> None:
         """Take no arguments."""
 
-    def pre_enqueue(self, pod):
+    def pre_enqueue(self, pod: Any) -> Status:
         return type(self).gate(pod)
 
-    def events_to_register(self):
+    def events_to_register(self) -> tuple[Any]:
         return type(self).events()
 
 
 class Scene:
     """Cache, queue and ingestion around the default profile of scheduler ``s``, and Odd."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.observer, self.clock, self.cache = Told(), FakeClock(), Cache()
         self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since), self.observer)
         self.asking = Enqueueing(self.queue, self.cache.cluster.objects, self.clock, self.observer)
@@ -81,30 +90,32 @@ class Scene:
             self.cache, self.queue, self.asking.serves, self.observer, a_book(self.cache), clock=self.clock
         )
 
-    def tell(self, *events):
+    def tell(self, *events: Any) -> None:
         self.ingestion.apply(list(events), self.clock.monotonic())
 
-    def rejected(self, *pods, by):
+    def rejected(self, *pods: Any, by: str) -> None:
         """These pods are unschedulable."""
         self.tell(*(PodAdded(pod) for pod in pods))
         while (queued := self.queue.pop(self.clock.monotonic())) is not None:
             self.queue.failed(queued.pod.uid, self.clock.monotonic(), frozenset({by}))
 
     @property
-    def asleep(self):
+    def asleep(self) -> int:
         return self.queue.depths()["unschedulable"]
 
 
-def ours(name="pod", **options):
+def ours(name: str = "pod", **options: Any) -> Pod:
     return a_pod(name, schedulerName="s", **options)
 
 
-def raising(*_):
+def raising(*_: PodInfo | Change) -> None:
     raise ValueError("as asked")
 
 
 @pytest.mark.parametrize("hint", [raising, lambda pod, change: "Queue"], ids=["raises", "answers-nonsense"])
-def test_a_hint_that_breaks_wakes_its_pod_and_is_counted(monkeypatch, hint):
+def test_a_hint_that_breaks_wakes_its_pod_and_is_counted(
+    monkeypatch: pytest.MonkeyPatch, hint: Callable[..., Any]
+) -> None:
     """Sleeping on would be the worse mistake."""
     monkeypatch.setattr(Odd, "hint", staticmethod(hint))
     scene = Scene()
@@ -118,7 +129,9 @@ def test_a_hint_that_breaks_wakes_its_pod_and_is_counted(monkeypatch, hint):
 
 
 @pytest.mark.parametrize("events", [raising, lambda: ("NodeAdd",)], ids=["raises", "declares-nonsense"])
-def test_a_plugin_that_cannot_declare_is_woken_by_everything(monkeypatch, events):
+def test_a_plugin_that_cannot_declare_is_woken_by_everything(
+    monkeypatch: pytest.MonkeyPatch, events: Callable[..., Any]
+) -> None:
     """Named and counted; the hints of the others hold."""
     monkeypatch.setattr(Odd, "events", staticmethod(events))
     scene = Scene()
@@ -132,7 +145,7 @@ def test_a_plugin_that_cannot_declare_is_woken_by_everything(monkeypatch, events
     assert [queued.pod.name for queued in scene.queue._unschedulable] == ["fit"]
 
 
-def test_hints_are_told_with_their_answers(monkeypatch):
+def test_hints_are_told_with_their_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """By plugin and event; and the event itself."""
     scene = Scene()
     scene.rejected(ours(), by="Odd")
@@ -143,7 +156,7 @@ def test_hints_are_told_with_their_answers(monkeypatch):
     assert scene.observer.events[-1] == "NodeAdd"
 
 
-def test_a_gate_that_breaks_holds_its_pod_only(monkeypatch):
+def test_a_gate_that_breaks_holds_its_pod_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """And is counted each time it is asked."""
     monkeypatch.setattr(Odd, "gate", staticmethod(lambda pod: raising() if pod.name == "bad" else SUCCESS))
     scene = Scene()
@@ -154,7 +167,7 @@ def test_a_gate_that_breaks_holds_its_pod_only(monkeypatch):
     assert scene.observer.failed_plugins == [("Odd", "preEnqueue")]
 
 
-def test_a_gate_is_asked_again_by_its_own_events_only(monkeypatch):
+def test_a_gate_is_asked_again_by_its_own_events_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Odd registered for new nodes, with a hint that may refuse."""
     monkeypatch.setattr(Odd, "gate", staticmethod(lambda pod: unschedulable("closed")))
     scene = Scene()
@@ -180,7 +193,9 @@ def test_a_gate_is_asked_again_by_its_own_events_only(monkeypatch):
         pytest.param("n1", set(), id="kept"),
     ],
 )
-def test_room_that_a_pod_was_promised_and_gives_up_is_for_others_of_no_higher_priority(after, woken):
+def test_room_that_a_pod_was_promised_and_gives_up_is_for_others_of_no_higher_priority(
+    after: str | None, woken: set[str]
+) -> None:
     """An AssignedPodDelete, though the pod had no node yet."""
     scene = Scene()
     promised = ours("promised", priority=5, status={"nominatedNodeName": "n1"})
@@ -197,7 +212,7 @@ def test_room_that_a_pod_was_promised_and_gives_up_is_for_others_of_no_higher_pr
     assert {"low", "same", "high"} - sleeping == woken
 
 
-def test_a_pod_that_is_confirmed_where_it_was_assumed_counts_as_new_there():
+def test_a_pod_that_is_confirmed_where_it_was_assumed_counts_as_new_there() -> None:
     """Those who wait for its company are woken when the API server knows of it."""
     scene = Scene()
     scene.tell(NodeAdded(a_node("n")), PodAdded(ours()))

@@ -1,5 +1,8 @@
 """Which pods an event wakes: registrations and hints of the plugins that rejected them."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from plimsoll.framework import (
@@ -15,7 +18,9 @@ from plimsoll.framework import (
 )
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.workload import Namespace
+from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queueing_hints import QueueingHints, ask_directly, hints_of
 from plimsoll.testing.builders import a_node
 from scheduling.queue.queueing import (
@@ -34,17 +39,17 @@ NODE, POD = EventResource.NODE, EventResource.POD
 ADD = ActionType.ADD
 
 
-def serving(queue, **declared):
+def serving(queue: SchedulingQueue, **declared: Any) -> SchedulingQueue:
     """Give the queue a profile whose plugins have declared this."""
     looking = {"PodTopologySpread": True, "InterPodAffinity": False}
     queue.use({PROFILE: QueueingHints(declared, looking=looking)}, (), 0.0)
     return queue
 
 
-def saying(answer, asked=None):
+def saying(answer: ValueError | QueueingHint, asked: list[Any] | None = None) -> Callable[..., Any]:
     """A hint with a fixed answer that remembers whom it was asked about."""
 
-    def hint(pod, change):
+    def hint(pod: PodInfo, change: Change) -> QueueingHint:
         if asked is not None:
             asked.append(pod.name)
         if isinstance(answer, Exception):
@@ -54,7 +59,7 @@ def saying(answer, asked=None):
     return hint
 
 
-def test_an_event_wakes_pods_of_plugins_that_registered_for_it():
+def test_an_event_wakes_pods_of_plugins_that_registered_for_it() -> None:
     """And of no others."""
     queue = serving(
         a_queue(waiting("node"), waiting("pod")),
@@ -69,7 +74,7 @@ def test_an_event_wakes_pods_of_plugins_that_registered_for_it():
     assert popped(queue, 1.0) == ["node"]
 
 
-def test_one_of_several_plugins_is_enough():
+def test_one_of_several_plugins_is_enough() -> None:
     """What the others think, the next attempt finds out."""
     queue = serving(a_queue(waiting()), A=(EventWithHint(NODE, ADD),), B=())
     asleep(queue, "pod", rejected_by=frozenset({"A", "B"}))
@@ -77,7 +82,7 @@ def test_one_of_several_plugins_is_enough():
     assert queue.happened(node_added(), 1.0) == 1
 
 
-def test_a_plugin_that_declares_nothing_is_woken_by_everything():
+def test_a_plugin_that_declares_nothing_is_woken_by_everything() -> None:
     """Nobody knows what may help; but a new pod that waits, too, is no help."""
     queue = serving(a_queue(waiting()), A=(EventWithHint(NODE, ADD),))
     asleep(queue, "pod", rejected_by=frozenset({"Silent"}))
@@ -88,7 +93,7 @@ def test_a_plugin_that_declares_nothing_is_woken_by_everything():
     assert queue.happened(Change("Namespace", ActionType.UPDATE), 1.0) == 1
 
 
-def test_a_plugin_that_registers_for_nothing_leaves_it_to_time():
+def test_a_plugin_that_registers_for_nothing_leaves_it_to_time() -> None:
     """An empty declaration is one."""
     queue = serving(a_queue(waiting()), A=())
     asleep(queue, "pod", rejected_by=frozenset({"A"}))
@@ -97,7 +102,7 @@ def test_a_plugin_that_registers_for_nothing_leaves_it_to_time():
     assert popped(queue, 400.0) == ["pod"]
 
 
-def test_a_hint_may_skip():
+def test_a_hint_may_skip() -> None:
     """The pod sleeps on."""
     queue = serving(a_queue(waiting()), A=(EventWithHint(NODE, ADD, saying(QueueingHint.SKIP)),))
     asleep(queue, "pod", rejected_by=frozenset({"A"}))
@@ -105,7 +110,7 @@ def test_a_hint_may_skip():
     assert queue.happened(node_added(), 1.0) == 0
 
 
-def test_a_hint_that_raises_wakes():
+def test_a_hint_that_raises_wakes() -> None:
     """Sleeping on would be the worse mistake."""
     queue = serving(a_queue(waiting()), A=(EventWithHint(NODE, ADD, saying(ValueError("as asked"))),))
     asleep(queue, "pod", rejected_by=frozenset({"A"}))
@@ -113,9 +118,10 @@ def test_a_hint_that_raises_wakes():
     assert queue.happened(node_added(), 1.0) == 1
 
 
-def test_a_hint_by_template_is_asked_once_for_all_alike():
+def test_a_hint_by_template_is_asked_once_for_all_alike() -> None:
     """However many pods sleep; another shape, or other plugins, are another question."""
-    asked, alone = [], []
+    asked: list[Any] = []
+    alone: list[Any] = []
     queue = serving(
         a_queue(*(waiting(f"small-{n}") for n in range(5)), waiting("large", cpu="9")),
         Shared=(EventWithHint(NODE, ADD, saying(QueueingHint.SKIP, asked), by_template=True),),
@@ -130,10 +136,10 @@ def test_a_hint_by_template_is_asked_once_for_all_alike():
     assert sorted(alone) == sorted(names)
 
 
-def test_a_hint_for_each_pod_wakes_only_those_it_names():
+def test_a_hint_for_each_pod_wakes_only_those_it_names() -> None:
     """Siblings of one shape may differ for a plugin that reads more than the shape."""
 
-    def odd(pod, change):
+    def odd(pod: PodInfo, change: Change) -> QueueingHint:
         return QueueingHint.of(int(pod.name[-1]) % 2 == 1)
 
     queue = serving(a_queue(*(waiting(f"p-{n}") for n in range(4))), A=(EventWithHint(NODE, ADD, odd),))
@@ -143,7 +149,7 @@ def test_a_hint_for_each_pod_wakes_only_those_it_names():
     assert popped(queue, 1.0) == ["p-1", "p-3"]
 
 
-def test_what_a_pending_plugin_waited_for_skips_the_back_off():
+def test_what_a_pending_plugin_waited_for_skips_the_back_off() -> None:
     """At once to the active queue, whatever plugins that found it unschedulable say."""
     queue = serving(
         a_queue(waiting("pending"), waiting("unschedulable")),
@@ -159,7 +165,7 @@ def test_what_a_pending_plugin_waited_for_skips_the_back_off():
     assert queue.pop(0.1).pod.name == "pending"
 
 
-def test_events_in_flight_are_judged_by_the_plugins_that_reject_in_the_end():
+def test_events_in_flight_are_judged_by_the_plugins_that_reject_in_the_end() -> None:
     """Recorded when it happens, weighed when the attempt fails."""
     plugins = {"A": (EventWithHint(NODE, ADD),), "B": (EventWithHint(POD, ADD),)}
     for name, sleeps in (("A", 0), ("B", 1)):
@@ -171,7 +177,7 @@ def test_events_in_flight_are_judged_by_the_plugins_that_reject_in_the_end():
         assert queue.depths()["unschedulable"] == sleeps
 
 
-def test_what_happened_before_the_pop_is_not_replayed():
+def test_what_happened_before_the_pop_is_not_replayed() -> None:
     """The attempt saw it."""
     queue = serving(a_queue(waiting("one"), waiting("two")), A=(EventWithHint(NODE, ADD),))
     queue.pop(0.0)
@@ -183,7 +189,7 @@ def test_what_happened_before_the_pop_is_not_replayed():
     assert queue.depths() == {"active": 0, "backoff": 1, "unschedulable": 1, "gated": 0}
 
 
-def test_events_are_kept_only_while_somebody_may_ask_for_them():
+def test_events_are_kept_only_while_somebody_may_ask_for_them() -> None:
     """Not before, not after, and not for pods that only wait for their binding to be written."""
     queue = serving(a_queue(waiting("one"), waiting("two")), A=(EventWithHint(NODE, ADD),))
     queue.happened(node_added(), 0.0)
@@ -201,7 +207,7 @@ def test_events_are_kept_only_while_somebody_may_ask_for_them():
     assert queue.depths()["backoff"] == 1
 
 
-def test_a_pod_that_is_decided_on_later_is_told_what_happens_from_then_on():
+def test_a_pod_that_is_decided_on_later_is_told_what_happens_from_then_on() -> None:
     """What happened before is in the cluster that its attempt looks at."""
     queue = serving(a_queue(waiting("one"), waiting("two")), A=(EventWithHint(NODE, ADD),))
     for name in ("one", "two"):
@@ -221,7 +227,7 @@ def test_a_pod_that_is_decided_on_later_is_told_what_happens_from_then_on():
     assert not queue._in_flight.events()
 
 
-def test_an_event_may_concern_some_only():
+def test_an_event_may_concern_some_only() -> None:
     """Room that was promised to a pod is given up to those of no higher priority."""
     queue = serving(
         a_queue(waiting("low"), waiting("high", priority=10), waiting("same", priority=5)),
@@ -239,24 +245,24 @@ class Gatekeeper(EnqueueExtensions):
 
     name = "Gatekeeper"
 
-    def pre_enqueue(self, pod):
+    def pre_enqueue(self, pod: Any) -> Any:
         return Status()
 
-    def events_to_register(self):
+    def events_to_register(self) -> tuple[EventWithHint]:
         return (EventWithHint("Key", ADD),)
 
 
-def test_a_gated_pod_is_reconsidered_by_events_of_its_gate_only():
+def test_a_gated_pod_is_reconsidered_by_events_of_its_gate_only() -> None:
     """Others are no reason to ask the gate."""
     asked, closed = [], [True]
 
-    def gate(pod, first):
+    def gate(pod: PodInfo, first: str) -> Status:
         asked.append(first)
         return unresolvable("closed").by("Gatekeeper") if closed[0] else Status()
 
     queue = a_queue()
     queue.ask_with(gate, ask_directly, ClusterObjects())
-    queue.use({PROFILE: hints_of([Gatekeeper()])}, (), 0.0)
+    queue.use({PROFILE: hints_of([Gatekeeper()])}, (), 0.0)  # type: ignore[list-item] # a fake has only what is used
     queue.set(waiting(), 0.0)
 
     queue.happened(node_added(), 1.0)
@@ -268,16 +274,16 @@ def test_a_gated_pod_is_reconsidered_by_events_of_its_gate_only():
     assert popped(queue, 3.0) == ["pod"]
 
 
-def test_declarations_that_are_none_are_refused():
+def test_declarations_that_are_none_are_refused() -> Any:
     """Named by whoever builds the profile."""
     plugin = Gatekeeper()
-    plugin.events_to_register = lambda: ["NodeAdd"]
+    plugin.events_to_register = lambda: ["NodeAdd"]  # type: ignore[assignment, method-assign, return-value] # replaced for this test
 
     with pytest.raises(TypeError, match="NodeAdd"):
-        hints_of([plugin])
+        hints_of([plugin])  # type: ignore[list-item] # a fake has only what is used
 
 
-def test_a_changed_profile_has_its_pods_tried_again():
+def test_a_changed_profile_has_its_pods_tried_again() -> None:
     """What refused them may be gone; pods of other profiles sleep on."""
     queue = a_queue(waiting("ours"), waiting("theirs", schedulerName="other"))
     asleep(queue, "ours", "theirs")
@@ -317,7 +323,9 @@ SHUNNED = {
         pytest.param({}, "Another", pod_placed(namespace="far"), True, id="other-plugins"),
     ],
 )
-def test_pods_that_come_to_nodes_are_offered_to_few(pod, rejected_by, change, woken):
+def test_pods_that_come_to_nodes_are_offered_to_few(
+    pod: dict[str, Any], rejected_by: str, change: Change, woken: bool
+) -> None:
     """Upstream's pre-selection: the namespace of the spread, or a required affinity term that matches."""
     everything = (EventWithHint(POD, ActionType.ALL),)
     queue = serving(
@@ -328,7 +336,7 @@ def test_pods_that_come_to_nodes_are_offered_to_few(pod, rejected_by, change, wo
     assert queue.happened(change, 1.0) == woken
 
 
-def test_the_preselection_knows_namespaces_by_their_labels():
+def test_the_preselection_knows_namespaces_by_their_labels() -> None:
     """A term with a namespace selector."""
     wanted = {
         "podAffinity": {
@@ -352,7 +360,7 @@ def test_the_preselection_knows_namespaces_by_their_labels():
     assert queue.happened(Change(seen.resource, seen.action, None, seen.new, objects), 1.0) == 1
 
 
-def test_the_preselection_does_not_hold_for_what_happened_in_flight():
+def test_the_preselection_does_not_hold_for_what_happened_in_flight() -> None:
     """Nobody looked at the pod's terms then."""
     queue = serving(a_queue(waiting()), PodTopologySpread=(EventWithHint(POD, ADD),))
     queue.pop(0.0)
@@ -362,7 +370,7 @@ def test_the_preselection_does_not_hold_for_what_happened_in_flight():
     assert queue.depths()["unschedulable"] == 0
 
 
-def test_pods_to_activate_are_remembered_by_uid():
+def test_pods_to_activate_are_remembered_by_uid() -> None:
     """A plugin names each as often as it likes."""
     wanted = PodsToActivate()
 
@@ -372,9 +380,9 @@ def test_pods_to_activate_are_remembered_by_uid():
     assert wanted.uids == {uid_of()}
 
 
-def test_the_cost_of_an_event_does_not_rise_with_the_pods_of_a_shape():
+def test_the_cost_of_an_event_does_not_rise_with_the_pods_of_a_shape() -> None:
     """A thousand nodes change while a thousand pods sleep: one question a node."""
-    asked = []
+    asked: list[Any] = []
     queue = serving(
         a_queue(*(waiting(f"p-{number}", cpu="64") for number in range(1000))),
         Fit=(EventWithHint(NODE, ActionType.ALL, saying(QueueingHint.SKIP, asked), by_template=True),),

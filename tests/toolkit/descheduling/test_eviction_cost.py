@@ -1,5 +1,8 @@
 """What an eviction costs: each thing that counts, by itself."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -9,7 +12,9 @@ SPARED = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
-def a_status(*, restarts=0, ready=True, started="2026-01-01T00:00:00Z"):
+def a_status(
+    *, restarts: int = 0, ready: bool = True, started: str = "2026-01-01T00:00:00Z"
+) -> dict[str, Any]:
     return {
         "phase": "Running",
         "startTime": started,
@@ -18,7 +23,7 @@ def a_status(*, restarts=0, ready=True, started="2026-01-01T00:00:00Z"):
     }
 
 
-def order(cheap, dear, key):
+def order(cheap: dict[str, Any], dear: dict[str, Any], key: Callable[..., Any]) -> list[str]:
     """Names by cost of two pods, the dear one being told first."""
     pods = [a_pod("a-dear", node="n", **dear), a_pod("z-cheap", node="n", **cheap)]
     cluster = a_cluster([a_node("n")], pods)
@@ -38,12 +43,14 @@ def order(cheap, dear, key):
         pytest.param({"status": a_status(started="2026-01-02T00:00:00Z")}, {"status": a_status()}, id="age"),
     ],
 )
-def test_the_cheaper_pod_comes_first(cheap, dear, key):
+def test_the_cheaper_pod_comes_first(
+    cheap: dict[str, Any], dear: dict[str, Any], key: Callable[..., Any]
+) -> None:
     """All else being equal."""
     assert order(cheap, dear, key) == ["z-cheap", "a-dear"]
 
 
-def test_a_deletion_cost_that_is_no_number_is_none():
+def test_a_deletion_cost_that_is_no_number_is_none() -> None:
     """Whatever somebody wrote."""
     assert order({"annotations": {COST: "-1"}}, {"annotations": {COST: "cheap"}}, eviction_cost) == [
         "z-cheap",

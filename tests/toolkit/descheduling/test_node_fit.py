@@ -1,7 +1,11 @@
 """Node fit, against the cases of upstream's own tests: which refusal comes, and what it does not look at."""
 
+from typing import Any
+
 import pytest
 
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.toolkit.descheduling.node_fit import fits_any_node, fits_any_other_node, refusal_of
 from strategies.driving import a_context
@@ -9,12 +13,12 @@ from strategies.driving import a_context
 HOSTNAME = "kubernetes.io/hostname"
 
 
-def against(key, **labels):
+def against(key: str, **labels: Any) -> dict[str, Any]:
     term = {"topologyKey": key, "labelSelector": {"matchLabels": labels}}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-def judged(pod, node, *others):
+def judged(pod: Pod, node: Node, *others: Pod) -> str:
     context = a_context([a_node("own"), node], [pod, *others])
     return refusal_of(context.cluster.pods[pod.uid], node, context)
 
@@ -88,19 +92,19 @@ def judged(pod, node, *others):
         ),
     ],
 )
-def test_the_first_refusal(pod, node, refusal):
+def test_the_first_refusal(pod: dict[str, Any], node: dict[str, Any], refusal: str) -> None:
     """In upstream's order and words."""
     assert judged(a_pod("p", node="own", **pod), a_node("other", **node)) == refusal
 
 
-def test_what_others_take_is_taken():
+def test_what_others_take_is_taken() -> None:
     """Requests of the pods on the node count."""
     other = a_pod("q", node="other", cpu="3500m")
 
     assert judged(a_pod("p", node="own", cpu="1"), a_node("other", cpu="4"), other) == "insufficient cpu"
 
 
-def test_what_a_node_lacks_is_not_used_up():
+def test_what_a_node_lacks_is_not_used_up() -> None:
     """Pods on it that ask for it leave room for a pod that asks for nothing of it."""
     other = a_pod("q", node="other", requests={"x.io/gpu": 1})
 
@@ -119,7 +123,7 @@ def test_what_a_node_lacks_is_not_used_up():
         ),
     ],
 )
-def test_its_own_anti_affinity_on_the_node(key, other, fits):
+def test_its_own_anti_affinity_on_the_node(key: str, other: dict[str, Any], fits: bool) -> None:
     """Only pods on that very node, only if the node has the topology key."""
     rival = a_pod(**{"name": "q", "node": "other", **other})
     refusal = judged(a_pod("p", node="own", affinity=against(key, a="b")), a_node("other"), rival)
@@ -127,7 +131,7 @@ def test_its_own_anti_affinity_on_the_node(key, other, fits):
     assert refusal == ("" if fits else "pod matches inter-pod anti-affinity rule of other pod on node")
 
 
-def test_a_rule_that_cannot_be_read_fits_nowhere():
+def test_a_rule_that_cannot_be_read_fits_nowhere() -> None:
     """Upstream gives up on the node."""
     term = {
         "topologyKey": HOSTNAME,
@@ -140,7 +144,7 @@ def test_a_rule_that_cannot_be_read_fits_nowhere():
     assert refusal == "pod has an inter-pod anti-affinity rule that cannot be read"
 
 
-def test_its_own_node_needs_no_room():
+def test_its_own_node_needs_no_room() -> None:
     """Any node may be its own, any other may not."""
     pod = a_pod("p", node="own", cpu="4")
     context = a_context([a_node("own", cpu="4"), a_node("small", cpu="1")], [pod])

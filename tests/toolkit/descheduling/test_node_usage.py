@@ -1,5 +1,7 @@
 """Usage of nodes by requests, metrics and queries: exact or not at all upstream, node by node here."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.framework.descheduling.context import Measurements, Sample
@@ -19,7 +21,7 @@ from strategies.driving import a_context, a_strategy, evicted, pods_on
 NODES = [a_node("n1", cpu="1", memory="1Gi"), a_node("n2", cpu="1", memory="1Gi")]
 
 
-def amounts(cpu_milli, memory_bytes):
+def amounts(cpu_milli: int, memory_bytes: int) -> dict[str, int]:
     """In billionths."""
     return {"cpu": cpu_milli * 10**6, "memory": memory_bytes * 10**9}
 
@@ -27,7 +29,7 @@ def amounts(cpu_milli, memory_bytes):
 MEASURED = {"n1": amounts(900, 2**29), "n2": amounts(100, 2**28)}
 
 
-def by_metrics(**kwargs):
+def by_metrics(**kwargs: Any) -> Any:
     return a_strategy(
         LowNodeUtilization,
         **{
@@ -42,7 +44,7 @@ def by_metrics(**kwargs):
 class TestRequests:
     """The columns of the cluster, as percentages of what the nodes have."""
 
-    def test_capacity_stands_in_for_allocatable(self):
+    def test_capacity_stands_in_for_allocatable(self) -> None:
         """Only when nothing is allocatable; a resource that the node lacks has no percentage."""
         bare = a_node("n1", status={"allocatable": {}, "capacity": {"cpu": "2", "memory": "0"}})
         context = a_context([bare], [a_pod("p", node="n1", cpu="1")])
@@ -53,14 +55,14 @@ class TestRequests:
         assert usage.percent == {"cpu": 50.0, "memory": 0.0}
         assert (usage.name, usage.bulk) == ("n1", 1001)
 
-    def test_a_querys_resource_is_known_of_every_node(self):
+    def test_a_querys_resource_is_known_of_every_node(self) -> None:
         """Named without a query it is not used, and there is room for it, as upstream has it."""
         (usage,) = RequestedUsage(["MetricResource"]).nodes(a_context([a_node("n1")], []))
 
         assert usage.percent["MetricResource"] == 0.0
         assert usage.capacity["MetricResource"] == 100 * 10**9
 
-    def test_a_resource_that_no_node_has_is_an_error(self):
+    def test_a_resource_that_no_node_has_is_an_error(self) -> None:
         """A typo; upstream finds every node under-used then, and does nothing without a word."""
         usage = RequestedUsage(["cpu", "example.com/dreams"])
 
@@ -75,7 +77,7 @@ class TestRequests:
 class TestMetrics:
     """What the metrics API says, of nodes and of pods."""
 
-    def test_pods_leave_by_what_they_really_use(self):
+    def test_pods_leave_by_what_they_really_use(self) -> None:
         """Two of three suffice, since each uses twice what it asked for."""
         pods = pods_on("n1", 3, cpu="100m")
         used = {pod.key: amounts(200, 1) for pod in pods}
@@ -83,7 +85,7 @@ class TestMetrics:
 
         assert evicted(by_metrics(), a_context(NODES, pods, measurements=measurements)) == ["n1-0", "n1-1"]
 
-    def test_a_pod_without_measurement_is_passed_over(self):
+    def test_a_pod_without_measurement_is_passed_over(self) -> None:
         """Nobody knows what its leaving would bring."""
         pods = pods_on("n1", 2)
         used = {"default/n1-1": amounts(500, 1)}
@@ -91,7 +93,7 @@ class TestMetrics:
 
         assert evicted(by_metrics(), a_context(NODES, pods, measurements=measurements)) == ["n1-1"]
 
-    def test_a_node_without_measurement_is_an_error_upstream_and_left_out_here(self):
+    def test_a_node_without_measurement_is_an_error_upstream_and_left_out_here(self) -> None:
         """Requirement 8: one node does not change the decisions about the others."""
         nodes = [*NODES, a_node("n3")]
         measurements = Measurements(nodes=MEASURED, pods={"default/n1-0": amounts(500, 1)})
@@ -113,12 +115,12 @@ class TestMetrics:
             (by_metrics(metricsUtilization={"source": "Foo"}), 'no metrics source "Foo"'),
         ],
     )
-    def test_a_source_that_is_not_there_is_an_error(self, strategy, message):
+    def test_a_source_that_is_not_there_is_an_error(self, strategy: LowNodeUtilization, message: str) -> None:
         """The sentence says what to do."""
         with pytest.raises(PluginError, match=message):
             evicted(strategy, a_context(NODES, pods_on("n1", 1)))
 
-    def test_the_deprecated_spelling_means_the_same(self):
+    def test_the_deprecated_spelling_means_the_same(self) -> None:
         """metricsServer: true."""
         strategy = by_metrics(metricsUtilization={"metricsServer": True})
 
@@ -132,7 +134,7 @@ class TestQueries:
     @pytest.mark.parametrize(
         "sample", [Sample({"instance": "n2"}, 1.5), Sample({}, 0.5), Sample({"instance": "n2"}, float("nan"))]
     )
-    def test_a_value_that_makes_no_sense(self, sample):
+    def test_a_value_that_makes_no_sense(self, sample: Sample) -> None:
         """An error upstream, a missing sample here."""
         samples = [Sample({"instance": "n1"}, 0.5695), sample]
 
@@ -143,7 +145,7 @@ class TestQueries:
         )
         assert [(usage.name, usage.used) for usage in usages] == [("n1", {"MetricResource": 56 * 10**9})]
 
-    def test_two_values_for_one_node_are_none(self):
+    def test_two_values_for_one_node_are_none(self) -> None:
         """Upstream takes the last one; nobody knows which is right, so here the node is left out."""
         samples = [Sample({"instance": "n1"}, 0.1), Sample({"instance": "n1"}, 0.9)]
         same = [Sample({"instance": "n2"}, 0.5), Sample({"instance": "n2"}, 0.5)]
@@ -166,20 +168,20 @@ class TestQueries:
             ([Sample({"instance": "10.0.0.1:9100"}, 0.5)], "first of its 1 samples is labelled instance$"),
         ],
     )
-    def test_an_answer_about_no_node_is_told(self, samples, told):
+    def test_an_answer_about_no_node_is_told(self, samples: list[Sample], told: str) -> None:
         """An empty vector, other labels, addresses instead of names: nothing happens, and not in silence."""
         context = a_context(NODES, measurements=Measurements(samples=samples), exact=False)
 
         with pytest.raises(UsageError, match=told):
             QueriedUsage().nodes(context)
 
-    def test_no_answer_is_an_error(self):
+    def test_no_answer_is_an_error(self) -> None:
         """The server timed out, or nobody asked it."""
         with pytest.raises(UsageError, match="no answer to the Prometheus query"):
             QueriedUsage().nodes(a_context(NODES))
 
 
-def test_nothing_is_known_of_pods_without_a_source():
+def test_nothing_is_known_of_pods_without_a_source() -> None:
     """A source that does not exist is never asked about pods."""
     context = a_context(NODES, pods_on("n1", 1))
     (pod,) = context.cluster.pods.values()
@@ -190,12 +192,12 @@ def test_nothing_is_known_of_pods_without_a_source():
         MeasuredUsage([]).pod(pod, context)
 
 
-def test_no_capacity_is_no_use():
+def test_no_capacity_is_no_use() -> None:
     """Of nothing, nothing is used."""
     assert NodeUsage(NODES[0], {"cpu": 5}, {"cpu": 0}).percent == {"cpu": 0.0}
 
 
-def test_sums_are_exact_where_exactness_is_wanted():
+def test_sums_are_exact_where_exactness_is_wanted() -> None:
     """Ten pods of 100u are one milli; the scheduler's columns count one milli each."""
     pods = pods_on("n1", 10, cpu="100u")
 

@@ -1,5 +1,7 @@
 """Dominant shares and the division of a cluster among queues."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,27 +10,27 @@ from plimsoll.toolkit.scheduling.fair_shares import Claim, deserved, dominant_sh
 TOTAL = {"cpu": 10_000, "memory": 10_000}
 
 
-def test_the_dominant_share_is_the_largest():
+def test_the_dominant_share_is_the_largest() -> None:
     """A tenth of the cpu and a fifth of the memory is a fifth; what it has not got counts in none."""
     assert dominant_share({"cpu": 1_000, "memory": 2_000, "gpu": 5}, TOTAL | {"gpu": 0}) == 0.2
     assert dominant_share({}, TOTAL) == 0.0
 
 
-def test_weights_divide_what_all_want():
+def test_weights_divide_what_all_want() -> None:
     """Three to one."""
     claims = {"a": Claim({"cpu": 10_000}, weight=3), "b": Claim({"cpu": 10_000}, weight=1)}
 
     assert deserved(TOTAL, claims) == {"a": {"cpu": 7_500}, "b": {"cpu": 2_500}}
 
 
-def test_what_one_leaves_goes_to_the_others():
+def test_what_one_leaves_goes_to_the_others() -> None:
     """A wants a tenth; b and c share the rest alike."""
     claims = {"a": Claim({"cpu": 1_000}), "b": Claim({"cpu": 9_000}), "c": Claim({"cpu": 9_000})}
 
     assert deserved(TOTAL, claims) == {"a": {"cpu": 1_000}, "b": {"cpu": 4_500}, "c": {"cpu": 4_500}}
 
 
-def test_a_capability_is_a_ceiling():
+def test_a_capability_is_a_ceiling() -> None:
     """However large the weight."""
     claims = {
         "a": Claim({"cpu": 10_000}, weight=9, capability={"cpu": 2_000}),
@@ -38,7 +40,7 @@ def test_a_capability_is_a_ceiling():
     assert deserved(TOTAL, claims) == {"a": {"cpu": 2_000}, "b": {"cpu": 8_000}}
 
 
-def test_different_resources_are_shared_by_their_dominant_one():
+def test_different_resources_are_shared_by_their_dominant_one() -> None:
     """The example of the paper: 9 cpus and 18 GB; tasks of (1 cpu, 4 GB) and of (3 cpus, 1 GB).
 
     Dominant shares are equal at 2/3: three tasks of the first, two of the second.
@@ -55,7 +57,7 @@ def test_different_resources_are_shared_by_their_dominant_one():
     }
 
 
-def test_nothing_is_divided_where_there_is_nothing():
+def test_nothing_is_divided_where_there_is_nothing() -> None:
     """No nodes, no claims, no demand."""
     assert deserved({}, {"a": Claim({"cpu": 5})}) == {"a": {}}
     assert deserved(TOTAL, {}) == {}
@@ -71,12 +73,12 @@ CLAIMS = st.dictionaries(
 
 
 @given(total=AMOUNTS, claims=CLAIMS)
-def test_nobody_gets_too_much(total, claims):
+def test_nobody_gets_too_much(total: dict[str, int], claims: dict[str, Any]) -> None:
     """Never above the cluster, the demand, or the capability; never negative."""
     shares = deserved(total, claims)
 
-    for name in total:
-        assert sum(amounts.get(name, 0) for amounts in shares.values()) <= total[name]
+    for name, most in total.items():
+        assert sum(amounts.get(name, 0) for amounts in shares.values()) <= most
     for queue, amounts in shares.items():
         for name, amount in amounts.items():
             assert 0 <= amount <= claims[queue].demand[name]
@@ -84,7 +86,9 @@ def test_nobody_gets_too_much(total, claims):
 
 
 @given(total=AMOUNTS, claims=CLAIMS.filter(bool), more=st.integers(1, 1_000), data=st.data())
-def test_a_larger_weight_never_means_less(total, claims, more, data):
+def test_a_larger_weight_never_means_less(
+    total: dict[str, int], claims: dict[str, Any], more: int, data: Any
+) -> None:
     """Up to rounding."""
     queue = data.draw(st.sampled_from(sorted(claims)))
     claim = claims[queue]
@@ -97,7 +101,9 @@ def test_a_larger_weight_never_means_less(total, claims, more, data):
 
 
 @given(total=AMOUNTS, claims=CLAIMS)
-def test_who_gets_less_than_it_may_wants_something_that_is_used_up(total, claims):
+def test_who_gets_less_than_it_may_wants_something_that_is_used_up(
+    total: dict[str, int], claims: dict[str, Any]
+) -> None:
     """No room is left idle that somebody who is short could use."""
     shares = deserved(total, claims)
 

@@ -1,8 +1,11 @@
 """Whole-cluster matching, against the plain rules applied node by node."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Toleration
 from plimsoll.model.selectors import (
     NodeSelector,
@@ -20,7 +23,7 @@ OPERATORS = st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
 EFFECTS = st.sampled_from(["", "NoSchedule", "PreferNoSchedule", "NoExecute"])
 
 
-def requirements(keys, operators):
+def requirements(keys: Any, operators: Any) -> Any:
     return st.builds(
         NodeSelectorRequirement, key=keys, operator=operators, values=st.lists(VALUES, max_size=2).map(tuple)
     )
@@ -53,7 +56,9 @@ NODES = st.lists(
 
 
 @given(NODES, st.dictionaries(KEYS, VALUES, max_size=1), SELECTORS, st.data())
-def test_columns_match_as_labels_do(nodes, pairs, selector, data):
+def test_columns_match_as_labels_do(
+    nodes: list[Node], pairs: dict[str, Any], selector: NodeSelector | None, data: Any
+) -> None:
     """For any wish and any nodes, the arrays say what the matcher says of each node; of some rows too."""
     matcher = compile_node_matcher(pairs, selector)
     snapshot = a_snapshot(*nodes)
@@ -79,7 +84,7 @@ def test_columns_match_as_labels_do(nodes, pairs, selector, data):
         max_size=2,
     ),
 )
-def test_taints_are_tolerated_as_one_by_one(nodes, tolerations):
+def test_taints_are_tolerated_as_one_by_one(nodes: list[Node], tolerations: list[Toleration]) -> None:
     """For any tolerations and any nodes, the array says what the rule says of each node."""
     expected = [untolerated(node.spec.taints, tolerations) is None for node in nodes]
 

@@ -1,6 +1,8 @@
 """Victims found on many nodes at once are those found by trial, node by node."""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 from hypothesis import HealthCheck, event, given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry, Snapshot
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.pods_by_importance import PodsByImportance
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
@@ -39,18 +42,18 @@ ALL_PLUGINS = build_profile(
 ZONE = "topology.kubernetes.io/zone"
 
 
-def apart(key):
+def apart(key: str) -> dict[str, Any]:
     """Required anti-affinity to web pods."""
     term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": "web"}}}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-def together(key):
+def together(key: str) -> dict[str, Any]:
     """Required affinity to web pods."""
     return {"podAffinity": apart(key)["podAntiAffinity"]}
 
 
-def spread(key, most):
+def spread(key: str, most: int) -> dict[str, Any]:
     """Web pods evenly, by force."""
     return {
         "topologyKey": key,
@@ -60,10 +63,10 @@ def spread(key, most):
     }
 
 
-LABELS = ({}, {"app": "db"}, {"app": "web"}, {"app": "web", "tier": "x"})
+LABELS: Any = ({}, {"app": "db"}, {"app": "web"}, {"app": "web", "tier": "x"})
 
 #: What makes a pod's fit depend on more than sums, as fields of its spec.
-WISHES = (
+WISHES: Any = (
     {},
     {"affinity": apart("kubernetes.io/hostname")},
     {"affinity": apart(ZONE)},
@@ -74,7 +77,7 @@ WISHES = (
 )
 
 
-def wishing(pod, wish):
+def wishing(pod: Pod, wish: dict[Any, Any]) -> Pod:
     """The pod with these fields in its spec; what its containers request stays."""
     document = json.loads(msgspec.json.encode(pod))
     spec = document["spec"]
@@ -87,7 +90,11 @@ def wishing(pod, wish):
 
 
 @st.composite
-def full_clusters(draw, wishes=({},), fewest=1):
+def full_clusters(
+    draw: Callable[..., Any],
+    wishes: tuple[dict[str, Any], ...] | tuple[dict[Any, Any]] = ({},),
+    fewest: int = 1,
+) -> Cluster:
     """Up to five small nodes, crowded with pods of several priorities, some of them protected."""
     nodes = [
         a_node(
@@ -136,7 +143,9 @@ def full_clusters(draw, wishes=({},), fewest=1):
     st.sampled_from([0, 1, 100]),
     st.lists(st.tuples(st.sampled_from(["n0", "n1", "n2"]), st.sampled_from([0, 100])), max_size=3),
 )
-def test_many_at_once_equal_one_by_one(cluster, cpu, priority, nominated):
+def test_many_at_once_equal_one_by_one(
+    cluster: Cluster, cpu: str, priority: int, nominated: list[tuple[str, int]]
+) -> None:
     """Same candidates, victims in the same order, violations, refusals; and the same best."""
     scheduler = ProfileScheduler(PROFILE, cluster)
     for number, (node, rank) in enumerate(nominated):
@@ -176,7 +185,9 @@ def test_many_at_once_equal_one_by_one(cluster, cpu, priority, nominated):
     st.sampled_from([1, 100]),
     st.lists(st.sampled_from(["n0", "n1"]), max_size=1),
 )
-def test_where_sums_decide_trial_finds_the_same(cluster, wish, cpu, priority, nominated):
+def test_where_sums_decide_trial_finds_the_same(
+    cluster: Cluster, wish: dict[str, Any], cpu: str, priority: int, nominated: list[str]
+) -> None:
     """Whatever else the pod wishes: on a node that fulfils it, only room remains to be made."""
     scheduler = ProfileScheduler(ALL_PLUGINS, cluster)
     for node in nominated:

@@ -14,7 +14,10 @@ and begins with the one given. Requests are scaled to shares of the largest node
 node's room by a millionth: whoever makes the moves asks the scheduler, not this program.
 """
 
-import highspy
+import math
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from plimsoll.planning.moves import Objective
@@ -32,6 +35,20 @@ from plimsoll.planning.optimal.problem import (
     used_shares,
     value_of,
 )
+
+if TYPE_CHECKING:
+    import highspy  # an extra, imported when first used
+
+#: No bound, as HiGHS has it.
+INFINITY = math.inf
+
+#: What installs the solver.
+INSTALL_SOLVER = "pip install 'plimsoll[optimal]'"
+
+
+def has_solver() -> bool:
+    """Whether the solver is installed."""
+    return find_spec("highspy") is not None
 
 
 def solve(problem: PlacementProblem, seconds: float, start: Solution | None = None) -> Solution:
@@ -137,7 +154,7 @@ class _Model:
         for node, by_resource in enumerate(self._changes()):
             for resource, terms in enumerate(by_resource):
                 if any(value > 0 for value in terms.values()):
-                    self._row(terms, -highspy.kHighsInf, float(room[node, resource]))
+                    self._row(terms, -INFINITY, float(room[node, resource]))
 
     def _order(self) -> None:  # noqa: C901, PLR0912 - one constraint after the other
         """Each step: who leaves arrives, beside all that no earlier step has taken away."""
@@ -171,7 +188,7 @@ class _Model:
             for node, by_resource in enumerate(taken):
                 for resource, each in enumerate(by_resource):
                     if each:
-                        self._row(dict(each), -highspy.kHighsInf, float(room[node, resource]))
+                        self._row(dict(each), -INFINITY, float(room[node, resource]))
             for column, stock in self._placed():
                 for resource, share in shares[column]:
                     taken[stock.node][resource][step[column]] = -share
@@ -185,7 +202,7 @@ class _Model:
         for column, stock in zip(self._leaving, problem.stocks, strict=True):
             if stock.unwanted:
                 stays = self._column(float(stock.unwanted), VIOLATION, integer=False)
-                self._row({stays: 1.0, column: 1.0}, float(stock.unwanted), highspy.kHighsInf)
+                self._row({stays: 1.0, column: 1.0}, float(stock.unwanted), INFINITY)
         for spread in problem.spreads:
             self._spread(spread)
 
@@ -198,12 +215,12 @@ class _Model:
         for column, stock in self._placed():
             if stock.template in members and spread.domain_of[stock.node] >= 0:
                 terms[spread.domain_of[stock.node]][column] = -1.0
-        smallest = self._column(highspy.kHighsInf, integer=False)
-        excess = [self._column(highspy.kHighsInf, VIOLATION, integer=False) for _ in spread.sizes]
+        smallest = self._column(INFINITY, integer=False)
+        excess = [self._column(INFINITY, VIOLATION, integer=False) for _ in spread.sizes]
         for size, each, over in zip(spread.sizes, terms, excess, strict=True):
-            self._row({**each, smallest: -1.0}, -float(size), highspy.kHighsInf)
-            self._row({**each, smallest: -1.0, over: -1.0}, -highspy.kHighsInf, float(spread.max_skew - size))
-        self._row(dict.fromkeys(excess, 1.0), -highspy.kHighsInf, float(spread.excess(spread.sizes)))
+            self._row({**each, smallest: -1.0}, -float(size), INFINITY)
+            self._row({**each, smallest: -1.0, over: -1.0}, -INFINITY, float(spread.max_skew - size))
+        self._row(dict.fromkeys(excess, 1.0), -INFINITY, float(spread.excess(spread.sizes)))
 
     def _distances(self) -> None:
         """Percentage points between each node's share and the mean, averaged over the resources."""
@@ -219,9 +236,9 @@ class _Model:
                 share = float(scale[resource] / max(problem.allocatable[node, resource], 1e-9))
                 change = {column: value * share * points for column, value in terms.items()}
                 away = float(shares[node, resource] - mean[resource]) * points
-                distance = self._column(highspy.kHighsInf, 1.0, integer=False)
-                self._row({**change, distance: -1.0}, -highspy.kHighsInf, -away)
-                self._row({**change, distance: 1.0}, -away, highspy.kHighsInf)
+                distance = self._column(INFINITY, 1.0, integer=False)
+                self._row({**change, distance: -1.0}, -INFINITY, -away)
+                self._row({**change, distance: 1.0}, -away, INFINITY)
 
     def _freed(self) -> None:
         """A node is open unless every pod that may leave has left and none arrives."""
@@ -239,12 +256,14 @@ class _Model:
             is_open = self._column(1.0, NODE)
             self._row(
                 {**terms[node], is_open: -float(pods[node] + most[node])},
-                -highspy.kHighsInf,
+                -INFINITY,
                 -float(pods[node]),
             )
 
     def run(self, seconds: float, start: Solution) -> tuple[Ints, Ints, float, float]:
         """What leaves, what arrives, the bound, and the seconds that the search took by its own clock."""
+        import highspy  # noqa: PLC0415 - an extra, and slow to import
+
         solver = highspy.Highs()  # type: ignore[no-untyped-call]  # the library's constructor has no types
         options = {"output_flag": False, "time_limit": seconds, "mip_rel_gap": 0.0, "threads": 1}
         for name, value in options.items():
@@ -276,7 +295,9 @@ class _Model:
         ]
         return float(distance[~np.asarray(touched, dtype=np.bool_)].sum())
 
-    def _program(self) -> highspy.HighsLp:
+    def _program(self) -> "highspy.HighsLp":
+        import highspy  # noqa: PLC0415 - likewise
+
         program = highspy.HighsLp()
         program.num_col_, program.num_row_ = len(self._costs), len(self._low)
         program.col_cost_ = np.asarray(self._costs)
@@ -291,8 +312,10 @@ class _Model:
         program.integrality_ = [kinds.kInteger if each else kinds.kContinuous for each in self._integer]
         return program
 
-    def _started(self, start: Solution) -> highspy.HighsSolution:
+    def _started(self, start: Solution) -> "highspy.HighsSolution":
         """The known solution; HiGHS works out the columns that follow from it."""
+        import highspy  # noqa: PLC0415 - likewise
+
         given = highspy.HighsSolution()
         values = np.full(len(self._costs), highspy.kHighsUndefined)
         for column, gone in zip(self._leaving, start.leaving, strict=True):

@@ -16,7 +16,7 @@ from plimsoll.framework.descheduling.strategy import Bundle, Candidate, MendsSpr
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Circumstances, Goal, Move, Objective, Rebalancing
 from plimsoll.planning.optimal.encoding import Setting
-from plimsoll.planning.optimal.milp import solve
+from plimsoll.planning.optimal.milp import INSTALL_SOLVER, has_solver, solve
 from plimsoll.planning.optimal.problem import Solution, value_of
 from plimsoll.planning.optimal.walk import walk_to
 from plimsoll.planning.proven.plan_builder import UNLIMITED, Book
@@ -48,6 +48,11 @@ def mend_exactly(
     refused = [each.refusal.reason for each in book.refused if each.strategy == strategy.name]
     if not refused or not _LIMITS.isdisjoint(refused):
         return ""
+    if not has_solver():
+        return (
+            "topology spread: no single move helps any more; moves that help only together were not searched"
+            f" for, because the solver is not installed ({INSTALL_SOLVER})"
+        )
     moves, proven = _searched(book, strategy, rebalancing, circumstances)
     while moves:
         before = len(book.refused)

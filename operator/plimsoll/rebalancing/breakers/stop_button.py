@@ -5,12 +5,15 @@ ceilings on the evictions of a run, beside the budgets that the policy has itsel
 with their name, in a plan and right before each eviction.
 """
 
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework import PluginError
 from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.model.kinds.watch_event import ClusterEvent, ObjectAdded, ObjectDeleted, ObjectUpdated
+from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import Ceiling
 from plimsoll.planning.moves import Rebalancing
@@ -20,13 +23,11 @@ from plimsoll.rebalancing.breakers.displacement import Displacements
 from plimsoll.rebalancing.plan_runner import Planning
 from plimsoll.rebalancing.run_result import RunResult
 from plimsoll.rebalancing.run_status import sentence_of
+from plimsoll.timing.signal import Signal
+from plimsoll.timing.task_sets import first_of
 
 #: The annotation of the operator's own namespace that stops all moves while its value is "true".
 STOP = "plimsoll.dev/stop"
-
-
-#: Seconds between two looks at the button.
-LOOK_S = 2.0
 
 #: Seconds that a plan may take, beyond the longest search that a policy may ask for. The thread of one that
 #: takes longer cannot be ended; the other policies go on without it.
@@ -71,9 +72,10 @@ class Troubles:
         policies: Those that rebalance, by name, at any moment.
         stop: The button.
         displacements: Pods that have lost their places.
-        planning: Knows the plans that hang.
+        planning: Knows the plans that hang, and notifies ``changed`` when one of them ends.
         clock: Time.
-        observer: Told when nobody could be told.
+        observer: Notified of statuses that could not be written.
+        changed: Wakes ``watch``.
 
     Attributes:
         on_change: Called when what is told of a policy has changed.
@@ -88,7 +90,9 @@ class Troubles:
         planning: Planning,
         clock: Clock,
         observer: Observer,
+        changed: Signal,
     ) -> None:
+        self._changed = changed
         self.on_change: Callable[[], Awaitable[None]] = _nobody
         self._policies = policies
         self._stop = stop
@@ -99,7 +103,7 @@ class Troubles:
         self._known: dict[str, dict[str, str]] = {}
         self._broken: dict[str, str] = {}  #: what broke the latest run, by policy
         self._begun: dict[str, float] = {}  #: when the run under way began, by policy
-        self._skipped: dict[str, int] = {}  #: runs that were due meanwhile, by policy
+        self._skipped: set[str] = set()  #: policies whose next run was due before that had ended
 
     def of(self, name: str) -> Mapping[str, str]:
         """Sentences by reason."""
@@ -126,12 +130,20 @@ class Troubles:
         return found
 
     def _is_overdue(self, name: str) -> bool:
-        began = self._begun.get(name)
-        return (
-            began is not None
-            and self._skipped.get(name, 0) > 0
-            and self._clock.monotonic() - began >= OVERDUE_S
-        )
+        due = self._begun.get(name, math.inf) + OVERDUE_S
+        return name in self._skipped and self._clock.monotonic() >= due
+
+    def _next_overdue_s(self) -> float | None:
+        """Seconds until the next run under way is overdue; None when none will be."""
+        now = self._clock.monotonic()
+        due = (began + OVERDUE_S - now for name, began in self._begun.items() if name in self._skipped)
+        return min((seconds for seconds in due if seconds > 0), default=None)
+
+    def observe(self, event: ClusterEvent) -> None:
+        """Look at the button again when a namespace has changed."""
+        match event:
+            case ObjectAdded(Namespace()) | ObjectUpdated(_, Namespace()) | ObjectDeleted(Namespace()):
+                self._changed.notify()
 
     def forget(self, name: str) -> None:
         """The policy rebalances no more."""
@@ -145,13 +157,14 @@ class Troubles:
 
     def run_skipped(self, name: str) -> None:
         """A run was due while the one before it was under way."""
-        self._skipped[name] = self._skipped.get(name, 0) + 1
+        self._skipped.add(name)
+        self._changed.notify()
 
     async def run_ended(self, name: str, result: RunResult, problem: str) -> None:
         """A run has ended; ``problem`` is what broke it."""
         before = self._of_runs(name)
         self._begun.pop(name, None)
-        self._skipped.pop(name, None)
+        self._skipped.discard(name)
         if result is not RunResult.SKIPPED:
             is_hanging = result is RunResult.TIMED_OUT and self._planning.is_hanging(name)
             self._broken[name] = "" if is_hanging else problem
@@ -192,13 +205,18 @@ class Troubles:
         """Tell when the button is pressed or released, and when runs hang or end, until cancelled."""
         before: tuple[bool, Mapping[str, Mapping[str, str]]] = (False, {})
         while True:
-            await self._clock.sleep(LOOK_S)
+            seen = self._changed.count
             if self._seen() != before:
                 before = self._seen()
                 try:
                     await self.on_change()
                 except Exception as exc:  # noqa: BLE001 - a status that cannot be written stops nothing else
                     self._observer.failed("telling that moves are stopped", repr(exc))
+            due_s = self._next_overdue_s()
+            if due_s is None:
+                await self._changed.wait(seen)
+            else:
+                await first_of(self._changed.wait(seen), self._clock.sleep(due_s))
 
     def _seen(self) -> tuple[bool, Mapping[str, Mapping[str, str]]]:
         found = {name: self._of_runs(name) for name in self._policies}

@@ -12,32 +12,31 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from plimsoll.cluster.cache import Cache
 from plimsoll.framework import SUCCESS, Snapshot, Status, error
 from plimsoll.framework.binding_ports import VolumeChoices
-from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from plimsoll.model.kinds.volume_claims import SELECTED_NODE, is_bound
 from plimsoll.model.selectors import compile_node_terms
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.volumes import VolumeWriter
+from plimsoll.timing.task_sets import first_of
 from plimsoll.toolkit.scheduling.node_matching import term_nodes
-
-#: Seconds between two looks at claims that are being bound.
-PACE_S = 1.0
 
 
 class ClaimBinder:
     """Books and binds; the objects' second writer besides ingestion, in the same event loop.
 
     Args:
-        cluster: With the shelves, and the nodes that volumes are reached from.
+        cache: Its cluster has the shelves, and the nodes that volumes are reached from.
         writer: Writes to the API server.
         clock: Time.
     """
 
-    def __init__(self, cluster: Cluster, writer: VolumeWriter, clock: Clock) -> None:
-        self._cluster = cluster
-        self._objects = cluster.objects
+    def __init__(self, cache: Cache, writer: VolumeWriter, clock: Clock) -> None:
+        self._cluster = cache.cluster
+        self._objects = cache.cluster.objects
+        self._changed = cache.volumes_changed
         self._writer = writer
         self._clock = clock
         self._assumed: dict[str, tuple[dict[str, Any], str, Any, Any]] = {}
@@ -68,7 +67,7 @@ class ClaimBinder:
                 self._objects.version += 1
 
     async def bind(self, choices: VolumeChoices, node: str, timeout_s: float) -> Status:
-        """Write, then look every second, until all are bound or one never will be for this node."""
+        """Write, then wait until all are bound, or one never will be for this node."""
         for key, volume in choices.items():
             claim = self._objects.claims.get(key)
             if claim is None:
@@ -84,6 +83,7 @@ class ClaimBinder:
                 return error(f"binding volumes: {answer.message}")
         deadline = self._clock.monotonic() + timeout_s
         while True:
+            seen = self._changed.count
             for key, volume in choices.items():
                 problem = self._problem(key, volume, node)
                 if problem:
@@ -91,9 +91,10 @@ class ClaimBinder:
             waiting = [key for key in choices if not self._is_bound(key)]
             if not waiting:
                 return SUCCESS
-            if self._clock.monotonic() >= deadline:
+            remaining_s = deadline - self._clock.monotonic()
+            if remaining_s <= 0:
                 return error(f"binding volumes: timed out waiting for {', '.join(waiting)}")
-            await self._clock.sleep(PACE_S)
+            await first_of(self._changed.wait(seen), self._clock.sleep(remaining_s))
 
     def _problem(self, key: str, volume: str, node: str) -> str:
         """Why a claim will not serve the pod on this node; empty as long as it may."""

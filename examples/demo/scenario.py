@@ -1,6 +1,7 @@
 """The story, step by step: build, place, drift, mend, judge. Everything through the API server."""
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -10,12 +11,10 @@ from typing import Any
 
 import yaml
 
-from plimsoll.api.schema.crds import crd_files
-from plimsoll.demo.balance import Balance, balance
-from plimsoll.demo.budget_watch import BudgetWatch
-from plimsoll.demo.client import Client, Obj, RequestError
-from plimsoll.demo.inventory import NAMESPACE, Inventory, priority_class_manifests
-from plimsoll.demo.screen import Screen, eviction_table, node_table
+from demo.balance import Balance, balance
+from demo.client import Client, Obj, RequestError
+from demo.inventory import NAMESPACE, Inventory, priority_class_manifests
+from demo.screen import Screen, eviction_table, node_table
 
 #: Phases in which a record still waits for something.
 OPEN_PHASES = ("", "Planned", "Evicting", "Evicted", "Surging")
@@ -29,8 +28,46 @@ QUIET_RUNS = 3
 #: Seconds that moves under way get to finish when the policy is suspended at the end.
 FINISHING_S = 10.0
 
+#: Seconds that the operator gets to serve the policy.
+READY_S = 30.0
+
 #: A step that makes no progress for this many seconds is over.
 STALLED_S = 6.0
+
+
+@dataclass(slots=True)
+class BudgetWatch:
+    """Collects violations from every state that watched PodDisruptionBudgets go through.
+
+    A budget is violated when, having been met, it has fewer healthy pods than it demands. Judging begins when
+    the workloads stand: before that, budgets are unmet because their pods do not run yet, and preemption,
+    which prefers to keep budgets but need not, makes room.
+
+    Attributes:
+        judging: Whether violations are recorded.
+        met: Names of budgets that have been met since judging began.
+        violations: One sentence for each state that broke a budget.
+        seen: How many states were judged.
+    """
+
+    judging: bool = False
+    met: set[str] = field(default_factory=set)
+    violations: list[str] = field(default_factory=list)
+    seen: int = 0
+
+    def observe(self, budget: dict[str, Any]) -> None:
+        """Judge one state of one budget."""
+        name, status = budget["metadata"]["name"], budget.get("status", {})
+        if status.get("observedGeneration") != budget["metadata"].get("generation"):
+            return
+        healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+        if not self.judging:
+            return
+        self.seen += 1
+        if healthy >= desired:
+            self.met.add(name)
+        elif name in self.met:
+            self.violations.append(f"{name}: {healthy} healthy pods where {desired} are demanded")
 
 
 @dataclass(slots=True)
@@ -76,13 +113,14 @@ class Scenario:
 
     async def build(self) -> None:
         """Install the CRDs, the scheduling policy, the nodes and the namespace."""
-        for document in crd_files().values():
-            await self.client.create(yaml.safe_load(document))
+        for path in sorted(self.examples.parent.joinpath("crds").glob("*.yaml")):
+            await self.client.create(yaml.safe_load(path.read_text(encoding="utf-8")))
         await self.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         await self.client.create_all(priority_class_manifests())
         await self.client.create_all(self.inventory.nodes)
         await self._until_served("SchedulingPolicy")
         await self.client.create(self._example("scheduler.yaml"))
+        await self._until_ready()
         self.screen.say(
             f"Built {len(self.inventory.nodes)} nodes from {self.inventory.source}; "
             "pods with [bold]schedulerName: plimsoll[/] are ours to place."
@@ -251,9 +289,23 @@ class Scenario:
             else:
                 return
 
+    async def _until_ready(self) -> None:
+        """Wait until the operator serves the policy; a start takes long where processors are busy."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(READY_S):
+                while not all(_ready(policy) for policy in await self.client.list("SchedulingPolicy")):
+                    self._alive()
+                    await asyncio.sleep(0.1)
+
     def _example(self, name: str) -> dict[str, Any]:
         document: dict[str, Any] = yaml.safe_load((self.examples / name).read_text(encoding="utf-8"))
         return document
+
+
+def _ready(policy: Obj) -> bool:
+    """Whether the operator serves the policy."""
+    conditions = policy.get("status", {}).get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def _answered(pod: Obj) -> bool:

@@ -1,4 +1,4 @@
-"""What nodes and pods of a real GPU cluster look like, in numbers.
+"""Shapes of nodes and pods of a real GPU cluster, with their shares.
 
 Counts of the OpenB trace (Weng et al., "Beware of Fragmentation", USENIX ATC 2023; data of
 hkust-adsl/kubernetes-scheduler-simulator at 8f3d6417353c, Apache-2.0): 1,523 nodes and 8,152 pods.

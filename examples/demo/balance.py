@@ -1,4 +1,4 @@
-"""Measuring a cluster: how full each node is, how even that is, and what waits that could run.
+"""Measures a cluster: the use of each node, its evenness, and pending pods that could run.
 
 Pure: API objects in, numbers out. The summary's figures come from here, from listed objects alone.
 """
@@ -37,7 +37,7 @@ class Balance:
     """A cluster at one moment.
 
     Attributes:
-        nodes: Each node's use, by name.
+        nodes: The use of each node, sorted by name.
         spread: Standard deviation of the cpu share over open nodes, in percentage points.
         bound: Pods with a node.
         pending: Pods without one.

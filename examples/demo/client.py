@@ -9,10 +9,10 @@ import orjson
 
 Obj = dict[str, Any]
 
-#: Writes in flight at once: enough to keep a server busy, few enough to be polite.
+#: Concurrent writes: enough to keep a server busy, few enough to be polite.
 CONCURRENCY = 32
 
-#: The path of each kind that the demo uses; ``{ns}`` stands for the namespace.
+#: The path of each kind that the demo uses; ``{ns}`` is replaced by the namespace.
 PATHS = {
     "Namespace": "/api/v1/namespaces",
     "Node": "/api/v1/nodes",
@@ -80,7 +80,7 @@ class Client:
         return await self.request("POST", path, manifest)
 
     async def create_all(self, manifests: Iterable[Obj]) -> None:
-        """Create many at once."""
+        """Create many concurrently."""
         gate = asyncio.Semaphore(CONCURRENCY)
 
         async def one(manifest: Obj) -> None:

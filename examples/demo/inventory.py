@@ -1,4 +1,4 @@
-"""What the demo puts into the cluster: manifests of nodes, workloads, budgets; values, no I/O."""
+"""Makes what the demo puts into the cluster: manifests of nodes, workloads, budgets; values, no I/O."""
 
 import csv
 import gzip
@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from plimsoll.demo.shapes import NODE_SHAPES, POD_SHAPES, PRIORITIES, NodeShape, PodShape
+from demo.shapes import NODE_SHAPES, POD_SHAPES, PRIORITIES, NodeShape, PodShape
 
 Manifest = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""What the demo shows: a headline, progress, the nodes' use before and after, the evictions."""
+"""Shows the demo: a headline, progress, the nodes' use before and after, the evictions."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll.demo.balance import Balance
+from demo.balance import Balance
 
 #: Rows that the tables show at most; the summary counts all.
 NODE_ROWS, EVICTION_ROWS = 16, 12

@@ -1,4 +1,7 @@
-"""Plays the demo: starts the processes, tells the story, judges it."""
+"""Plays the demo: starts the processes, plays the scenario, judges it.
+
+PYTHONPATH=examples python -m demo [--nodes 40] [--seed 1] [--trace FOLDER] [--keep]
+"""
 
 import asyncio
 import contextlib
@@ -8,23 +11,28 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Annotated
 
 import aiohttp
+import typer
 import yaml
 from rich.console import Console
 from rich.table import Table
 
-from plimsoll.demo.balance import could_run
-from plimsoll.demo.client import Client
-from plimsoll.demo.inventory import Inventory
-from plimsoll.demo.processes import Process
-from plimsoll.demo.scenario import Scenario, Story
-from plimsoll.demo.screen import Screen, node_table
+from demo.balance import could_run
+from demo.client import Client
+from demo.inventory import Inventory, TraceError, from_statistics, from_trace
+from demo.processes import Process, ProcessError
+from demo.scenario import Scenario, Story
+from demo.screen import Screen, node_table
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 
-#: Seconds for a process to be ready, and for the mending to come to rest.
+#: The folder of the example policies.
+EXAMPLES = Path(__file__).parents[1]
+
+#: Seconds for a process to be ready, and for the rebalancing to converge.
 READY_S, MENDING_S = 30.0, 45.0
 
 #: Seconds of the whole story; past it the demo ends with what it has.
@@ -187,3 +195,28 @@ async def _keep(kubeconfig: Path, console: Console) -> None:
     )
     with contextlib.suppress(asyncio.CancelledError):
         await asyncio.Event().wait()
+
+
+def main(
+    *,
+    nodes: Annotated[int, typer.Option(min=4, max=1000, help="Nodes of a made-up cluster.")] = 40,
+    seed: Annotated[int, typer.Option(help="Of the made-up cluster.")] = 1,
+    trace: Annotated[
+        Path | None, typer.Option(help="A folder with the OpenB trace, to be built instead.", file_okay=False)
+    ] = None,
+    keep: Annotated[bool, typer.Option(help="Leave everything running at the end.")] = False,
+) -> None:
+    """Watch a cluster being placed, drifting out of balance and being mended; nothing else is needed."""
+    try:
+        built = from_trace(trace) if trace else from_statistics(nodes, seed)
+        status = asyncio.run(play(built, EXAMPLES, keep=keep, console=Console()))
+    except (TraceError, ProcessError) as exc:
+        typer.echo(f"demo: {exc}", err=True)
+        raise typer.Exit(1) from exc
+    except asyncio.CancelledError:
+        status = 130  # interrupted before its end
+    raise typer.Exit(status)
+
+
+if __name__ == "__main__":
+    typer.run(main)
