@@ -81,7 +81,7 @@ class World:
     waiting: set[str] = field(default_factory=set)
     hold_up: str = ""
     problem: tuple[str, str] | None = None
-    is_for_nobody: bool = False
+    has_no_beneficiary: bool = False
     unwanted: set[str] = field(default_factory=set)
     emptied: bool = False
 
@@ -104,7 +104,7 @@ class World:
     def proposed(self, specs: Sequence[EvictionSpec]) -> tuple[Move, ...] | None:
         """The moves of records."""
         by_uid = {move.pod.uid: move for move in self.moves.values()}
-        return None if self.is_for_nobody else tuple(by_uid[spec.pod.uid] for spec in specs)
+        return None if self.has_no_beneficiary else tuple(by_uid[spec.pod.uid] for spec in specs)
 
     def empties(self, move: Move) -> bool:
         """Whether a move empties its node."""

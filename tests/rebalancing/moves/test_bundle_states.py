@@ -322,7 +322,7 @@ def test_an_incomplete_bundle_of_an_earlier_process_is_called_off() -> None:
 def test_a_proposal_for_a_pod_that_is_gone_is_called_off() -> None:
     """The pod that room was to be made for."""
     play, (key,) = proposals(a_move())
-    play.world.is_for_nobody = True
+    play.world.has_no_beneficiary = True
 
     play.tell(events.MoveApproved(key))
 
