@@ -20,7 +20,7 @@ class RebalancingMetrics(Observer):
         self.runs = Counter(
             "plimsoll_rebalancer_runs",
             "Runs that ended. Labeled by policy and result: succeeded; failed (a strategy could not judge "
-            "the cluster); crashed; timed_out (the plan was not ready in time); skipped (due but not started).",
+            "the cluster); crashed; timed_out (the plan was not ready in time); skipped (due, not started).",
             ["policy", "result"],
             registry=registry,
         )

@@ -55,7 +55,8 @@ class MetricsObserver(Observer):
         )
         self.sli_seconds = Histogram(
             "plimsoll_scheduler_pod_scheduling_sli_duration_seconds",
-            "Time from a pod's first entry into the queue to its binding. Labeled by attempts (1 to 14, 15+).",
+            "Time from a pod's first entry into the queue to its binding. Labeled by attempts (1 to 14, "
+            "15+).",
             ["attempts"],
             buckets=SLI_BUCKETS,
             registry=registry,
@@ -128,8 +129,8 @@ class MetricsObserver(Observer):
         )
         self.plugin_failures = Counter(
             "plimsoll_scheduler_plugin_failures",
-            "Failures of plugins: exceptions and invalid results. Labeled by plugin and extension_point (Load "
-            "if the plugin could not be loaded).",
+            "Failures of plugins: exceptions and invalid results. Labeled by plugin and extension_point "
+            "(Load if the plugin could not be loaded).",
             ["plugin", "extension_point"],
             registry=registry,
         )
@@ -275,7 +276,8 @@ class QueueingMetrics(Observer):
         )
         self.after_flush = Counter(
             "plimsoll_scheduler_pod_scheduled_after_flush",
-            "Pods bound at the first attempt after five minutes without a requeueing event: hints too strict.",
+            "Pods bound at the first attempt after five minutes without a requeueing event; hints were too "
+            "strict.",
             registry=registry,
         )
         self.event_seconds = Histogram(
