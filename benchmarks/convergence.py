@@ -25,7 +25,7 @@ import msgspec
 
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
-from plimsoll.framework.descheduling.context import Planner
+from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert

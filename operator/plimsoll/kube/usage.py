@@ -8,7 +8,7 @@ import aiohttp
 import msgspec
 
 from plimsoll.api.v1alpha1.metrics_providers import is_plain_url
-from plimsoll.framework.descheduling.context import Sample
+from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.kube.session.errors import APIError, answer_of
 from plimsoll.kube.session.session import JSON, Session
 from plimsoll.model.quantity import QuantityError, nanos

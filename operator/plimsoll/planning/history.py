@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 
-from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.framework.descheduling.proposals import Refusal
 
 #: Seconds that an owner and strategy are held back after the first fruitless move, and at most.
 HOLD_BACK_S, MAX_HOLD_BACK_S = 600.0, 86_400.0

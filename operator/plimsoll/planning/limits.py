@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.framework.descheduling.proposals import Refusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from plimsoll.framework.descheduling.context import Planner
-from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.imbalance import imbalance
 from plimsoll.planning.moves import Circumstances, EvictionPlan, Move, Rebalancing

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from plimsoll.framework.args import NoArgs
-from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.strategy import Evictor, Refusal
+from plimsoll.framework.descheduling.context import Evictor, StrategyContext
+from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.selectors import EVERYTHING, Selector

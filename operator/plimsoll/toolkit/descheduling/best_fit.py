@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.strategy import Candidate
+from plimsoll.framework.descheduling.proposals import Candidate
 from plimsoll.model.columns.cluster import FIXED_RESOURCES, PODS
 from plimsoll.model.columns.columns import BoolArray, IntArray
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate

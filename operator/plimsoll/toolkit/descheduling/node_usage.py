@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from plimsoll.framework.descheduling.context import Measurements, Sample, StrategyContext
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.measurements import Measurements, Sample
 from plimsoll.framework.errors import CannotJudgeError
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodInfo

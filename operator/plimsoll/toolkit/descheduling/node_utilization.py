@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from pydantic import Field, StrictFloat, StrictInt, StrictStr
 
 from plimsoll.framework.args import PluginArgs
-from plimsoll.framework.descheduling.complaints import Destinations
 from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.strategy import Candidate, Candidates, Verdict
+from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, Verdict
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.taints import tolerates
