@@ -1,4 +1,4 @@
-"""Whether evictions by request can be had: asked again and again, so that an upgraded server is soon used.
+"""Probes whether the server serves the EvictionRequest API; repeats every 30 s.
 
 A policy that wants its pods to leave by EvictionRequest evicts nothing while they cannot be had: taking the
 other way would break what it promises to those who respond for the pods.
@@ -78,6 +78,10 @@ class Offer:
     def reason(self) -> str:
         """The same in one word."""
         return NOT_OFFERED if self._why_not else UNATTENDED
+
+    def refusal(self) -> tuple[str, str] | None:
+        """Reason and sentence why nothing can be asked for; None when it can."""
+        return (self.reason, self.problem) if self.problem else None
 
     def concerns(self, policy: SchedulingPolicy) -> bool:
         """Whether a policy's pods leave by request."""
