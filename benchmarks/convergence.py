@@ -1,4 +1,4 @@
-"""What each planner makes of the same starts: evictions, what is left, loops, until nothing moves any more.
+"""Compares planners from the same starts until they converge: evictions, remaining violations, loops.
 
     PYTHONPATH=tools python benchmarks/convergence.py --starts 30 [--trace FOLDER]
 

@@ -1,4 +1,4 @@
-"""OpenB: what a real GPU cluster's pods get, alone and after room was made, against the best possible.
+"""OpenB: the share of a real GPU cluster's pods that fit, before and after making room, and a bound.
 
     python benchmarks/openb.py --trace FOLDER
 

@@ -1,4 +1,4 @@
-"""What nodes and pods use: asked of the metrics API (metrics.k8s.io/v1beta1) and of Prometheus."""
+"""Reads usage of nodes and pods from the metrics API (metrics.k8s.io/v1beta1) and Prometheus."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What past moves teach: who is left alone for a while, which budget is not asked again yet, when to rest.
+"""History of moves: owners held back, budgets in back-off, and pauses of policies.
 
 A move is fruitless when its replacement came back to the node it left or was not ready in time, or when the
 API server refused the eviction for another reason than a budget. Then

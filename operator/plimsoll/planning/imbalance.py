@@ -1,4 +1,4 @@
-"""How unevenly the nodes of a policy are used.
+"""Imbalance of the nodes of a policy.
 
 Formula, for each resource, over the nodes under consideration that have any of it::
 

@@ -1,4 +1,4 @@
-"""What planners take and give: the policy in plain values, the circumstances, moves, refusals."""
+"""Input and output of planners: the policy as plain values, the context, moves and rejected candidates."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

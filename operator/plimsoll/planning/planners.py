@@ -1,4 +1,4 @@
-"""The planners by name: who makes the plan of a policy, and who asks again right before an eviction."""
+"""Selects the planner of a policy, for plans and for the validation right before an eviction."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A policy's scope as the first of its evictors: what it does not look at, nobody evicts."""
+"""Excludes pods outside the policy's scope; runs before all other evictors."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""Driving one strategy: each candidate gets its verdict; what the strategy raises is named, once, here."""
+"""Drives one strategy: returns a verdict for each candidate, and attributes its exceptions."""
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext

@@ -1,4 +1,4 @@
-"""Which pods can be surged: replaced by a rollout of their owner, the new pod ready before the old one goes.
+"""Selects pods that a surge can move: a rollout makes the new pod ready before the old one is deleted.
 
 A rollout replaces all pods of a Deployment, at the pace that its author wrote down. It is the move of one
 pod, without a moment in which none is ready, exactly if the Deployment wants one pod, may have one more

@@ -1,25 +1,40 @@
 """Builds the profile of each served policy and the scheduler that decides with it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.engine.nominator import Nominator
-from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, ProfileConfig, build_profile
+from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, Profile, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.policies.plugin_failures import PluginFailures
 from plimsoll.ports.clock import Randomness
 from plimsoll.ports.observer import Observer
-from plimsoll.scheduling.extenders.client import Extending
 
 #: The plugin that counts resources, unless an extender does.
 FIT = "NodeResourcesFit"
 
 #: The plugin that ``spec.scheduling.fairShare`` enables.
 FAIR_SHARE = "FairShare"
+
+
+class ExtenderEquipment(Protocol):
+    """Adds the extenders of a policy to its profile."""
+
+    def check(self, spec: SchedulingSpec) -> None:
+        """Raise ConfigurationError when an extender cannot be used."""
+
+    def equip(self, profile: Profile, spec: SchedulingSpec) -> Profile:
+        """The profile with the policy's extenders."""
+
+    async def retain(self, schedulers: Iterable[str]) -> None:
+        """Close the connections to extenders of other profiles."""
+
+    def failing(self, scheduler_name: str) -> Sequence[str]:
+        """What the extenders of a profile have done wrong, in sentences."""
 
 
 class ProfileSchedulers:
@@ -45,7 +60,7 @@ class ProfileSchedulers:
         nominator: Nominator,
         randomness: Randomness,
         failures: PluginFailures,
-        extending: Extending,
+        extending: ExtenderEquipment,
         observer: Observer,
     ) -> None:
         self._registry = registry
@@ -110,7 +125,7 @@ class ProfileSchedulers:
             return {}
         found = {
             "PluginFailed": self._failures.of(served.profile.plugin_names),
-            "ExtenderFailed": self._extending.health.of(served.profile.scheduler_name),
+            "ExtenderFailed": self._extending.failing(served.profile.scheduler_name),
         }
         return {reason: "; ".join(sentences) for reason, sentences in found.items() if sentences}
 

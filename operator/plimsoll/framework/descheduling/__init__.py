@@ -1,4 +1,4 @@
-"""What authors of strategies use, in addition to :mod:`plimsoll.framework`."""
+"""The API for authors of strategies, in addition to :mod:`plimsoll.framework`."""
 
 from plimsoll.framework.descheduling.context import Evictor, StrategyContext, considered_nodes
 from plimsoll.framework.descheduling.measurements import Measurements, NodeClasses, Planner, Sample

@@ -1,4 +1,4 @@
-"""What a strategy complains of, and how much: the measure by which a planner judges a move.
+"""Complaints of strategies with their amounts, by which a planner judges a move.
 
 A complaint is one thing that a strategy would have mended, named by a sentence without numbers, such as
 ``node n1 is above its target in cpu``. Its amount is in the strategy's own unit. A planner compares the

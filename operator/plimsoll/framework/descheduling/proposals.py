@@ -1,4 +1,4 @@
-"""What a strategy proposes, and the verdicts of planners on it."""
+"""Proposals of strategies, and verdicts of planners on them."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass

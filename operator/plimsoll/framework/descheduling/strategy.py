@@ -1,4 +1,4 @@
-"""What a descheduling strategy is: a source of candidates that is told the verdict on each.
+"""Strategies: sources of candidates that receive a verdict on each.
 
 A strategy walks the cluster and yields pods that had better run elsewhere. The planner that drives it
 answers each candidate with a verdict, and the strategy goes on from there::

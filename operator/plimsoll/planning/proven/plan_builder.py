@@ -1,4 +1,4 @@
-"""The state of one plan: a fork with all moves made, what limits and budgets have left, and the proof.
+"""Builds one plan: a fork with all moves made, remaining limits and budgets, and the proof.
 
 See :mod:`plimsoll.planning.proven.planner` for what a proposal passes on its way.
 """

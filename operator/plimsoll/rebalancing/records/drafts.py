@@ -1,4 +1,4 @@
-"""Drafts of Eviction records: what the record of a move says before anything has happened."""
+"""Drafts of Eviction records, from planned moves."""
 
 from plimsoll.api.v1alpha1.eviction import (
     BundleReference,

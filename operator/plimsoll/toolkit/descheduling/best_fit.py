@@ -1,4 +1,4 @@
-"""Where moved pods fit best: on the node with least left over once they are there.
+"""Best-fit choice of targets: the node with the least room left afterwards.
 
 Left over is counted in shares of the largest node, and what a pod does not ask for and few nodes have
 (GPUs, other scalar resources) counts eightfold: a pod without GPUs goes to a node without free ones first.

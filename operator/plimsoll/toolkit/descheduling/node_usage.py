@@ -1,4 +1,4 @@
-"""How much of each node is used, by three yardsticks: requests, the metrics API, a Prometheus query.
+"""Usage of each node by requests, the metrics API, or a Prometheus query.
 
 Units: billionths, so that sums of odd quantities stay exact; rounded up to milli-cpu and whole units
 where upstream rounds. A query's pseudo-resource is in percent of 100. Percentages are floats.

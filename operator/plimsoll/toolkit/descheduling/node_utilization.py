@@ -1,4 +1,4 @@
-"""What LowNodeUtilization and HighNodeUtilization share: thresholds, and taking pods from nodes.
+"""Thresholds and the choice of pods, shared by LowNodeUtilization and HighNodeUtilization.
 
 Formula, for each candidate of a source node::
 
