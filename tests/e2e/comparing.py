@@ -1,4 +1,4 @@
-"""How many pods descheduler evicts on the start that a scene shows; our scheduler's code places them."""
+"""Computes descheduler's evictions from the start of a scene, with placements by our scheduler."""
 
 from __future__ import annotations
 

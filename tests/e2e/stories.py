@@ -1,4 +1,4 @@
-"""What the operator does for its users, told with few objects: all that it may do, or all that a dry run may.
+"""Stories that use every right of the operator, or every right of a dry run.
 
 Whoever plays them decides under which rights.
 """

@@ -1,4 +1,4 @@
-"""What people look at shows something: the real Prometheus scrapes the demo, and every panel has data."""
+"""Every panel of the dashboards has data when a real Prometheus scrapes the demo."""
 
 from __future__ import annotations
 

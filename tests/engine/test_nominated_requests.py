@@ -1,4 +1,4 @@
-"""What nominated pods claim: what is kept says the same as what is worked out anew."""
+"""Cached requests of nominated pods equal recomputed ones."""
 
 import random
 

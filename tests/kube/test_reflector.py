@@ -1,4 +1,4 @@
-"""Reflectors against a real HTTP stream: what is told, resumed, begun anew and left out."""
+"""Reflectors against a real HTTP stream: events, resumption, restarts and skipped objects."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""The shell of the election: who leads, the fence that follows, the end of a leader."""
+"""The shell of the election: leadership, the fence, and the end of a leader."""
 
 from __future__ import annotations
 

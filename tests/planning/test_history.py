@@ -1,4 +1,4 @@
-"""What past moves teach: hold back, suspend, rest, no ping-pong, budgets asked less and less often."""
+"""History of moves: hold-back, suspension, pauses, ping-pong, and back-off of budgets."""
 
 from typing import Any
 

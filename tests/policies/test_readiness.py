@@ -1,4 +1,4 @@
-"""A workload's next move waits until the replacement of the last one is Ready, whatever happens."""
+"""A workload's next move waits until the last replacement is Ready, in all circumstances."""
 
 from plimsoll.model.kinds.watch_event import PodAdded, PodUpdated
 from plimsoll.testing.fakes import settled

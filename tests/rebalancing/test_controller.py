@@ -1,4 +1,4 @@
-"""Plan, record, evict, verify: the life of a move, and what becomes of it when something goes wrong."""
+"""Plan, record, evict, verify: the life of a move, with every kind of failure."""
 
 import asyncio
 from collections.abc import Callable

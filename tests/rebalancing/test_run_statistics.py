@@ -1,4 +1,4 @@
-"""What metrics say about runs: results, durations, when one was due, and what the latest one found."""
+"""Metrics of runs: results, durations, due times, and findings of the latest run."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which lanes are kept: those of templates that come again, however many strangers pass in between."""
+"""Caches of recurring templates stay, however many unique templates occur in between."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Room for pending pods by programs over a few nodes: what one node's moves cannot do, in a lawful order."""
+"""Room for pending pods by programs over a few nodes, where moves on one node do not suffice."""
 
 import random
 from dataclasses import replace

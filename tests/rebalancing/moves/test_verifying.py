@@ -1,4 +1,4 @@
-"""Where the replacement landed: credited once, to the move that waits longest, however events arrive."""
+"""A replacement is credited once, to the move that waits longest, in any order of events."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The binding cycle: which plugins are asked, in which order, and what is undone when one says no."""
+"""The binding cycle: order of plugins, and reverts after a rejection."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pods that extenders have a say in, beside the loop: what one of them waits for holds nobody else up."""
+"""Attempts with extenders run concurrently with the loop and delay no other pod."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Who is next, who waits, and who backs off how long; time is handed in."""
+"""Order, waiting and back-off of pods in the queue, with injected time."""
 
 from typing import Any
 
