@@ -19,6 +19,7 @@ from plimsoll.app.clock import SeededRandomness
 from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
@@ -43,7 +44,6 @@ from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.controller import Rebalancers
-from plimsoll.rebalancing.moves.victims import VictimEvictions
 from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.strategies import EVICTORS
@@ -64,9 +64,9 @@ from plimsoll.testing.fakes import (
     FakeRollouts,
     InlineComputer,
     RememberingObserver,
-    a_book,
     settled,
 )
+from plimsoll.timing.timer import Timer
 
 KINDS = {each.kind.__name__: each.kind for each in WATCHED}
 NOT_NAMESPACED = {"Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode",
@@ -105,7 +105,8 @@ class World:
         self._born = 0
         self._evicted: set[str] = set()
         cache, groups = Cache(), Groups()
-        book = a_book(cache)
+        self._timer = Timer(self._clock, self._observer)
+        book = ReservationBook(cache, self._timer)
         registry, recorder = Registry(IN_TREE), FakeRecorder()
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
         access = Access(FakeAccessReviewer(), self._clock, self._observer)
@@ -116,26 +117,10 @@ class World:
         port.answers = dict(extenders or {})
         extending = Extending(port, FakePods(), fence=fence, clock=self._clock, observer=self._observer)
         self._cache = cache
-        self._evictions = VictimEvictions(
-            cache=cache, keeper=keeper, evictor=self, clock=self._clock, observer=self._observer
-        )
-        self._wing = SchedulingWing(
-            book,
-            PodPorts(self, self, self, self, recorder),
-            self._clock,
-            SeededRandomness(0),
-            self._observer,
-            WingParts(
-                access=access,
-                evictor=self._evictions,
-                groups=(groups, FakeGroupStatuses()),
-                extending=extending,
-            ),
-        )
-        self._queue = self._wing.queue
         self._rebalancers = Rebalancers(
             cache=cache,
             book=book,
+            timer=self._timer,
             strategies=StrategyRegistry(STRATEGIES),
             evictors=EvictorRegistry(EVICTORS),
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
@@ -153,7 +138,21 @@ class World:
             groups=groups,
             access=access,
         )
-        self._ingestion = self._wing.ingestion((self._rebalancers, self._evictions), self._observer)
+        self._wing = SchedulingWing(
+            book,
+            PodPorts(self, self, self, self, recorder),
+            self._clock,
+            SeededRandomness(0),
+            self._observer,
+            WingParts(
+                access=access,
+                evictor=self._rebalancers.victims,
+                groups=(groups, FakeGroupStatuses()),
+                extending=extending,
+            ),
+        )
+        self._queue = self._wing.queue
+        self._ingestion = self._wing.ingestion((self._rebalancers,), self._observer)
 
         def serve(schedulers: Mapping[str, Any]) -> None:
             self._rebalancers.profiles = {name: each.profile for name, each in schedulers.items()}
@@ -183,9 +182,7 @@ class World:
     async def running(self) -> AsyncIterator[None]:
         """The operator leads and works."""
         await self._access.begin()
-        work = [
-            asyncio.ensure_future(each.run()) for each in (self._wing, self._rebalancers, self._evictions)
-        ]
+        work = [asyncio.ensure_future(each.run()) for each in (self._wing, self._rebalancers, self._timer)]
         await settled()
         try:
             yield
