@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from e2e.judging import View
     from e2e.scene import Obj
 
-#: Descheduler's cycles, and throws of the scheduler's dice among which it has the least evictions.
+#: Descheduler's cycles, and random choices of the scheduler among which it has the least evictions.
 CYCLES, SEEDS = 10, 3
 
 

@@ -112,7 +112,7 @@ async def what_the_demo_does_not_tell(scene: Scene, extender: Extender) -> None:
 
 
 async def without_data(server: Prometheus) -> dict[str, str]:
-    """The queries of panels that come to nothing, by where they are."""
+    """The queries of panels without results, by where they are."""
     empty = {}
     for where, expression in expressions():
         query = expression

@@ -87,7 +87,7 @@ def test_kept_lanes_take_no_more_memory_than_they_may(
     assert lanes.find(template(1)) is not None
 
 
-def test_a_lane_that_went_wrong_is_made_anew(lanes: LaneCache, template: Callable[..., Any]) -> None:
+def test_a_lane_that_went_wrong_is_made_again(lanes: LaneCache, template: Callable[..., Any]) -> None:
     """Kept or on probation."""
     lane = lanes.use(template("a"))
     lanes.drop(template("a"))

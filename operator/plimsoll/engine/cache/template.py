@@ -120,7 +120,7 @@ class Lane:
                 skipped=self.skipped,
                 part=part,
                 node_part=node_part,
-                anew=joined,
+                again=joined,
                 allowed=allowed,
             )
             self._part = part
