@@ -49,10 +49,10 @@ from plimsoll.framework import (
     PluginArgs,
     PodInfo,
     PodTemplate,
+    PreFilterExtensions,
     PreFilterPlugin,
     PreScorePlugin,
     Reads,
-    SimulatedPods,
     Snapshot,
     Status,
     all_feasible,
@@ -259,7 +259,7 @@ class SoftState:
 
 
 class PodTopologySpread(
-    PreFilterPlugin, SimulatedPods, FilterPlugin, PreScorePlugin, NormalizingPlugin, EnqueueExtensions
+    PreFilterPlugin, PreFilterExtensions, FilterPlugin, PreScorePlugin, NormalizingPlugin, EnqueueExtensions
 ):
     """Spread the pods of a selector evenly."""
 

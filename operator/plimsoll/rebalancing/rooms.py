@@ -16,7 +16,7 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.reservations import ReservationBook, ReservationReason
 from plimsoll.framework import PodInfo
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
-from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
+from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.planning.moves import Move
 
 #: Seconds that moved pods get to leave.
@@ -80,7 +80,7 @@ class Rooms:
         """Uids of the pods that room is being made for: no other room is needed."""
         return frozenset(uid for room in self._rooms.values() for uid in room.nodes)
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Moved pods leave; pods that room is made for find another place, or go."""
         match event:
             case PodDeleted(pod):

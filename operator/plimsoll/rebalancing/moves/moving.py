@@ -14,7 +14,7 @@ from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.framework.descheduling.context import Measurements
 from plimsoll.framework.descheduling.strategy import Refusal
-from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
+from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Circumstances, Move, Rebalancing, workload_of
@@ -88,7 +88,7 @@ class Mover:
         """What was measured for a policy's run; kept until the next one."""
         self._measurements[policy] = measurements
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Pods that hold no place come and go."""
         self.rooms.observe(event)
         match event:

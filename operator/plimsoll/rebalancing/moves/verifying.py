@@ -14,7 +14,7 @@ from itertools import chain
 from plimsoll.api.v1alpha1.eviction import Purpose, Replacement
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.framework import Pod
-from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
+from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.rebalancing.records.record import Record
 
 #: Seconds that a replacement gets to run, and then again to become Ready.
@@ -143,7 +143,7 @@ class Verification:
                 if awaited.record.key == record.key:
                     self._forget(awaited)
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Something happened to a pod."""
         match event:
             case PodUpdated(old, pod):

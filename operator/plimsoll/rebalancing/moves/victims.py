@@ -16,7 +16,7 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
 from plimsoll.framework import PodInfo
-from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
+from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import Move
 from plimsoll.ports.clock import Clock
@@ -155,7 +155,7 @@ class VictimEvictions:
         deadline = self._clock.monotonic() + grace_s + PATIENCE_S
         self._leaving[record.spec.pod.uid] = _Leaving(record, deadline)
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """A victim that is gone has made room."""
         match event:
             case PodDeleted(pod):

@@ -13,12 +13,12 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.framework import ClusterObjects, Pod
 from plimsoll.model.kinds.deployment import SURGED, deployment_name_of, mark_of
 from plimsoll.model.kinds.watch_event import (
-    ClusterEvent,
     ObjectAdded,
     ObjectUpdated,
     PodAdded,
     PodDeleted,
     PodUpdated,
+    WatchEvent,
 )
 from plimsoll.model.kinds.workload import ReplicaSet
 from plimsoll.rebalancing.moves.verifying import PATIENCE_S, Outcome
@@ -92,7 +92,7 @@ class Following:
         """Follow it no longer."""
         self._followed.pop(record.key, None)
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Something happened to a pod, or a ReplicaSet has come into sight."""
         match event:
             case PodAdded(pod) | PodUpdated(_, pod):
