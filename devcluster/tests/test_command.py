@@ -114,14 +114,14 @@ def test_ends_well_on_sigterm(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         pytest.param(["--node-cpu", "lots"], "'lots' is no quantity", id="a-quantity-that-is-none"),
         pytest.param(["--nodes", "-1"], "--nodes", id="a-negative-count"),
         pytest.param(["--port", "70000"], "--port", id="a-port-out-of-range"),
     ],
 )
-def test_refuses_bad_options_in_one_sentence(tmp_path, options, told):
+def test_refuses_bad_options_in_one_sentence(tmp_path, options, message):
     """A bad option is named, and nothing is started or written."""
     path = tmp_path / "kubeconfig"
     command = [sys.executable, "-m", "roadstead", "--kubeconfig", str(path), *options]
@@ -129,13 +129,13 @@ def test_refuses_bad_options_in_one_sentence(tmp_path, options, told):
     ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=20)
 
     assert ended.returncode == 2
-    assert told in ended.stderr
+    assert message in ended.stderr
     assert not path.exists()
 
 
 @pytest.mark.parametrize("options", [[], ["--server-only"]], ids=["all", "server"])
 def test_each_start_draws_a_token_that_the_owner_of_the_file_alone_may_read(tmp_path, options):
-    """Nobody else on the machine is an administrator of the cluster, and no old kubeconfig lets in."""
+    """No other user of the machine is an administrator of the cluster, and an old kubeconfig is rejected."""
     path = tmp_path / "kubeconfig"
     tokens = []
     for _ in range(2):

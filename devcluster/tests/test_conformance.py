@@ -46,12 +46,12 @@ def differences(cluster, *selection, jobs):
     """The scenarios that were played, the cases that differ, and what the program says of them."""
     command = [sys.executable, str(TOOL), "check", "--kubeconfig", str(cluster.kubeconfig)]
     command += ["--expected", str(RECORDINGS), "--jobs", str(jobs), "--verbose", *selection]
-    told = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert told.returncode in (0, 1), told.stdout + told.stderr
-    failures = [line for line in told.stdout.splitlines() if line.startswith("FAIL")]
+    message = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert message.returncode in (0, 1), message.stdout + message.stderr
+    failures = [line for line in message.stdout.splitlines() if line.startswith("FAIL")]
     report = "\n".join(failures)
     assert all(map(FAILED.match, failures)), report
-    played = set(re.findall(r"^(?:ok  |FAIL) (\S+) \[", told.stdout, re.MULTILINE))
+    played = set(re.findall(r"^(?:ok  |FAIL) (\S+) \[", message.stdout, re.MULTILINE))
     return played, {(one["scenario"], one["case"]) for one in FAILED.finditer(report)}, report
 
 

@@ -1,4 +1,4 @@
-"""Simulated kubelets: what a user sees of pods on simulated nodes, under a clock that the test moves."""
+"""Simulated kubelets, under a clock that the test moves."""
 
 import pytest
 
@@ -167,7 +167,7 @@ def test_readiness_can_be_delayed_and_withheld(cluster):
 
 
 def test_a_pod_is_ready_when_its_gates_are_open(cluster):
-    """Its containers are ready at once, the pod is when somebody sets the condition, for as long as it is."""
+    """Its containers are ready immediately, the pod while the condition is True."""
     cluster.pod("a", "n1", readinessGates=[{"conditionType": "example.com/ready"}])
 
     def told(kind="Ready"):
@@ -287,7 +287,7 @@ def test_heartbeats_renew_a_lease(simulation):
 
 
 def test_an_annotation_that_is_no_number_counts_as_absent(cluster):
-    """A malformed pod harms nobody, not even itself."""
+    """A malformed pod does not affect others and runs."""
     cluster.pod("a", "n1", annotations={f"{RUN}start-after": "soon", f"{RUN}exit-after": "late"})
 
     cluster.settle(2)
@@ -296,7 +296,7 @@ def test_an_annotation_that_is_no_number_counts_as_absent(cluster):
 
 
 def test_many_pods_of_one_node_start_together(simulation):
-    """All pods that were bound at once run after the delay, each with an address of its own."""
+    """All pods that were bound together run after the delay, each with an address of its own."""
     simulation.with_kubelets()
     simulation.nodes("n1", cpu="1000", memory="1000Gi", pods=300)
     for number in range(250):

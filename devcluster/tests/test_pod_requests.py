@@ -1,4 +1,4 @@
-"""Quantities as integers, and what a pod requests."""
+"""Quantities as integers and requests of pods."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def container(cpu, **more):
             id="the-greater-counts",
         ),
         pytest.param(
-            # containers 1 + sidecar 1 = 2; init container 1.5 beside the sidecar 1 = 2.5
+            # containers 1 + sidecar 1 = 2; init container 1.5 together with the sidecar 1 = 2.5
             {
                 "containers": [container("1")],
                 "initContainers": [container("1", restartPolicy="Always"), container("1500m")],

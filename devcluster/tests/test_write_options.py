@@ -7,6 +7,7 @@ import urllib.request
 import pytest
 
 NAMESPACED = "/api/v1/namespaces/default"
+NAMED = {"metadata": {"name": "m"}}
 
 
 @pytest.fixture
@@ -43,17 +44,19 @@ def config_map(ask):
 )
 def test_a_field_manager_has_a_form(ask, manager, reason):
     """At most 128 bytes, all of them printable."""
-    status, told = ask("POST", f"configmaps?dryRun=All&fieldManager={manager}", {"metadata": {"name": "m"}})
+    status, message = ask(
+        "POST", f"configmaps?dryRun=All&fieldManager={manager}", {"metadata": {"name": "m"}}
+    )
 
     assert status == 422
-    causes = [(one["reason"], one["field"]) for one in told["details"]["causes"]]
+    causes = [(one["reason"], one["field"]) for one in message["details"]["causes"]]
     assert causes == [(reason, "fieldManager")]
 
 
 def test_what_the_body_says_of_a_deletion_rules_out_the_parameters(ask, config_map):
     """They count where there is no body only."""
-    status, told = ask("DELETE", f"configmaps/{config_map}?propagationPolicy=None")
-    assert (status, told["details"]["causes"][0]["field"]) == (422, "propagationPolicy")
+    status, message = ask("DELETE", f"configmaps/{config_map}?propagationPolicy=None")
+    assert (status, message["details"]["causes"][0]["field"]) == (422, "propagationPolicy")
 
     assert ask("DELETE", f"configmaps/{config_map}?propagationPolicy=None", {"dryRun": ["All"]})[0] == 200
     assert ask("GET", f"configmaps/{config_map}")[0] == 200
@@ -68,11 +71,11 @@ def test_the_body_of_a_deletion_is_its_options(ask, config_map):
     assert ask("DELETE", f"configmaps/{config_map}", options)[0] == 200
 
 
-def test_a_subresource_that_is_not_there_is_told_as_a_status(ask, config_map):
+def test_a_missing_subresource_is_answered_by_a_status(ask, config_map):
     """Not as a page that is not found."""
-    status, told = ask("GET", f"configmaps/{config_map}/scale")
+    status, message = ask("GET", f"configmaps/{config_map}/scale")
 
-    assert (status, told["reason"]) == (404, "NotFound")
+    assert (status, message["reason"]) == (404, "NotFound")
 
 
 def test_a_patch_of_another_type_is_refused_before_its_parameters(ask, config_map):
@@ -82,10 +85,10 @@ def test_a_patch_of_another_type_is_refused_before_its_parameters(ask, config_ma
 
 def test_what_is_in_a_list_does_not_repeat_its_kind(ask, config_map):
     """Built-in kinds are named by the list alone."""
-    _, told = ask("GET", f"configmaps?fieldSelector=metadata.name%3D{config_map}")
+    _, message = ask("GET", f"configmaps?fieldSelector=metadata.name%3D{config_map}")
 
-    assert told["kind"] == "ConfigMapList"
-    assert [sorted(one) for one in told["items"]] == [["data", "metadata"]]
+    assert message["kind"] == "ConfigMapList"
+    assert [sorted(one) for one in message["items"]] == [["data", "metadata"]]
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_rolls_out_no_faster_than_readiness(cluster):
 
 
 def test_going_back_uses_the_old_set_with_a_new_revision(cluster):
-    """There are two sets after three rollouts, and the history tells of the first number."""
+    """There are two sets after three rollouts, and the history has the first number."""
     deploy(cluster)
     complete(cluster)
     for image in ("app:2", "app:1"):
@@ -175,7 +175,7 @@ def test_old_sets_beyond_the_history_are_deleted(cluster):
     assert sets(cluster) == {"app:3": 0, "app:4": 2}
 
 
-def test_a_rollout_that_does_not_move_is_told(cluster):
+def test_a_rollout_without_progress_is_reported(cluster):
     """After its deadline the Deployment says that it is stuck."""
     deploy(cluster, progressDeadlineSeconds=60)
 

@@ -106,8 +106,8 @@ def test_an_eviction_that_is_not_carried_out_is_forgotten_after_two_minutes(clus
     budget = cluster.get(BUDGET, "web")
     name = cluster.pods()[0]["metadata"]["name"]
 
-    told = {**budget["status"], "disruptedPods": {name: cluster.api.now()}, "disruptionsAllowed": 0}
-    cluster.api.update_status(BUDGET, {**budget, "status": told})
+    message = {**budget["status"], "disruptedPods": {name: cluster.api.now()}, "disruptionsAllowed": 0}
+    cluster.api.update_status(BUDGET, {**budget, "status": message})
     cluster.settle(119)
     assert counts(cluster) == (2, 1, 1, 0)
     cluster.settle(2)

@@ -1,4 +1,4 @@
-"""EvictionRequests and Evictions: who acts when, and how it ends."""
+"""EvictionRequests and Evictions: order of responders and results."""
 
 import datetime as dt
 
@@ -47,7 +47,7 @@ def conditions(cluster, name="ours"):
 
 
 def turns(cluster):
-    """The states of the responders, by name."""
+    """The states of the responders, keyed by name."""
     return {one["name"]: one["state"] for one in eviction(cluster)["status"]["targetResponders"]}
 
 
@@ -68,7 +68,7 @@ def now(cluster):
 
 
 class TestWithoutResponders:
-    """A pod that names nobody is evicted by the last responder."""
+    """A pod without responders is evicted by the last responder."""
 
     def test_the_pod_leaves_and_the_request_says_so(self, offering):
         """It is evicted through the Eviction API; the conditions follow once it is gone."""
@@ -111,7 +111,7 @@ class TestWithResponder:
 
     @pytest.fixture
     def asked(self, offering):
-        """A request for a pod whose migrator has its turn."""
+        """A request for a pod whose migrator is active."""
         pod = offering.pod("vm", "n1", evictionResponders=[{"name": MIGRATOR, "priority": 10000}])
         offering.settle(5)
         ask(offering, pod)
@@ -124,7 +124,7 @@ class TestWithResponder:
         }
         return offering
 
-    def test_nobody_else_acts_while_it_is_heard_of(self, asked):
+    def test_no_other_responder_acts_while_it_reports(self, asked):
         """Heartbeats keep the turn for an hour."""
         for _ in range(6):
             report(asked, heartbeatTime=now(asked), message="copying")
@@ -148,7 +148,7 @@ class TestWithResponder:
         assert asked.get("pods", "vm") is None
 
     def test_withdrawn_by_all_it_is_cancelled(self, asked):
-        """The responder is told to stop, the request says why."""
+        """The responder is asked to stop, and the request has the reason."""
         asked.api.patch(REQUESTS, "default", "ours", {"spec": {"intent": "Withdrawn"}})
         asked.settle(5)
         assert turns(asked)[MIGRATOR] == "Canceled"
@@ -218,7 +218,7 @@ class TestRefused:
             ({"target": {"pod": {"name": "web", "uid": "short"}}}, "lowercase UUID"),
         ],
     )
-    def test_what_is_wrong_is_told(self, offering, spec, told):
+    def test_causes_of_rejections(self, offering, spec, told):
         """At creation."""
         good = {
             "target": {"pod": {"name": "web", "uid": "11111111-2222-3333-4444-555555555555"}},
@@ -237,7 +237,7 @@ class TestRefused:
             offering.api.patch(REQUESTS, "default", "ours", {"spec": {"requester": "acme.io/other"}})
 
 
-def test_off_by_default_pods_name_nobody(simulation):
+def test_off_by_default_pods_have_no_responders(simulation):
     """Without the gate there is neither the API nor the field."""
     with pytest.raises(StatusError, match="could not find the requested resource"):
         simulation.api.list(REQUESTS)

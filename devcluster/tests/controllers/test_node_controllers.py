@@ -1,4 +1,4 @@
-"""What happens to nodes and to the pods on them: taints, taint eviction, pods of nodes that are gone."""
+"""Node controllers: taints, taint eviction, pods of deleted nodes."""
 
 import pytest
 
@@ -17,8 +17,8 @@ def cluster(simulation):
 
 def taints(cluster, node="n1"):
     """Key and effect of a node's taints, without the usual prefix."""
-    told = (cluster.get("nodes", node, None).get("spec") or {}).get("taints") or []
-    return sorted((one["key"].removeprefix("node.kubernetes.io/"), one["effect"]) for one in told)
+    message = (cluster.get("nodes", node, None).get("spec") or {}).get("taints") or []
+    return sorted((one["key"].removeprefix("node.kubernetes.io/"), one["effect"]) for one in message)
 
 
 def set_condition(cluster, kind, status):
@@ -71,7 +71,7 @@ def test_what_is_wrong_with_a_node_is_a_taint(cluster, kind, status, expected):
     ],
 )
 def test_a_no_execute_taint_drives_pods_out(cluster, tolerations, stays_s):
-    """At once, when their time is over, or never."""
+    """Immediately, when their toleration expires, or never."""
     cluster.pod("a", "n1", tolerations=tolerations, terminationGracePeriodSeconds=0)
     cluster.settle(2)
 
@@ -84,7 +84,7 @@ def test_a_no_execute_taint_drives_pods_out(cluster, tolerations, stays_s):
     assert (cluster.get("pods", "a") is None) is (stays_s is not None)
 
 
-def test_a_taint_that_is_taken_back_drives_nobody_out(cluster):
+def test_a_removed_taint_evicts_no_pod(cluster):
     """The time a pod had left does not matter any more."""
     cluster.pod("a", "n1", tolerations=[{**TOLERATED, "tolerationSeconds": 20}])
     cluster.api.patch("nodes", None, "n1", {"spec": {"taints": [DRIVES_OUT]}})

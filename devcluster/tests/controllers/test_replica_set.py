@@ -36,7 +36,7 @@ def test_has_as_many_pods_as_asked_for(cluster):
 
 
 def test_counts_pods_as_they_become_ready_and_available(cluster):
-    """Ready at once, available after minReadySeconds; a finished pod counts no more and is replaced."""
+    """Ready immediately, available after minReadySeconds; a finished pod counts no more and is replaced."""
     cluster.workload("ReplicaSet", "web", 2, minReadySeconds=10)
     cluster.settle()
     cluster.ready()
@@ -142,8 +142,8 @@ def test_creates_many_pods_in_batches(cluster):
     assert cluster.get("replicasets.apps", "web")["status"]["replicas"] == 300
 
 
-def test_events_tell_of_few_pods_only(cluster):
-    """Of three hundred pods no three hundred events are told."""
+def test_events_are_limited(cluster):
+    """Three hundred pods make fewer than three hundred events."""
     cluster.workload("ReplicaSet", "web", 300)
 
     cluster.settle()

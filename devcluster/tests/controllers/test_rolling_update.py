@@ -1,4 +1,4 @@
-"""The arithmetic of Deployments: upstream's examples, and what holds for all of them."""
+"""The sizes of a Deployment's ReplicaSets: upstream's examples and laws."""
 
 import pytest
 from hypothesis import given

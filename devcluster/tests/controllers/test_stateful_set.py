@@ -45,8 +45,8 @@ def test_starts_one_after_the_other(cluster):
     assert [status[one] for one in counts] == [3] * 5
 
 
-def test_parallel_starts_all_at_once(cluster):
-    """PodManagementPolicy Parallel waits for nobody."""
+def test_parallel_starts_all_together(cluster):
+    """PodManagementPolicy Parallel waits for no pod."""
     create(cluster, 3, podManagementPolicy="Parallel")
 
     assert names(cluster) == ["db-0", "db-1", "db-2"]

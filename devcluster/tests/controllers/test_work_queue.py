@@ -69,12 +69,12 @@ def test_of_two_delays_the_earlier_counts(queue, clock):
     assert seen == ["a"]
 
 
-def test_a_delay_that_begins_anew_puts_an_earlier_one_off(queue, clock):
+def test_a_restarted_delay_replaces_an_earlier_one(queue, clock):
     """Who changes an object twice in a row is not overtaken between the two."""
     seen = []
-    queue.add(seen.append, "a", 0.05, anew=True)
+    queue.add(seen.append, "a", 0.05, restart=True)
     clock.now += 0.04
-    queue.add(seen.append, "a", 0.05, anew=True)
+    queue.add(seen.append, "a", 0.05, restart=True)
     clock.now += 0.04
     queue.run_due()
     assert seen == []
@@ -101,7 +101,7 @@ def test_a_key_that_adds_itself_runs_again(queue):
 
 @pytest.mark.parametrize("error", [StatusError(409, "Conflict", "stale"), ValueError("malformed")])
 def test_a_failure_costs_only_its_own_key_a_delay(queue, clock, error):
-    """Others go on at once; the failed key is tried again after a delay that doubles."""
+    """Other keys go on; the failed key is retried after a delay that doubles."""
     seen = []
 
     def reconcile(key):

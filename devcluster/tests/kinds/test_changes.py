@@ -1,4 +1,4 @@
-"""What of an object may change, and what of its status: as kube-apiserver 1.36.2 answers."""
+"""Changes of objects and of their status, as kube-apiserver 1.36.2 answers them."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_what_admission_added_to_a_pod_need_not_be_repeated(api):
     ],
 )
 def test_of_a_pod_hardly_anything_may_change(api, change, expected):
-    """All that is wrong is told at once."""
+    """One answer has all causes."""
     one = pod(api, tolerations=[{"key": "a", "operator": "Exists"}])
     one["spec"].update(change)
 
@@ -91,7 +91,7 @@ def test_one_address_of_a_pod_is_all_of_them(api):
 
 
 def test_a_deletion_that_has_not_begun_is_not_written(api):
-    """Nobody sets the time of deletion by an update."""
+    """An update cannot set the time of deletion."""
     one = created(api, "configmaps")
     one["metadata"] |= {"deletionTimestamp": "2024-01-01T00:00:00Z", "deletionGracePeriodSeconds": 3}
 
@@ -108,7 +108,7 @@ def test_a_budget_is_not_replaced_without_a_version(api):
 
 
 def test_a_version_must_be_a_number(api):
-    """And 0 stands for none."""
+    """And 0 means none."""
     one = created(api, "configmaps")
     one["metadata"]["resourceVersion"] = "0"
     api.update("configmaps", one)

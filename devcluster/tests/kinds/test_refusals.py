@@ -55,9 +55,9 @@ def test_refuses_as_recorded(roadstead_process, kind):
     for case in recorded["refused"]:
         body = changed(recorded["base"], case["at"], case.get("value", NOTHING))
 
-        status, told = answer(roadstead_process, recorded["path"], body)
+        status, message = answer(roadstead_process, recorded["path"], body)
 
-        assert status == 422, (case, told)
-        causes = told["details"]["causes"]
+        assert status == 422, (case, message)
+        causes = message["details"]["causes"]
         given = {f"{one['reason'].removeprefix('FieldValue')} {one['field']}" for one in causes}
         assert given == set(case["causes"]), case

@@ -366,14 +366,14 @@ class Operator:
             structlog.get_logger("plimsoll").warning("evictions are shadowed", by=shadow)
             await self.policies.refresh()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.timer.run())
-            group.create_task(self.access.run())
-            group.create_task(self.orphans.run())
-            group.create_task(self.rebalancers.run())
+            group.create_task(self.timer.run(), name="timer")
+            group.create_task(self.access.run(), name="access reviews")
+            group.create_task(self.orphans.run(), name="orphaned pods")
+            group.create_task(self.rebalancers.run(), name="rebalancing")
             with suppress(TimeoutError):  # the records may not be readable: pods are placed then, too
                 async with asyncio.timeout(RECOVERY_S):
                     await self.rebalancers.recovered.wait()
-            group.create_task(self.wing.run())
-            group.create_task(self.evictions.run())
-            group.create_task(self.failures.run(self.policies.refresh))
-            group.create_task(self.extender_health.run(self.policies.refresh))
+            group.create_task(self.wing.run(), name="scheduling wing")
+            group.create_task(self.evictions.run(), name="victims")
+            group.create_task(self.failures.run(self.policies.refresh), name="plugin failures")
+            group.create_task(self.extender_health.run(self.policies.refresh), name="extender health")

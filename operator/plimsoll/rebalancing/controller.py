@@ -395,14 +395,14 @@ class Rebalancers:
             self._schedule(name, policy)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._aftercare.run())
-                group.create_task(self._predictions.run())
-                group.create_task(self._reports.write_all())
-                group.create_task(self._heeding.run())
-                group.create_task(self._enforcement.run())
-                group.create_task(self._requests.run())
-                group.create_task(self._troubles.watch())
-                group.create_task(self._collector.run())
+                group.create_task(self._aftercare.run(), name="aftercare")
+                group.create_task(self._predictions.run(), name="predictions")
+                group.create_task(self._reports.write_all(), name="run status")
+                group.create_task(self._heeding.run(), name="approvals")
+                group.create_task(self._enforcement.run(), name="turns of moves")
+                group.create_task(self._requests.run(), name="eviction requests")
+                group.create_task(self._troubles.watch(), name="obstacles to rebalancing")
+                group.create_task(self._collector.run(), name="usage")
         finally:
             self._timetable.stop()
 

@@ -124,9 +124,9 @@ class Explanations:
     async def run(self) -> None:
         """Write until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._write_urgent())
+            group.create_task(self._write_urgent(), name="nomination writer")
             for _ in range(WRITERS):
-                group.create_task(self._write_due())
+                group.create_task(self._write_due(), name="condition writer")
 
     async def _write_urgent(self) -> None:
         while True:

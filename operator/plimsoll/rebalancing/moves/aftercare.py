@@ -64,8 +64,8 @@ class Aftercare:
     async def run(self) -> None:
         """See to it until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._expire())
-            group.create_task(self._complete())
+            group.create_task(self._expire(), name="deadlines of moves")
+            group.create_task(self._complete(), name="outcomes of moves")
 
     async def tidy(self) -> None:
         """Drop old records; those of suspended and deleted policies by what was last asked for them."""

@@ -177,8 +177,8 @@ class VictimEvictions:
     async def run(self) -> None:
         """Complete records until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._complete())
-            group.create_task(self._expire())
+            group.create_task(self._complete(), name="outcomes of victims")
+            group.create_task(self._expire(), name="deadlines of victims")
 
     async def _complete(self) -> None:
         while True:

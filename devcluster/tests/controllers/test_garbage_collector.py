@@ -3,7 +3,7 @@
 import pytest
 
 LEASE = "leases.coordination.k8s.io"
-NOBODY = "00000000-0000-4000-8000-000000000000"
+MISSING = "00000000-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
@@ -12,9 +12,9 @@ def cluster(simulation):
 
 
 def reference(owner, *, block=False, **changed):
-    told = {"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"]}
-    told["uid"] = owner["metadata"]["uid"]
-    return {**told, **({"blockOwnerDeletion": True} if block else {}), **changed}
+    message = {"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"]}
+    message["uid"] = owner["metadata"]["uid"]
+    return {**message, **({"blockOwnerDeletion": True} if block else {}), **changed}
 
 
 def owner(cluster, name="owner", **metadata):
@@ -22,8 +22,8 @@ def owner(cluster, name="owner", **metadata):
 
 
 def dependent(cluster, *references, name="dependent", namespace="default", **metadata):
-    told = {"name": name, "namespace": namespace, "ownerReferences": list(references), **metadata}
-    return cluster.api.create(LEASE, {"metadata": told, "spec": {}})
+    message = {"name": name, "namespace": namespace, "ownerReferences": list(references), **metadata}
+    return cluster.api.create(LEASE, {"metadata": message, "spec": {}})
 
 
 def delete(cluster, name="owner", propagation=None):
@@ -32,7 +32,7 @@ def delete(cluster, name="owner", propagation=None):
 
 
 def test_background_takes_the_dependents(cluster):
-    """The owner goes at once, its dependents and theirs after it."""
+    """The owner is deleted immediately, its dependents and theirs after it."""
     dependent(cluster, reference(owner(cluster)))
     middle = cluster.get(LEASE, "dependent")
     below = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
@@ -94,9 +94,9 @@ def test_one_living_owner_is_enough(cluster):
 @pytest.mark.parametrize(
     ("changed", "namespace", "stays"),
     [
-        pytest.param({"uid": NOBODY}, "default", False, id="an-owner-that-never-was"),
+        pytest.param({"uid": MISSING}, "default", False, id="an-owner-that-never-was"),
         pytest.param({}, "kube-system", False, id="an-owner-in-another-namespace"),
-        pytest.param({"uid": NOBODY, "kind": "Unheard"}, "default", True, id="a-kind-that-is-not-served"),
+        pytest.param({"uid": MISSING, "kind": "Unheard"}, "default", True, id="a-kind-that-is-not-served"),
         pytest.param({}, "default", True, id="an-owner-that-is-there"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roadstead.values.label_matching import node_fits, selects, tolerates
+from roadstead.values.label_selectors import node_fits, selects, tolerates
 
 
 def needs(key, operator, *values):
