@@ -1,4 +1,4 @@
-"""Moves whose pods leave by EvictionRequest: who responds for the pod decides how, and takes the time needed.
+"""Evicts pods through EvictionRequests; the pod's responders decide how and when it leaves.
 
 Every request is ours alone and named as its record, so a later process finds it; requests of others for the
 same pod are never touched. One look reads all of ours, and each move is judged by what it says: the pod has

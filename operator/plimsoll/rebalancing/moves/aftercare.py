@@ -1,4 +1,4 @@
-"""What moves leave to do: outcomes are written, waits ended, nodes opened again, old records dropped."""
+"""Finishes moves: writes outcomes, ends waits, reopens nodes, deletes old records."""
 
 import asyncio
 from collections.abc import Mapping

@@ -11,7 +11,7 @@ from dataclasses import replace
 from plimsoll.access.rights import Access, Part
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.framework.descheduling.strategy import Beneficiary
+from plimsoll.framework.descheduling.proposals import Beneficiary
 from plimsoll.planning.moves import EvictionPlan, Move
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer

@@ -12,8 +12,8 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups, gang_needs
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.framework import Pod, PodInfo
-from plimsoll.framework.descheduling.context import Measurements
-from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.framework.descheduling.measurements import Measurements
+from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import LimitLevel

@@ -1,4 +1,4 @@
-"""After a start: what earlier processes left open is completed or cancelled, each record exactly once.
+"""Completes or cancels the open records of earlier processes after a start, each exactly once.
 
 The records and the cluster are all there is to go by. A pod that still stands was not evicted, whatever
 was about to be sent; one that is gone or on its way out was, and its replacement is awaited.

@@ -1,4 +1,4 @@
-"""Where did the replacement land? Follows evicted pods until their successors are Ready.
+"""Follows evicted pods until their replacements are Ready, and records where they landed.
 
 A replacement is a pod of the same controller that nobody knew when the eviction was sent. Each is
 credited to one move only, the one that waits longest. Until it is Ready the move is in flight, so that the
