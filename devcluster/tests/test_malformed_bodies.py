@@ -80,7 +80,9 @@ def mutated(body: Any, seed: random.Random) -> Any:
     """A body with one or two places that hold something else."""
     body = copy.deepcopy(body)
     for _ in range(seed.randint(1, 2)):
-        holder, place, parts = None, None, body
+        holder: Any = None
+        place: Any = None
+        parts = body
         while isinstance(parts, (dict, list)) and parts and (holder is None or seed.random() < 0.8):
             holder, place = parts, seed.choice(list(parts) if isinstance(parts, dict) else range(len(parts)))
             parts = holder[place]

@@ -13,6 +13,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
@@ -40,9 +41,9 @@ from plimsoll.testing.fakes import (
     FakeRollouts,
     InlineComputer,
     RememberingObserver,
-    a_book,
     settled,
 )
+from plimsoll.timing.timer import Timer
 
 POLICY = "tidy"
 
@@ -108,7 +109,8 @@ class Scene:
         self.observer = RememberingObserver()
         self.meter = FakeMeter()
         self.cache = Cache()
-        self.book = a_book(self.cache)
+        self.timer = Timer(self.clock, self.observer)
+        self.book = ReservationBook(self.cache, self.timer)
         self.nominator = self.book.nominator
         self.groups = Groups()
         self.reviewer = FakeAccessReviewer()
@@ -121,6 +123,7 @@ class Scene:
         self.rebalancers = Rebalancers(
             cache=self.cache,
             book=self.book,
+            timer=self.timer,
             strategies=StrategyRegistry(STRATEGIES),
             evictors=EvictorRegistry(EVICTORS),
             forecast=profile,
@@ -152,8 +155,9 @@ class Scene:
         )
 
     def tell(self, *events: Any) -> None:
-        """What the watches tell."""
+        """What the watches tell; afterwards no reservation may be out of place."""
         self.ingestion.apply(events)
+        self.book.validate()
 
     def gone(self, pod: Any) -> None:
         """The watch tells that a pod is gone."""
@@ -169,15 +173,17 @@ class Scene:
     async def running(self, policy: Any = None) -> AsyncIterator[Any]:
         """Rebalancers at work, after recovery; the policy is run by hand."""
         task = asyncio.create_task(self.rebalancers.run())
+        timer = asyncio.create_task(self.timer.run())
         await settled()
         if policy is not None:
-            self.rebalancers._policies[POLICY] = policy  # the timetable has a clock of its own
+            self.rebalancers.adopt(policy)  # the timetable has a clock of its own
         try:
             yield self
         finally:
             crashed = task.done()
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            for each in (task, timer):
+                each.cancel()
+            await asyncio.gather(task, timer, return_exceptions=True)
             assert not crashed, "the rebalancers have ended"
 
     async def run(self) -> None:

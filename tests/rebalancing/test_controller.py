@@ -72,10 +72,10 @@ async def test_a_prediction_that_a_run_no_longer_makes_is_dropped() -> None:
     async with scene.running(a_policy("DryRun")):
         await scene.run()
         scene.tell(NodeUpdated(a_node("bad", taints=["broken=yes:NoSchedule"]), a_node("bad")))
-        scene.rebalancers._policies[POLICY] = a_policy("DryRun", strategies=[failing])
+        scene.rebalancers.adopt(a_policy("DryRun", strategies=[failing]))
         await scene.run()
         kept = len(scene.records.documents)
-        scene.rebalancers._policies[POLICY] = a_policy("DryRun")
+        scene.rebalancers.adopt(a_policy("DryRun"))
         await scene.run()
 
     assert kept == 1
@@ -710,7 +710,7 @@ async def test_a_move_that_cannot_be_judged_again_is_cancelled() -> None:
     create = scene.records.create
 
     async def then_break(document: dict[str, Any]) -> WriteResult:
-        scene.rebalancers._configured = None  # type: ignore[assignment, method-assign] # replaced for this test
+        scene.rebalancers._configs.configured = None  # type: ignore[assignment, method-assign] # replaced for this test
         return await create(document)
 
     scene.records.create = then_break  # type: ignore[assignment, method-assign] # replaced for this test
@@ -758,12 +758,12 @@ async def test_records_of_a_deleted_policy_are_dropped_in_time() -> None:
     scene = Scene()
     async with scene.running(a_policy("DryRun", records={"ttlSeconds": 60})):
         await scene.run()
-        await scene.rebalancers._aftercare.tidy()
+        await scene.rebalancers.retention.tidy()
         assert len(scene.records.documents) == 1
         scene.rebalancers.configure([])
 
         scene.clock.time += 10 * 365 * 86_400
-        await scene.rebalancers._aftercare.tidy()
+        await scene.rebalancers.retention.tidy()
 
     assert scene.records.documents == {}
 
@@ -818,7 +818,7 @@ async def test_a_strategy_that_hangs_stops_its_own_policy_only(monkeypatch: pyte
         assert list(scene.rebalancers.troubles(POLICY)) == ["Hanging"]
 
         computer.compute = compute  # type: ignore[method-assign] # replaced for this test
-        scene.rebalancers._policies[POLICY] = a_policy(limits={"total": 3})
+        scene.rebalancers.adopt(a_policy(limits={"total": 3}))
         await scene.run()
 
     assert scene.evictor.evicted == ["web-1"]

@@ -144,7 +144,7 @@ async def test_the_room_is_free_in_the_end_when_nobody_leaves() -> None:
 
     async with scene.running(a_free_policy()):
         await scene.run()
-        scene.rebalancers._mover.rooms.expire(scene.clock.monotonic() + PATIENCE_S)
+        await scene.clock.advance(PATIENCE_S)
         left = on(scene, "large")
 
     assert left == {}

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from roadstead.clients import RunningCluster
+
 RECORDED = yaml.safe_load(Path(__file__).with_name("refusals.yaml").read_text())
 NOTHING = object()
 
@@ -28,7 +30,7 @@ def changed(base: Any, at: str, value: Any) -> Any:
     return obj
 
 
-def answer(cluster, path: str, body: Any) -> tuple[int, Any]:
+def answer(cluster: Any, path: str, body: Any) -> tuple[int, Any]:
     """What a creation that is only tried is answered."""
     request = urllib.request.Request(
         f"{cluster.plain_url}{path}?dryRun=All",
@@ -43,13 +45,13 @@ def answer(cluster, path: str, body: Any) -> tuple[int, Any]:
 
 
 @pytest.mark.parametrize("kind", RECORDED)
-def test_what_others_are_changes_of_is_taken(roadstead_process, kind):
+def test_what_others_are_changes_of_is_taken(roadstead_process: RunningCluster, kind: Any) -> None:
     """The object itself is let through."""
     assert answer(roadstead_process, RECORDED[kind]["path"], RECORDED[kind]["base"])[0] == 201
 
 
 @pytest.mark.parametrize("kind", RECORDED)
-def test_refuses_as_recorded(roadstead_process, kind):
+def test_refuses_as_recorded(roadstead_process: RunningCluster, kind: Any) -> None:
     """Each change is refused by the causes that a real server gives."""
     recorded = RECORDED[kind]
     for case in recorded["refused"]:

@@ -223,7 +223,7 @@ class Reflector:
         """Take in a complete list, slice by slice; what is gone is told at the end."""
         began = self._clock.monotonic()
         found: set[str] = set()
-        params = {"limit": str(PAGE)}
+        params = {"limit": str(PAGE), **self._selected()}
         while True:
             page = _LISTED.decode(
                 await self._session.request("GET", self._resource.path, params=params, timeout_s=120)
@@ -247,6 +247,9 @@ class Reflector:
         self._sink([Synced(self._resource.name)])
         self._listed.notify()
 
+    def _selected(self) -> dict[str, str]:
+        return {"labelSelector": self._resource.selector} if self._resource.selector else {}
+
     async def _hand_over(self, events: list[WatchEvent]) -> None:
         """Tell of a slice, then let others have their turn."""
         if events:
@@ -259,6 +262,7 @@ class Reflector:
             "resourceVersion": self._version,
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(WATCH_S),
+            **self._selected(),
         }
         async with self._session.stream(self._resource.path, params, SILENCE_S) as batches:
             self._answered()

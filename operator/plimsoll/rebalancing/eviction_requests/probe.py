@@ -79,6 +79,10 @@ class Offer:
         """The same in one word."""
         return NOT_OFFERED if self._why_not else UNATTENDED
 
+    def refusal(self) -> tuple[str, str] | None:
+        """Reason and sentence why nothing can be asked for; None when it can."""
+        return (self.reason, self.problem) if self.problem else None
+
     def concerns(self, policy: SchedulingPolicy) -> bool:
         """Whether a policy's pods leave by request."""
         spec = policy.spec.rebalancing

@@ -312,6 +312,7 @@ _INDIFFERENT = (
     events.PodProtected,
     events.PodTerminating,
     events.RequestProgressed,
+    events.RequestReviewed,
 )
 
 TABLE = MoveTable(
