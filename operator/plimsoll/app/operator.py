@@ -45,7 +45,7 @@ from plimsoll.kube.usage import UsageMeter
 from plimsoll.kube.volumes import VolumePatcher
 from plimsoll.kube.watched_resources import WATCHED
 from plimsoll.leadership.fence import Fence
-from plimsoll.model.kinds.watch_event import ClusterEvent
+from plimsoll.model.kinds.watch_event import WatchEvent
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
@@ -279,7 +279,7 @@ class Operator:
         found = Counter(each.pod.pod.spec.scheduler_name for each in self.queue if each.is_stalled(now))
         return {name: found[name] for name in self.wing.served.schedulers}
 
-    def _ingest(self, resource: str, events: list[ClusterEvent]) -> None:
+    def _ingest(self, resource: str, events: list[WatchEvent]) -> None:
         began = self.clock.monotonic()
         self.ingestion.apply(events)
         self.observer.batch_taken_in(resource, len(events), self.clock.monotonic() - began)

@@ -20,7 +20,7 @@ from plimsoll.engine.profile import Profile
 from plimsoll.framework import ConfigurationError
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
-from plimsoll.model.kinds.watch_event import ClusterEvent
+from plimsoll.model.kinds.watch_event import WatchEvent
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.upstream.planner import upstream_run
@@ -375,7 +375,7 @@ class Rebalancers:
 
     # -- what the watch tells ------------------------------------------------------------------------
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Something happened: replacements appear, pods that hold no place come and go."""
         self._troubles.observe(event)
         self._pending.observe(event)
