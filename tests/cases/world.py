@@ -45,6 +45,7 @@ from plimsoll.policies.plugin_failures import PluginFailures
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.ways import WithoutRequests, WithoutSurges
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.ingesting import Ingestion
 from plimsoll.scheduling.loop import SchedulingLoop
@@ -57,7 +58,6 @@ from plimsoll.testing.fakes import (
     DONE,
     FakeAccessReviewer,
     FakeClock,
-    FakeEvictionRequester,
     FakeExtenders,
     FakeMeter,
     FakeNodeCloser,
@@ -66,7 +66,6 @@ from plimsoll.testing.fakes import (
     FakeRandomness,
     FakeRecorder,
     FakeRecords,
-    FakeRollouts,
     InlineComputer,
     RememberingObserver,
     settled,
@@ -125,9 +124,9 @@ class World:
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
             keeper=keeper,
             evictor=self,
-            requester=FakeEvictionRequester(),
             closer=FakeNodeCloser(),
-            rollouts=FakeRollouts(),
+            surges=WithoutSurges(),
+            requests=WithoutRequests,
             recorder=recorder,
             statuses=self._statuses,
             meter=FakeMeter(),
