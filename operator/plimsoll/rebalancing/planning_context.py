@@ -29,7 +29,7 @@ class PlanningContext:
         pending: The pods without a place.
         rooms: What is kept for some of them.
         clock: Time.
-        others: The live policies besides the one of this name, by name; their strategies have a say, too.
+        others: The live policies besides the one of this name; their strategies have a say, too.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ class PolicyConfigs:
     """The live policies in plain values.
 
     Args:
-        policies: Those that rebalance, by name, at any moment.
+        policies: Those that rebalance, as they are at any moment; keys are their names.
         strategies: That policies can name.
         evictors: That policies can name.
         forecast: The default profile, for pods of schedulers that are not ours.
@@ -105,7 +105,7 @@ class PolicyConfigs:
         return None if policy is None else policy.spec.rebalancing
 
     def others(self, name: str) -> dict[str, Rebalancing]:
-        """What the other policies want that carry moves out, by name."""
+        """What the other policies want that carry moves out; keys are their names."""
         return {
             other: self.configured(policy)
             for other, policy in self._policies.items()

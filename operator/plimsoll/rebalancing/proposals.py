@@ -1,4 +1,4 @@
-"""Proposals are moves that wait for a person: which are made, which are called off, what a record proposes.
+"""Proposals wait for a person: new ones are recorded, those that a run no longer plans are called off.
 
 A record stays Planned until somebody says yes or no with an annotation: ``plimsoll.dev/approved`` with
 ``"true"`` carries the move out, after it was judged again in the present cluster; ``"false"`` calls it off,

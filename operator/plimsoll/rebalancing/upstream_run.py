@@ -46,7 +46,7 @@ class UpstreamEnforcement:
     """Carries out runs of planner Upstream.
 
     Args:
-        policies: Those that rebalance, by name, at any moment.
+        policies: Those that rebalance, as they are at any moment; keys are their names.
         keeper: The records.
         feeder: Has each move made.
         machine: Knows the moves.

@@ -1,12 +1,14 @@
 """Bundles in the move machine: order, all or none, rooms, closed nodes, proposals."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.framework.descheduling.strategy import Beneficiary
+from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.endings import cancelled
@@ -27,12 +29,12 @@ from rebalancing.moves.moves_world import DONE, LOST, POLICY, Play, a_move, a_re
 REFUSED = WriteResult(WriteOutcome.REFUSED, "no")
 
 
-def ordered(play, *kinds):
+def ordered(play: Play, *kinds: type) -> list[Any]:
     """The instructions of these kinds so far."""
     return [each for each in play.ordered if isinstance(each, kinds)]
 
 
-def ends(play):
+def ends(play: Play) -> dict[str, tuple[str, str]]:
     """The last reason and message of each record that was closed, by key."""
     return {
         each.key: (each.reason, each.message)
@@ -41,7 +43,7 @@ def ends(play):
     }
 
 
-def make(play, key, move, answer=DONE):
+def make(play: Play, key: str, move: Move, answer: WriteResult = DONE) -> None:
     """Answer all that is asked for a move until its eviction is answered."""
     if play.stage(key) is MoveStage.OPENING:
         play.tell(events.RecordWritten(key, Phase.PLANNED))
@@ -52,18 +54,18 @@ def make(play, key, move, answer=DONE):
     )
 
 
-def settle(play, key, number=9):
+def settle(play: Play, key: str, number: int = 9) -> None:
     """The replacement of a move is ready."""
     play.tell(events.ReplacementReady(key, a_replacement(number)))
 
 
-def for_pending(*moves):
+def for_pending(*moves: Move) -> tuple[tuple[Move, ...], str]:
     """The same moves, made for a pending pod."""
     pod = a_move(7).pod
     return tuple(replace(move, beneficiary=Beneficiary(pod, "good")) for move in moves), pod.uid
 
 
-def test_moves_are_made_one_after_the_other():
+def test_moves_are_made_one_after_the_other() -> None:
     """The next one is recorded when its predecessor's eviction was accepted."""
     play, moves = Play(), together(a_move(1), a_move(2))
     first, second = play.plan(*moves)
@@ -77,7 +79,7 @@ def test_moves_are_made_one_after_the_other():
 
 
 @pytest.mark.parametrize("way", ["eviction", "check", "record", "announcement"])
-def test_a_move_that_is_not_made_ends_its_bundle(way):
+def test_a_move_that_is_not_made_ends_its_bundle(way: str) -> None:
     """Whatever it fails at; those that have no record leave none."""
     play, moves = Play(), together(a_move(1), a_move(2), a_move(3))
     first, *_ = play.plan(*moves)
@@ -99,7 +101,7 @@ def test_a_move_that_is_not_made_ends_its_bundle(way):
     assert set(play.machine.moves) <= {first}
 
 
-def test_a_move_that_waits_has_its_target_kept_and_holds_up_no_other_bundle():
+def test_a_move_that_waits_has_its_target_kept_and_holds_up_no_other_bundle() -> None:
     """It goes when the other move of its workload has settled."""
     play = Play()
     moves = together(a_move(1), a_move(2, waits=True))
@@ -117,7 +119,7 @@ def test_a_move_that_waits_has_its_target_kept_and_holds_up_no_other_bundle():
     assert play.stage(second) is MoveStage.OPENING
 
 
-def test_a_move_that_ends_badly_ends_what_is_left_of_its_bundle():
+def test_a_move_that_ends_badly_ends_what_is_left_of_its_bundle() -> None:
     """No further pod is moved for a plan that has not worked."""
     play = Play()
     moves = together(a_move(1), a_move(2, waits=True))
@@ -130,7 +132,7 @@ def test_a_move_that_ends_badly_ends_what_is_left_of_its_bundle():
     assert not play.machine.bundles
 
 
-def test_two_bundles_that_wait_for_one_workload_do_not_go_together():
+def test_two_bundles_that_wait_for_one_workload_do_not_go_together() -> None:
     """What follows for one is carried out before the other is looked at."""
     play = Play()
     (flying,) = play.plan(a_move(1))
@@ -143,7 +145,7 @@ def test_two_bundles_that_wait_for_one_workload_do_not_go_together():
     assert {play.stage(one), play.stage(two)} == {MoveStage.OPENING, MoveStage.WAITING}
 
 
-def test_a_node_is_closed_before_its_pods_go_and_left_to_the_records_after_it():
+def test_a_node_is_closed_before_its_pods_go_and_left_to_the_records_after_it() -> None:
     """Opened again only when not all of them go."""
     play, moves = Play(), together(a_move(1), a_move(2))
     first, second = play.plan(*moves, empties="bad")
@@ -156,7 +158,7 @@ def test_a_node_is_closed_before_its_pods_go_and_left_to_the_records_after_it():
     assert ordered(play, CloseNode, NodeDone) == [*closing, NodeDone("bad", reopen=False)]
 
 
-def test_a_node_that_cannot_be_closed_keeps_its_pods():
+def test_a_node_that_cannot_be_closed_keeps_its_pods() -> None:
     """Nothing is recorded."""
     play, moves = Play(), together(a_move(1), a_move(2))
     play.plan(*moves, empties="bad")
@@ -168,7 +170,7 @@ def test_a_node_that_cannot_be_closed_keeps_its_pods():
     assert not ordered(play, CreateRecord)
 
 
-def test_a_node_is_opened_when_a_move_is_not_made():
+def test_a_node_is_opened_when_a_move_is_not_made() -> None:
     """New pods may come again."""
     play, moves = Play(), together(a_move(1), a_move(2))
     first, _ = play.plan(*moves, empties="bad")
@@ -179,7 +181,7 @@ def test_a_node_is_opened_when_a_move_is_not_made():
     assert ordered(play, NodeDone) == [NodeDone("bad", reopen=True)]
 
 
-def test_a_pod_that_has_left_a_closed_node_need_not_be_moved():
+def test_a_pod_that_has_left_a_closed_node_need_not_be_moved() -> None:
     """It counts as done, and the rest goes on."""
     play, moves = Play(), together(a_move(1), a_move(2), a_move(3))
     first, second, third = play.plan(*moves, empties="bad")
@@ -192,7 +194,7 @@ def test_a_pod_that_has_left_a_closed_node_need_not_be_moved():
     assert play.stage(third) is MoveStage.OPENING
 
 
-def test_room_is_kept_for_a_pending_pod_and_free_when_a_move_is_not_made():
+def test_room_is_kept_for_a_pending_pod_and_free_when_a_move_is_not_made() -> None:
     """From the first move on."""
     play = Play()
     moves, uid = for_pending(*together(a_move(1), a_move(2)))
@@ -207,7 +209,7 @@ def test_room_is_kept_for_a_pending_pod_and_free_when_a_move_is_not_made():
     assert ordered(play, ReleaseRoom) == [ReleaseRoom(kept.bundle)]
 
 
-def test_no_pod_is_moved_for_one_that_waits_no_longer():
+def test_no_pod_is_moved_for_one_that_waits_no_longer() -> None:
     """It was asked before each move."""
     play = Play()
     moves, uid = for_pending(*together(a_move(1), a_move(2)))
@@ -222,7 +224,7 @@ def test_no_pod_is_moved_for_one_that_waits_no_longer():
 
 
 @pytest.mark.parametrize("problem", ["", "ValueError()"])
-def test_a_policy_that_changes_calls_off_what_waits(problem):
+def test_a_policy_that_changes_calls_off_what_waits(problem: str) -> None:
     """The one that is sent goes on."""
     play, moves = Play(), together(a_move(1), a_move(2), a_move(3))
     first, *_ = play.plan(*moves)
@@ -241,7 +243,7 @@ def test_a_policy_that_changes_calls_off_what_waits(problem):
 # -- proposals -------------------------------------------------------------------------------------------
 
 
-def proposals(*moves, size=None):
+def proposals(*moves: Move, size: int | None = None) -> tuple[Play, list[str]]:
     """A play with proposals that are on record, and their keys."""
     play = Play()
     keys = play.plan(*moves, mode=Mode.APPROVE, size=size)
@@ -249,7 +251,7 @@ def proposals(*moves, size=None):
     return play, keys
 
 
-def test_proposals_of_a_bundle_are_made_when_all_are_approved():
+def test_proposals_of_a_bundle_are_made_when_all_are_approved() -> None:
     """In their order."""
     play, (first, second) = proposals(*together(a_move(1), a_move(2)))
     play.tell(events.MoveApproved(second))
@@ -262,7 +264,7 @@ def test_proposals_of_a_bundle_are_made_when_all_are_approved():
     assert play.stage(second) is MoveStage.WAITING
 
 
-def test_approved_moves_wait_until_nothing_holds_them_up():
+def test_approved_moves_wait_until_nothing_holds_them_up() -> None:
     """The answers keep."""
     play, (key,) = proposals(a_move())
     play.world.hold_up = "the stop button is pressed"
@@ -284,7 +286,9 @@ def test_approved_moves_wait_until_nothing_holds_them_up():
         (events.MoveUnplanned, "NoLongerPlanned", "the latest run does not plan the move"),
     ],
 )
-def test_what_ends_one_proposal_ends_its_bundle(event, own, others):
+def test_what_ends_one_proposal_ends_its_bundle(
+    event: type[events.MoveEvent], own: str | None, others: str
+) -> None:
     """And each record says why."""
     play, (first, second) = proposals(*together(a_move(1), a_move(2)))
 
@@ -296,7 +300,7 @@ def test_what_ends_one_proposal_ends_its_bundle(event, own, others):
     assert not play.machine.bundles
 
 
-def test_a_policy_that_still_asks_keeps_its_proposals():
+def test_a_policy_that_still_asks_keeps_its_proposals() -> None:
     """Whatever else has changed in it; a policy that asks no longer calls them off."""
     play, (key,) = proposals(a_move())
     play.tell(events.PolicyChanged(POLICY, Mode.APPROVE))
@@ -308,24 +312,24 @@ def test_a_policy_that_still_asks_keeps_its_proposals():
     assert ends(play)[key][0] == "PolicyChanged"
 
 
-def test_an_incomplete_bundle_of_an_earlier_process_is_called_off():
+def test_an_incomplete_bundle_of_an_earlier_process_is_called_off() -> None:
     """A record of it is gone."""
     play, keys = proposals(*together(a_move(1), a_move(2)), size=3)
 
     assert set(ends(play)) == set(keys)
 
 
-def test_a_proposal_for_a_pod_that_is_gone_is_called_off():
+def test_a_proposal_for_a_pod_that_is_gone_is_called_off() -> None:
     """The pod that room was to be made for."""
     play, (key,) = proposals(a_move())
-    play.world.is_for_nobody = True
+    play.world.has_no_beneficiary = True
 
     play.tell(events.MoveApproved(key))
 
     assert ends(play)[key] == ("NotAll", "the pod that the moves make room for is gone")
 
 
-def test_an_answer_that_comes_before_the_record_is_known_counts():
+def test_an_answer_that_comes_before_the_record_is_known_counts() -> None:
     """The watch may be faster than the answer to the creation."""
     play = Play()
     (yes,) = play.plan(a_move(1), mode=Mode.APPROVE)
@@ -338,16 +342,16 @@ def test_an_answer_that_comes_before_the_record_is_known_counts():
     assert ends(play)[no][0] == "Rejected"
 
 
-def test_moves_of_a_proposal_are_counted_apart_from_its_run():
+def test_moves_of_a_proposal_are_counted_apart_from_its_run() -> None:
     """Budgets of the policy hold for each of them."""
     play, (first, second) = proposals(*together(a_move(1), a_move(2)))
     play.tell(events.MoveApproved(first), events.MoveApproved(second))
-    make(play, first, play.state(first).move)
+    make(play, first, play.world.moves[first])
 
     assert [each.evicted for each in ordered(play, Revalidate)] == [0, 1]
 
 
-def test_a_pod_that_was_asked_to_leave_is_not_moved_twice():
+def test_a_pod_that_was_asked_to_leave_is_not_moved_twice() -> None:
     """Neither by another bundle nor by another way."""
     play = Play()
     move = a_move()

@@ -4,13 +4,15 @@ A row names the event, a cell the next stage and the instructions. ``.`` is an e
 changes, nothing is ordered. ``x`` cannot happen. ``-`` is a move that is forgotten.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events, eviction
 from plimsoll.rebalancing.moves.endings import cancelled
@@ -21,14 +23,14 @@ from plimsoll.rebalancing.moves.instructions import (
     WriteRecord,
 )
 from plimsoll.rebalancing.moves.machine import InvalidTransition
-from plimsoll.rebalancing.moves.state import TimerName, Way
+from plimsoll.rebalancing.moves.state import PodFacts, TimerName, Way
 from rebalancing.moves.moves_world import DONE, LOST, POLICY, Play, a_move, a_replacement, a_victim, planned
 
 BUSY = WriteResult(WriteOutcome.BUSY, "later")
 WHY = cancelled("NoLongerWanted", "it is fine where it is")
 STAGES = ("Pr", "Wa", "Op", "Ch", "Co", "Ev", "Re", "Le", "Cl")
 
-EVENTS = {
+EVENTS: dict[str, Callable[[str], events.Event]] = {
     "MovePlanned": lambda key: planned(key, a_move()),
     "RecordWritten": lambda key: events.RecordWritten(key, Phase.EVICTING),
     "RecordRefused": lambda key: events.RecordRefused(key, Phase.EVICTING, LOST),
@@ -117,7 +119,7 @@ ORDERS = {
 }
 
 
-def cells() -> Any:
+def cells() -> Iterator[ParameterSet]:
     """Stage, event and what is expected."""
     for line in CELLS.strip().splitlines():
         name, *row = line.split()
@@ -126,7 +128,7 @@ def cells() -> Any:
             yield pytest.param(stage, name, f"{cell} {told}".strip(), id=f"{name}-{stage}")
 
 
-def in_stage(stage: Any) -> Any:
+def in_stage(stage: str) -> tuple[Play, str]:
     """A play with a move in a stage, and its key."""
     play = Play()
     if stage == "Wa":
@@ -161,13 +163,13 @@ def in_stage(stage: Any) -> Any:
     return play, key
 
 
-def outcome(stage: Any, name: Any) -> Any:
+def outcome(stage: str, name: str) -> str:
     """What a cell says of what the machine does."""
     play, key = in_stage(stage)
     timer = {"Le": TimerName.LEAVING, "Ev": TimerName.RETRY}.get(stage, TimerName.REPLACEMENT)
     if (stage, name) == ("Ev", "TimedOut"):
         play.tell(events.EvictionAnswered(key, LOST))
-    event = events.TimedOut(key, timer) if name == "TimedOut" else EVENTS[name](key)  # type: ignore[no-untyped-call] # a lambda of the table
+    event = events.TimedOut(key, timer) if name == "TimedOut" else EVENTS[name](key)
     before = play.state(key)
     try:
         orders = play.tell(event)
@@ -181,7 +183,7 @@ def outcome(stage: Any, name: Any) -> Any:
 
 
 @pytest.mark.parametrize(("stage", "name", "expected"), list(cells()))
-def test_every_event_in_every_stage(stage: Any, name: Any, expected: Any) -> None:
+def test_every_event_in_every_stage(stage: str, name: str, expected: str) -> None:
     """One cell of the table."""
     assert outcome(stage, name) == expected
 
@@ -209,13 +211,13 @@ def test_the_table_names_every_event_of_a_move() -> None:
 # -- evictions -------------------------------------------------------------------------------------------
 
 
-def evicting() -> Any:
+def evicting() -> tuple[Play, str]:
     """A play with a move whose eviction has been sent."""
     play, key = in_stage("Ev")
     return play, key
 
 
-def phases(play: Any, key: Any) -> Any:
+def phases(play: Play, key: str) -> list[tuple[Phase, str]]:
     """The phases and reasons that a record was given, in order."""
     return [
         (each.phase, each.reason)
@@ -224,7 +226,7 @@ def phases(play: Any, key: Any) -> Any:
     ]
 
 
-def evictions(play: Any) -> Any:
+def evictions(play: Play) -> int:
     """How often the Eviction API was asked."""
     return sum(isinstance(each, Evict) for each in play.ordered)
 
@@ -252,7 +254,9 @@ def evictions(play: Any) -> Any:
         ([WriteResult(WriteOutcome.FENCED)], "stands", (Phase.FAILED, "EvictionFailed")),
     ],
 )
-def test_what_answers_to_an_eviction_mean(answers: Any, pod: Any, expected: Any) -> None:
+def test_what_answers_to_an_eviction_mean(
+    answers: list[WriteResult], pod: str, expected: tuple[Phase, str]
+) -> None:
     """A pod that has left counts as evicted by us as soon as one answer was lost."""
     play, key = evicting()
 
@@ -292,7 +296,7 @@ def test_an_eviction_that_broke_is_not_tried_again() -> None:
 
 
 @pytest.mark.parametrize("is_accepted", [True, False])
-def test_an_outcome_does_not_overtake_the_record(is_accepted: Any) -> None:
+def test_an_outcome_does_not_overtake_the_record(is_accepted: bool) -> None:
     """A replacement that is ready before the answer settles the move after it, or replaces no pod."""
     play, key = evicting()
     pod = a_replacement()
@@ -319,7 +323,7 @@ def test_an_outcome_does_not_overtake_the_record(is_accepted: Any) -> None:
         (a_replacement(node="bad", ready=False), (Phase.RETURNED, "SameNode")),
     ],
 )
-def test_how_a_move_is_given_up(pod: Any, expected: Any) -> None:
+def test_how_a_move_is_given_up(pod: PodFacts | None, expected: tuple[Phase, str]) -> None:
     """By what its replacement is when the time is up."""
     play, key = in_stage("Re")
     if pod is not None:
@@ -349,7 +353,7 @@ def test_a_replacement_that_runs_gets_the_time_again_once() -> None:
         (a_move(phase="Succeeded", target=""), (Phase.SETTLED, "NoReplacement")),
     ],
 )
-def test_pods_that_are_not_replaced(move: Any, expected: Any) -> None:
+def test_pods_that_are_not_replaced(move: Move, expected: tuple[Phase, str]) -> None:
     """No replacement is awaited of a pod without a controller, or of one that had ended."""
     play = Play()
     (key,) = play.plan(move)

@@ -4,7 +4,9 @@ The environment answers what was asked, in any order and with any answer, while 
 deadlines do as they like. After each event the machine checks its invariants.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase, may_follow
 from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.endings import cancelled
@@ -20,6 +23,7 @@ from plimsoll.rebalancing.moves.instructions import (
     CloseNode,
     CreateRecord,
     Evict,
+    Instruction,
     ReleaseTarget,
     ReserveTarget,
     ReserveWaiting,
@@ -27,7 +31,7 @@ from plimsoll.rebalancing.moves.instructions import (
     Revalidate,
     WriteRecord,
 )
-from plimsoll.rebalancing.moves.state import MoveStage, Way
+from plimsoll.rebalancing.moves.state import MoveStage, TimerName, Way
 from rebalancing.moves.moves_world import POLICY, Play, a_move, a_replacement, a_victim, facts_of, together
 
 ANSWERS = [WriteResult(outcome) for outcome in WriteOutcome]
@@ -37,19 +41,22 @@ ASKED = (CreateRecord, WriteRecord, Revalidate, Evict, CloseNode)
 class AnyMoves(RuleBasedStateMachine):
     """Moves of four pods, planned again and again."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.play = Play()
         self.numbers = iter(range(1_000_000))
-        self.asked = []
-        self.timers = {}
-        self.phases = {}
-        self.reserved = set()
-        self.sent_from = {}
+        self.asked: list[Any] = []
+        self.timers: dict[tuple[str, TimerName], float] = {}
+        self.phases: dict[str, Phase] = {}
+        self.reserved: set[str] = set()
 
-    def tell(self, *told):
-        """Events, and what the environment makes of the instructions."""
-        for order in self.play.tell(*told):
+    def tell(self, *told: events.Event) -> None:
+        """Events."""
+        self.note(self.play.tell(*told))
+
+    def note(self, orders: Sequence[Instruction]) -> None:
+        """What the environment makes of instructions."""
+        for order in orders:
             match order:
                 case RetryAt():
                     self.timers[order.key, order.timer] = order.at
@@ -69,16 +76,11 @@ class AnyMoves(RuleBasedStateMachine):
             if isinstance(order, ASKED):
                 self.asked.append(order)
 
-    def plan(self, moves, **how):
+    def plan(self, moves: Sequence[Move], **how: Any) -> None:
         """Plan moves; the play tells the machine itself."""
         before = len(self.play.ordered)
         self.play.plan(*moves, **how)
-        orders, self.play.ordered = self.play.ordered[before:], self.play.ordered[:before]
-        tell, self.play.tell = self.play.tell, lambda: orders
-        try:
-            self.tell()
-        finally:
-            self.play.tell = tell
+        self.note(self.play.ordered[before:])
 
     @rule(
         many=st.integers(1, 3),
@@ -86,22 +88,22 @@ class AnyMoves(RuleBasedStateMachine):
         mode=st.sampled_from([Mode.ENFORCE, Mode.APPROVE]),
         empties=st.sampled_from(["", "bad"]),
     )
-    def planned(self, many, waits, mode, empties):
+    def planned(self, many: int, waits: bool, mode: Mode, empties: str) -> None:
         """Pods that no other move is about."""
         owners = ["ReplicaSet/web", "ReplicaSet/api", ""]
         moves = [a_move(next(self.numbers), owner=owners[index], waits=waits) for index in range(many)]
         self.plan(together(*moves) if many > 1 else moves, mode=mode, empties=empties)
 
     @rule()
-    def victim(self):
+    def victim(self) -> None:
         """Preemption needs room."""
         self.plan([a_victim(next(self.numbers))])
 
     @precondition(lambda self: self.asked)
     @rule(data=st.data())
-    def answered(self, data):
+    def answered(self, data: st.DataObject) -> None:
         """Something that was asked is answered; what is about one record in order."""
-        first = {}
+        first: dict[str, Any] = {}
         for order in self.asked:
             first.setdefault(getattr(order, "key", None) or order.bundle, order)
         order = data.draw(st.sampled_from(list(first.values())))
@@ -123,10 +125,14 @@ class AnyMoves(RuleBasedStateMachine):
                 self.tell((events.NodeClosed if good else events.NodeNotClosed)(order.bundle))
 
     @precondition(lambda self: self.timers)
-    @rule(data=st.data())
-    def timed_out(self, data):
-        """The earliest deadline, or one that was cancelled long ago."""
-        key, timer = min(self.timers, key=self.timers.get)
+    @rule()
+    def timed_out(self) -> None:
+        """The earliest deadline."""
+        self.pass_time()
+
+    def pass_time(self) -> None:
+        """Until the earliest deadline."""
+        key, timer = min(self.timers, key=self.timers.__getitem__)
         self.play.now = max(self.play.now, self.timers.pop((key, timer)))
         self.tell(events.TimedOut(key, timer))
 
@@ -146,7 +152,7 @@ class AnyMoves(RuleBasedStateMachine):
             ]
         ),
     )
-    def happened(self, data, kind):
+    def happened(self, data: st.DataObject, kind: type[events.MoveEvent]) -> None:
         """To any move, whether it has ended or not."""
         key = data.draw(st.sampled_from(sorted(self.play.machine.moves)))
         state = self.play.state(key)
@@ -169,36 +175,36 @@ class AnyMoves(RuleBasedStateMachine):
             ]
         ),
     )
-    def replaced(self, data, kind):
+    def replaced(self, data: st.DataObject, kind: type[events.ReplacementEvent]) -> None:
         """A pod of its own for each move, as the sightings credit them."""
         key = data.draw(st.sampled_from(sorted(self.play.machine.moves)))
         pod = a_replacement(f"of-{key}", node=data.draw(st.sampled_from(["good", "bad"])))
         self.tell(kind(key, replace(pod, ready=kind is events.ReplacementReady)))
 
     @rule(mode=st.sampled_from([None, Mode.ENFORCE, Mode.APPROVE]))
-    def policy_changed(self, mode):
+    def policy_changed(self, mode: Mode | None) -> None:
         """Suspended, or changed."""
         self.tell(events.PolicyChanged(POLICY, mode))
 
     @rule(why=st.sampled_from(["", "the stop button is pressed"]))
-    def held_up(self, why):
+    def held_up(self, why: str) -> None:
         """The stop button is pressed, or released."""
         self.play.world.hold_up = why
         self.tell(events.StopPressed(why) if why else events.HoldUpsChanged())
 
     @invariant()
-    def targets_are_reserved_as_the_states_say(self):
+    def targets_are_reserved_as_the_states_say(self) -> None:
         """No room is kept for a move that is over."""
         assert self.reserved == {key for key, state in self.play.machine.moves.items() if state.holds}
 
     @invariant()
-    def records_say_what_the_states_say(self):
+    def records_say_what_the_states_say(self) -> None:
         """A move that is over has a finished record."""
         for key, state in self.play.machine.moves.items():
             assert self.phases.get(key) is state.phase
             assert (state.stage is MoveStage.CLOSED) is (state.phase in FINISHED)
 
-    def teardown(self):
+    def teardown(self) -> None:
         """When all is answered and all time has passed, only proposals are left open."""
         for _ in range(10_000):
             if self.asked:
@@ -213,18 +219,12 @@ class AnyMoves(RuleBasedStateMachine):
                     case _:
                         self.tell(events.NodeClosed(order.bundle))
             elif self.timers:
-                self.timed_out_now()
+                self.pass_time()
             else:
                 break
         stages = {state.stage for state in self.play.machine.moves.values()}
         assert stages <= {MoveStage.CLOSED, MoveStage.PROPOSED}
         assert {bundle.due for bundle in self.play.machine.bundles.values()} <= {False}
-
-    def timed_out_now(self):
-        """The earliest deadline."""
-        key, timer = min(self.timers, key=self.timers.get)
-        self.play.now = max(self.play.now, self.timers.pop((key, timer)))
-        self.tell(events.TimedOut(key, timer))
 
 
 TestAnyMoves = AnyMoves.TestCase

@@ -26,7 +26,7 @@ class MoveFeeder:
     Args:
         executor: Takes them.
         revalidator: Knows what broke the judgement of one.
-        policies: Those that rebalance, by name, at any moment.
+        policies: Those that rebalance, as they are at any moment; keys are their names.
         empties: Whether a move empties its node together with others.
     """
 

@@ -38,7 +38,7 @@ class ClusterSurroundings:
         self._cannot_request = cannot_request
 
     def pod(self, uid: str) -> PodFacts | None:
-        """A pod, placed or not; None when there is none."""
+        """A pod, placed or not; None when it does not exist."""
         found = self._pending.find(uid)
         return None if found is None else facts_of(found.pod)
 

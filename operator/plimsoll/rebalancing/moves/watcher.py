@@ -1,4 +1,4 @@
-"""MoveWatcher turns what the watches tell of pods into events of moves."""
+"""MoveWatcher turns watch events of pods into events of moves."""
 
 from collections.abc import Sequence
 

@@ -19,9 +19,9 @@ class Retention:
     """Keeps the records few.
 
     Args:
-        policies: Those that rebalance, by name, at any moment.
+        policies: Those that rebalance, as they are at any moment; keys are their names.
         keeper: The records.
-        executor: Told of those that are deleted.
+        executor: Notified of those that are deleted.
         clock: Time.
         observer: Notified of failures.
     """
