@@ -437,7 +437,7 @@ class Rebalancers:
         if self._planning.obstacle(policy):
             return RunResult.SKIPPED
         spec = policy.spec.rebalancing
-        await self._probe.refresh(at_once=True)
+        await self._probe.refresh(immediately=True)
         started = self._clock.now()
         cycle = f"{name}/{started:.6f}"
         touched = touched_nodes(self.keeper.known.values(), started)

@@ -1,4 +1,4 @@
-"""Optional ways of moving pods, as the rest of rebalancing sees them, and what stands in for an absent one.
+"""Optional ways of moving pods, as the rest of rebalancing sees them, and their absence.
 
 Surges and eviction requests are packages that the operator hands to the controller. Without one of them its
 records of earlier processes are cancelled, and a policy that asks for it moves no pod in that way.
@@ -86,7 +86,7 @@ class RequestProbe(Protocol):
     def troubles(self, name: str) -> Mapping[str, str]:
         """What keeps a policy from moving pods, in sentences by reason."""
 
-    async def refresh(self, *, at_once: bool = False) -> None:
+    async def refresh(self, *, immediately: bool = False) -> None:
         """Ask the server if that is due."""
 
 
@@ -207,7 +207,7 @@ class WithoutRequests(_NoWay):
         wants_it = spec is not None and spec.evict_by is EvictBy.EVICTION_REQUEST
         return dict([self.refusal()]) if wants_it else {}
 
-    async def refresh(self, *, at_once: bool = False) -> None:
+    async def refresh(self, *, immediately: bool = False) -> None:
         """Nothing changes."""
 
     def observe(self, event: ClusterEvent) -> None:

@@ -1,4 +1,4 @@
-"""RolloutSurges hands surges to the controller: transitions, sightings, handlers, and what plans read."""
+"""RolloutSurges hands surges to the controller: transitions, sightings, handlers, Deployments."""
 
 from collections.abc import Mapping, Sequence
 
