@@ -50,7 +50,7 @@ async def test_readiness_waits_for_the_first_lists(tmp_path: Path) -> None:
     """And for nothing else: a standby is ready."""
     async with built(tmp_path) as operator:
         assert operator.unready().startswith("waiting for the first list of ")
-        operator.ingestion.synced.update(resource.name for resource in WATCHED)
+        operator.wing.mirror.synced.update(resource.name for resource in WATCHED)
         assert operator.unready() == ""
         assert operator.broken() == ""
 

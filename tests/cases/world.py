@@ -16,11 +16,12 @@ from typing import Any
 
 from plimsoll.access.rights import Access
 from plimsoll.app.clock import SeededRandomness
+from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.framework import NoArgs, PodInfo, Registry
+from plimsoll.framework import PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.kube.watched_resources import WATCHED
 from plimsoll.leadership.fence import Fence
@@ -39,7 +40,6 @@ from plimsoll.model.kinds.watch_event import (
     PodUpdated,
 )
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
-from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
 from plimsoll.ports.writes import WriteOutcome, WriteResult
@@ -47,11 +47,6 @@ from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.rebalancing.ways import WithoutRequests, WithoutSurges
 from plimsoll.scheduling.extenders.client import Extending
-from plimsoll.scheduling.ingesting import Ingestion
-from plimsoll.scheduling.loop import SchedulingLoop
-from plimsoll.scheduling.plugin_timing import PluginTimer
-from plimsoll.scheduling.queue.ordering import QueueOrder
-from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.testing.fakes import (
@@ -84,6 +79,13 @@ OTHER_EVENTS = (ObjectAdded, ObjectUpdated, ObjectDeleted)
 Document = dict[str, Any]
 
 
+class FakeGroupStatuses:
+    """Takes the status of PodGroups and keeps none."""
+
+    async def write_status(self, _namespace: str, _name: str, _status: Mapping[str, Any]) -> WriteResult:
+        return DONE
+
+
 class World:
     """A cluster with the operator in it.
 
@@ -106,7 +108,6 @@ class World:
         book = ReservationBook(cache, self._timer)
         registry, recorder = Registry(IN_TREE), FakeRecorder()
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
-        order = QueueOrder(PrioritySort(NoArgs()), self._observer)
         access = Access(FakeAccessReviewer(), self._clock, self._observer)
         keeper = RecordKeeper(self._records, self._clock, self._observer)
         fence = Fence(self._clock)
@@ -114,7 +115,7 @@ class World:
         port = FakeExtenders()
         port.answers = dict(extenders or {})
         extending = Extending(port, FakePods(), fence=fence, clock=self._clock, observer=self._observer)
-        self._cache, self._queue = cache, SchedulingQueue(order.key, self._observer)
+        self._cache = cache
         self._rebalancers = Rebalancers(
             cache=cache,
             book=book,
@@ -136,34 +137,25 @@ class World:
             groups=groups,
             access=access,
         )
-        self._loop = SchedulingLoop(
-            cache,
-            self._queue,
-            book=book,
-            binder=self,
-            volumes=self,
-            preemptor=self,
-            statuses=self,
-            recorder=recorder,
-            extending=extending,
-            clock=self._clock,
-            meter=PluginTimer(self._clock, SeededRandomness(0), self._observer),
-            observer=self._observer,
-            groups=groups,
-            evictions=self._rebalancers.victims,
-            access=access,
+        self._wing = SchedulingWing(
+            book,
+            PodPorts(self, self, self, self, recorder),
+            self._clock,
+            SeededRandomness(0),
+            self._observer,
+            WingParts(
+                access=access,
+                evictor=self._rebalancers.victims,
+                groups=(groups, FakeGroupStatuses()),
+                extending=extending,
+            ),
         )
-        self._ingestion = Ingestion(cache, self._queue, self._loop.serves, self._observer, book)
-        self._ingestion.before_event(groups.observe)
-        self._ingestion.on_work(self._loop.wake)
-        for listener in (self._loop.observe, self._rebalancers.observe):
-            self._ingestion.on_event(listener)
+        self._queue = self._wing.queue
+        self._ingestion = self._wing.ingestion((self._rebalancers,), self._observer)
 
         def serve(schedulers: Mapping[str, Any]) -> None:
-            self._loop.schedulers = schedulers
-            order.use([scheduler.profile.queue_sort for scheduler in schedulers.values()])
             self._rebalancers.profiles = {name: each.profile for name, each in schedulers.items()}
-            self._ingestion.requeue_all(self._clock.monotonic())
+            self._wing.serve(schedulers)
 
         self._policies = Policies(
             registry=registry,
@@ -189,7 +181,7 @@ class World:
     async def running(self) -> AsyncIterator[None]:
         """The operator leads and works."""
         await self._access.begin()
-        work = [asyncio.ensure_future(each.run()) for each in (self._loop, self._rebalancers, self._timer)]
+        work = [asyncio.ensure_future(each.run()) for each in (self._wing, self._rebalancers, self._timer)]
         await settled()
         try:
             yield
@@ -416,7 +408,7 @@ class World:
         return added(new) if old is None else updated(convert(KINDS[kind], old), new)
 
     def _show(self, events: list[Any]) -> None:
-        self._ingestion.apply(events, self._clock.monotonic())
+        self._ingestion.apply(events)
         assert not self._observer.skipped, self._observer.skipped
         assert not self._observer.failures, self._observer.failures
 

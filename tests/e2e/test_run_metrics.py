@@ -31,8 +31,8 @@ async def test_runs_are_counted_timed_and_say_what_they_find(scene: Scene, opera
     def value(name: str, **labels: str) -> float:
         return operator.metric(f"plimsoll_rebalancer_{name}", policy=policy, **labels)
 
+    began = time.time()
     await scene.runs(policy, 2)
-    now = time.time()
 
     assert value("violations", strategy=TAINTS) == 2
     assert value("imbalance_percentage_points", resource="cpu", usage="requests") == pytest.approx(10)
@@ -45,9 +45,8 @@ async def test_runs_are_counted_timed_and_say_what_they_find(scene: Scene, opera
     assert len(set(await eventually(counts, lambda found: len(set(found)) == 1))) == 1
     assert value("strategy_duration_seconds_count", strategy=TAINTS) >= 2
     assert 0 < value("strategy_duration_seconds_sum") <= value("run_duration_seconds_sum")
-    assert value("last_success_timestamp_seconds") == pytest.approx(now, abs=5)
-    assert value("next_run_timestamp_seconds") == pytest.approx(now, abs=5)
-    assert value("run_due_timestamp_seconds") == pytest.approx(now, abs=5)
+    for moment in ("last_success", "next_run", "run_due"):
+        assert began < value(f"{moment}_timestamp_seconds") < time.time() + 2
     assert value("moves_in_flight") == 0
     stalled = f'plimsoll_scheduler_stalled_pods{{profile="{scene.scheduler}"}} 0.0'
     assert stalled in operator.ask("/metrics")[1]

@@ -12,6 +12,7 @@ import msgspec
 from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -20,11 +21,12 @@ from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRe
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.rebalancing.surges.way import RolloutSurges
-from plimsoll.scheduling.ingesting import Ingestion
+from plimsoll.scheduling.queue.feed import QueueFeed
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
@@ -152,9 +154,9 @@ class Scene:
         )
         self.rebalancers.profiles = {"default-scheduler": profile}
         queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
-        self.ingestion = Ingestion(self.cache, queue, lambda _: None, self.observer, self.book)  # type: ignore[arg-type, return-value] # a fake has only what is used
-        self.ingestion.before_event(self.groups.observe)
-        self.ingestion.on_event(self.rebalancers.observe)
+        mirror = Mirror(self.cache, self.observer)
+        feed = QueueFeed(mirror, queue, ServedProfiles(), self.book, self.clock, self.observer)
+        self.ingestion = Ingestion((self.groups, mirror, feed, self.rebalancers), self.observer)
         self.tell(
             NodeAdded(a_node("bad", taints=["broken=yes:NoSchedule"])),
             NodeAdded(a_node("good")),
@@ -164,7 +166,7 @@ class Scene:
 
     def tell(self, *events: Any) -> None:
         """What the watches tell."""
-        self.ingestion.apply(list(events), self.clock.monotonic())
+        self.ingestion.apply(events)
 
     def gone(self, pod: Any) -> None:
         """The watch tells that a pod is gone."""

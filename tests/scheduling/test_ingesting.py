@@ -1,10 +1,12 @@
 """What the watches tell becomes the cache's and the queue's state; nonsense harms only itself."""
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod
@@ -22,10 +24,11 @@ from plimsoll.model.kinds.watch_event import (
     Synced,
 )
 from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget
-from plimsoll.scheduling.ingesting import Ingestion
+from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.scheduling.queue.feed import QueueFeed
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
-from plimsoll.testing.fakes import RememberingObserver, a_book
+from plimsoll.testing.fakes import FakeClock, RememberingObserver, a_book
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
 CLAIM = PersistentVolumeClaim(metadata=ObjectMeta(name="data", namespace="default"))
@@ -41,15 +44,19 @@ class Scene:
         self.book = a_book(self.cache)
         self.nominator = self.book.nominator
         self.observer = RememberingObserver()
-        self.served = {"ours"}
-        self.ingestion = Ingestion(self.cache, self.queue, self._serves, self.observer, self.book)
+        self.served = ServedProfiles()
+        self.serve("ours")
+        self.mirror = Mirror(self.cache, self.observer)
+        self.feed = QueueFeed(self.mirror, self.queue, self.served, self.book, FakeClock(), self.observer)
+        self.ingestion = Ingestion((self.mirror, self.feed), self.observer)
 
-    def _serves(self, pod: Any) -> bool:
-        return pod.pod.spec.scheduler_name in self.served
+    def serve(self, *names: Any) -> None:
+        """The scheduler names that are ours."""
+        self.served.replace(dict.fromkeys(names, cast("Any", None)))
 
     def tell(self, *events: Any) -> None:
         """What the watches tell."""
-        self.ingestion.apply(list(events), 0.0)
+        self.ingestion.apply(events)
 
     @property
     def active(self) -> list[str]:
@@ -122,12 +129,12 @@ def test_an_assumed_pod_is_not_queued_again() -> None:
 def test_profiles_that_come_and_go_take_their_pods_along() -> None:
     """A policy is created or deleted while pods wait."""
     scene = Scene()
-    scene.served = set()
+    scene.serve()
     scene.tell(PodAdded(ours()))
     none = scene.active
 
-    scene.served = {"ours"}
-    scene.ingestion.requeue_all(0.0)
+    scene.serve("ours")
+    scene.feed.requeue_all()
 
     assert none == []
     assert scene.active == ["pod"]
@@ -175,9 +182,10 @@ def test_a_listener_that_breaks_harms_nobody_else() -> None:
     def broken(_: PodAdded) -> None:
         raise RuntimeError("broken")
 
-    scene.ingestion.on_event(broken)  # type: ignore[arg-type] # a fake has only what is used
-    scene.ingestion.on_event(told.append)
-    scene.tell(PodAdded(ours()))
+    ingestion = Ingestion(
+        (SimpleNamespace(observe=broken), SimpleNamespace(observe=told.append)), scene.observer
+    )
+    ingestion.apply([PodAdded(ours())])
 
     assert len(told) == 1
     assert "broken" in scene.observer.failures[0][1]
@@ -208,18 +216,18 @@ def test_nominations_of_an_earlier_process_are_taken_over() -> None:
 def test_a_new_leader_holds_what_the_pods_say() -> None:
     """While it stood by, another process gave nominations and took them away."""
     scene = Scene()
-    scene.served = set()
+    scene.serve()
     early = ours("early", status={"nominatedNodeName": "n1"})
     late, gone = ours("late"), ours("gone", status={"nominatedNodeName": "n3"})
     scene.tell(PodAdded(early))
-    scene.served = {"ours"}
-    scene.ingestion.requeue_all(0.0)
+    scene.serve("ours")
+    scene.feed.requeue_all()
     scene.tell(PodAdded(late), PodAdded(gone))
     scene.tell(
         PodUpdated(late, ours("late", status={"nominatedNodeName": "n2"})), PodUpdated(gone, ours("gone"))
     )
 
-    scene.ingestion.take_over()
+    scene.feed.take_over()
 
     assert {node: len(pods) for node, pods in scene.nominator.by_node.items()} == {"n1": 1, "n2": 1}
 
@@ -249,7 +257,7 @@ def test_other_objects_lie_on_their_shelf() -> None:
 
     assert set(scene.cache.cluster.objects.namespaces) == {"shop"}
     assert scene.cache.cluster.objects.version > version
-    assert scene.ingestion.synced == {"namespaces"}
+    assert scene.mirror.synced == {"namespaces"}
 
 
 def test_a_node_that_goes_leaves_its_pods_known() -> None:
@@ -310,7 +318,7 @@ def test_those_who_wait_for_a_change_are_woken(event: Any, signal: str) -> None:
     """By the signal of what has changed, and by no other."""
     scene = Scene()
 
-    scene.ingestion.apply([event], 0.0)
+    scene.ingestion.apply([event])
 
     counts = {name: getattr(scene.cache, name).count for name in ("nodes_changed", "volumes_changed")}
     assert counts == {name: int(name == signal) for name in counts}
@@ -320,6 +328,6 @@ def test_a_complete_list_is_announced() -> None:
     """Once its objects are there: the operator decides nothing before."""
     scene = Scene()
 
-    scene.ingestion.apply([Synced("pods")], 0.0)
+    scene.ingestion.apply([Synced("pods")])
 
-    assert (scene.ingestion.listed.count, scene.ingestion.synced) == (1, {"pods"})
+    assert (scene.mirror.listed.count, scene.mirror.synced) == (1, {"pods"})

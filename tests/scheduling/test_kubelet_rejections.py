@@ -1,22 +1,25 @@
 """Pods that their kubelet did not admit are counted and told once; others are not."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated
+from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.observer import Observer
-from plimsoll.scheduling.kubelet_rejections import KubeletRefusals
+from plimsoll.scheduling.kubelet_rejections import KubeletRejections
 from plimsoll.testing.builders import a_pod, the_info
 from plimsoll.testing.fakes import FakeClock, FakeRecorder
 
 
 class Stage(Observer):
     def __init__(self) -> None:
+        served = ServedProfiles()
+        served.replace({"s": cast("Any", None)})
         self.clock, self.recorder = FakeClock(), FakeRecorder()
         self.seen: list[Any] = []
-        self.refusals = KubeletRefusals(lambda name: name == "s", self.recorder, self.clock, self)
+        self.refusals = KubeletRejections(served, self.recorder, self.clock, self)
 
     def pod_refused(
         self, profile: str, reason: str, *, pod: str, node: str, decision: str, after_s: Any
@@ -37,7 +40,7 @@ def pod(phase: str, reason: str = "", scheduler: str = "s") -> Pod:
 async def test_a_refusal_is_counted_by_reason_and_told_on_the_pod(reason: str) -> None:
     """With the decision it undid, and how long ago that was."""
     stage = Stage()
-    stage.refusals.placed(the_info(pod("")), "n1")
+    stage.refusals.bound(the_info(pod("")))
     await stage.clock.advance(2)
 
     stage.becomes("Failed", reason)
@@ -87,9 +90,9 @@ def test_what_is_no_refusal_of_ours_is_not_counted(phase: str, reason: str, sche
 def test_nothing_is_kept_of_pods_that_started_or_are_gone() -> None:
     """One entry a pod, from its binding to its start."""
     stage = Stage()
-    stage.refusals.placed(the_info(pod("")), "n1")
+    stage.refusals.bound(the_info(pod("")))
     stage.becomes("Running")
     assert stage.refusals._bound == {}
-    stage.refusals.placed(the_info(pod("")), "n1")
+    stage.refusals.bound(the_info(pod("")))
     stage.refusals.observe(PodDeleted(pod("Pending")))
     assert stage.refusals._bound == {}

@@ -8,22 +8,17 @@ from typing import Any
 import pytest
 
 from plimsoll.app.clock import SeededRandomness
+from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Code, Registry, Status, error, unschedulable
-from plimsoll.framework.extension_points import Nomination
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import ConditionUpdate
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.scheduling.ingesting import Ingestion
-from plimsoll.scheduling.loop import SchedulingLoop
-from plimsoll.scheduling.plugin_timing import PluginTimer
-from plimsoll.scheduling.queue.queue import SchedulingQueue
-from plimsoll.scheduling.queue.queued_pod import QueuedPod
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeBinder,
@@ -54,38 +49,30 @@ class Counted(Observer):
 class Stage:
     """A loop that runs, between fakes; pods of scheduler ``s``, placed by the default plugins and more."""
 
-    def __init__(self, *more: Any, args: Any = None, loop: Any = SchedulingLoop) -> None:
+    def __init__(self, *more: Any, args: Any = None, access: Any = None) -> None:
         self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
         self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), Counted()
         self.volumes = FakeVolumes()
         self.cache = Cache()
         self.book = a_book(self.cache)
-        self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
-        self.loop = loop(
-            self.cache,
-            self.queue,
-            book=self.book,
-            binder=self.binder,
-            volumes=self.volumes,
-            preemptor=self.preemptor,
-            statuses=self.statuses,
-            recorder=self.recorder,
-            clock=self.clock,
-            meter=PluginTimer(self.clock, SeededRandomness(0), self.observer),
-            observer=self.observer,
+        self.wing = SchedulingWing(
+            self.book,
+            PodPorts(self.binder, self.volumes, self.preemptor, self.statuses, self.recorder),
+            self.clock,
+            SeededRandomness(0),
+            self.observer,
+            WingParts(access=access),
         )
+        self.queue, self.loop = self.wing.queue, self.wing.loop
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]
         names += [Enabled(plugin.name) for plugin in more] + [Enabled("DefaultBinder")]
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
-        self.loop.schedulers = {
-            "s": ProfileScheduler(self.profile, self.cache.cluster, nominator=self.book.nominator)
-        }
-        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.book)
-        self.ingestion.on_work(self.loop.wake)
-        self.ingestion.on_event(self.loop.observe)
+        scheduler = ProfileScheduler(self.profile, self.cache.cluster, nominator=self.book.nominator)
+        self.wing.serve({"s": scheduler})
+        self.ingestion = self.wing.ingestion((), self.observer)
 
     async def see(self, *events: Any) -> None:
-        self.ingestion.apply(list(events), self.clock.monotonic())
+        self.ingestion.apply(list(events))
         await settled()
 
     async def pods(self, *pods: Any) -> None:
@@ -107,7 +94,7 @@ async def stage() -> AsyncIterator[Any]:
         *more: type[Probe] | type[Gang], args: dict[str, Any] | None = None, nodes: int = 2
     ) -> Stage:
         one = Stage(*more, args=args)
-        tasks.append(asyncio.ensure_future(one.loop.run()))
+        tasks.append(asyncio.ensure_future(one.wing.run()))
         await one.see(*(NodeAdded(a_node(f"n{number}")) for number in range(nodes)))
         return one
 
@@ -299,7 +286,7 @@ async def test_a_loop_that_ends_gives_everything_back(stage: Callable[..., Any])
     await one.pods(our_pod("p"))
     assert one.cache.assumed
 
-    for task in tuple(one.loop._carrier.tasks):
+    for task in tuple(one.wing.pipeline.tasks):
         task.cancel()
     await settled()
 
@@ -364,11 +351,11 @@ async def test_a_volume_that_cannot_be_written_is_free_again(stage: Callable[...
 async def test_a_pod_deleted_while_the_loop_waits_for_a_slot_is_not_tried(stage: Callable[..., Any]) -> None:
     """All bindings are in flight: what is decided next is decided of the pods that are there then."""
     one = await stage(Probe, args=answering(permit=Status(Code.WAIT)), nodes=1)
-    one.loop._carrier.slots = asyncio.Semaphore(0)
+    one.wing.pipeline.slots = asyncio.Semaphore(0)
 
     await one.pods(our_pod("p"))
     await one.see(PodDeleted(our_pod("p")))
-    one.loop._carrier.slots.release()
+    one.wing.pipeline.slots.release()
     await settled()
 
     assert one.cache.assumed == {}
@@ -413,7 +400,7 @@ async def test_nothing_is_kept_of_pods_that_are_gone(stage: Callable[..., Any]) 
         await one.pods(pod)
         await one.see(PodDeleted(pod))
 
-    assert len(one.loop._explanations) == 0
+    assert len(one.wing.explanations) == 0
 
 
 async def test_a_binding_that_breaks_is_tried_again_without_news(stage: Callable[..., Any]) -> None:
@@ -438,17 +425,17 @@ async def test_a_preemptor_deleted_before_its_victims_leaves_no_nomination(stage
     placed = our_pod("low", cpu="4", node="n0")
     await one.see(PodUpdated(our_pod("low", cpu="4"), placed))
     high = our_pod("high", cpu="4", priority=10)
-    one.ingestion.apply([PodAdded(high)], one.clock.monotonic())
-    preempt = one.loop._preempt
+    one.ingestion.apply([PodAdded(high)])
+    preempt = one.wing.attempts._preempt
 
-    async def late(*arguments: QueuedPod | Nomination | frozenset[str]) -> None:
-        one.ingestion.apply([PodDeleted(high)], one.clock.monotonic())
+    async def late(*arguments: Any) -> None:
+        one.ingestion.apply([PodDeleted(high)])
         await preempt(*arguments)
 
-    one.loop._preempt = late
+    one.wing.attempts._preempt = late
     await settled()
 
-    assert one.loop.schedulers["s"].nominator.by_node == {}
+    assert one.wing.served.schedulers["s"].nominator.by_node == {}
     assert one.preemptor.victims == []
 
 
@@ -467,8 +454,8 @@ async def test_a_nomination_counts_before_the_next_decision(stage: Callable[...,
     await low_and_two_high(one)
 
     assert one.preemptor.victims == ["low"]
-    assert one.loop.schedulers["s"].nominator.node_of("uid-default-first") == "n0"
-    assert one.loop.schedulers["s"].nominator.node_of("uid-default-second") == ""
+    assert one.wing.served.schedulers["s"].nominator.node_of("uid-default-first") == "n0"
+    assert one.wing.served.schedulers["s"].nominator.node_of("uid-default-second") == ""
     assert one.statuses.nominated == {"first": "n0"}
 
 
@@ -511,7 +498,7 @@ async def test_a_nomination_that_leads_nowhere_ends_here_and_there(stage: Callab
     await one.clock.advance(10)
 
     assert one.binder.bound["default/top"] == "n0"
-    assert one.loop.schedulers["s"].nominator.by_node == {}
+    assert one.wing.served.schedulers["s"].nominator.by_node == {}
     assert one.statuses.nominated["first"] == ""
 
 

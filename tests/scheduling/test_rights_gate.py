@@ -2,31 +2,22 @@
 
 import asyncio
 import contextlib
-from typing import Any
 
 from plimsoll.access.rights import BIND, Access
 from plimsoll.model.kinds.watch_event import NodeAdded
-from plimsoll.scheduling.loop import SchedulingLoop
 from plimsoll.testing.builders import a_node
-from plimsoll.testing.fakes import FakeAccessReviewer, settled
+from plimsoll.testing.fakes import FakeAccessReviewer, FakeClock, RememberingObserver, settled
 from scheduling.test_loop import Stage, our_pod
 
 
 async def test_pods_wait_for_the_right_to_bind() -> None:
     """Not one binding is sent; one event and no storm; then the right is enough."""
     reviewer = FakeAccessReviewer(BIND)
-    stages = []
-
-    class Guarded(SchedulingLoop):
-        def __init__(self, *args: Any, **named: Any) -> None:
-            access = Access(reviewer, named["clock"], named["observer"])
-            stages.append(access)
-            super().__init__(*args, **named, access=access)
-
-    stage = Stage(loop=Guarded)
-    (access,) = stages
+    clock, observer = FakeClock(), RememberingObserver()
+    access = Access(reviewer, clock, observer)
+    stage = Stage(access=access)
     await access.review()
-    task = asyncio.ensure_future(stage.loop.run())
+    task = asyncio.ensure_future(stage.wing.run())
     try:
         await stage.see(NodeAdded(a_node("n0")))
         await stage.pods(our_pod("a"), our_pod("b"))

@@ -18,6 +18,7 @@ from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
 #: Seconds between two reviews of everything, and of what is missing.
@@ -176,6 +177,7 @@ class Access(Observer):
 
     Attributes:
         on_change: Called when something is allowed or denied that was not.
+        changed: Notified then, too.
         granted: When a right was last found granted that had been missing, in seconds since the epoch.
         is_pending: Whether the first review is under way: until it has ended no status is written.
         places_pods: Whether a policy serves a scheduler name: then nothing is evicted while pods cannot be
@@ -184,6 +186,7 @@ class Access(Observer):
 
     def __init__(self, reviewer: AccessReviewer, clock: Clock, observer: Observer) -> None:
         self.on_change: list[Callable[[], Awaitable[None]]] = []
+        self.changed = Signal()
         self.places_pods = False
         self.granted = 0.0
         self.is_pending = False
@@ -291,6 +294,7 @@ class Access(Observer):
             if self._denied - denied or any(narrow.get(key) and not self._answers.get(key) for key in narrow):
                 self.granted = self._clock.now()
             self._denied, self._answers = denied, narrow
+            self.changed.notify()
             for told_of in self.on_change:
                 await told_of()
 

@@ -20,6 +20,7 @@ from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of
 from plimsoll.app.clock import SeededRandomness, SystemClock, ThreadComputer
 from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.app.settings import Settings
 from plimsoll.app.supervision import Supervision
 from plimsoll.cluster.cache import Cache
@@ -27,7 +28,7 @@ from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import NoArgs, Registry
+from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.kube.access_reviews import AccessReviews, permissions
 from plimsoll.kube.custom_resources import PodGroupStatusPatcher, PolicyList, PolicyStatusPatcher
@@ -46,7 +47,6 @@ from plimsoll.kube.watched_resources import WATCHED
 from plimsoll.leadership.fence import Fence
 from plimsoll.model.kinds.watch_event import ClusterEvent
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
-from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
 from plimsoll.policies.relist import reconcile
@@ -57,15 +57,7 @@ from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.rebalancing.surges.way import RolloutSurges
 from plimsoll.scheduling.extenders.client import Extending
-from plimsoll.scheduling.fair_share.shares import Sharing
-from plimsoll.scheduling.gangs.status import GroupReports
-from plimsoll.scheduling.ingesting import Ingestion
-from plimsoll.scheduling.kubelet_rejections import KubeletRefusals
-from plimsoll.scheduling.loop import SchedulingLoop
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
-from plimsoll.scheduling.plugin_timing import PluginTimer
-from plimsoll.scheduling.queue.ordering import QueueOrder
-from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.telemetry.logs import LoggingObserver
@@ -146,11 +138,7 @@ class Operator:
         self.timer = Timer(self.clock, self.observer)
         book = ReservationBook(self.cache, self.timer)
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
-        self.order = QueueOrder(PrioritySort(NoArgs()), self.observer)
-        self.queue = SchedulingQueue(self.order.key, self.observer)
         self.recorder = EventPoster(session, self.clock, f"plimsoll-{socket.gethostname()}")
-        # Dice of its own: what is measured must not change what is decided.
-        self.meter = PluginTimer(self.clock, SeededRandomness(settings.seed), self.observer)
         self.leadership = candidacy(
             settings,
             lease_session.observed(self.observer),
@@ -163,7 +151,6 @@ class Operator:
             observer=self.observer,
         )
         groups = Groups()
-        self.group_reports = GroupReports(groups, PodGroupStatusPatcher(session), self.clock, self.observer)
         statuses = RetriedStatuses(PolicyStatusPatcher(session), self.clock)
         keeper = RecordKeeper(EvictionRecords(session), self.clock, self.observer)
         self.extenders = HTTPExtenders()
@@ -200,36 +187,28 @@ class Operator:
             access=access,
             namespace=namespace_of(settings),
         )
-        self.loop = SchedulingLoop(
-            self.cache,
-            self.queue,
-            book=book,
-            binder=PodBinder(session),
-            volumes=VolumePatcher(session),
-            preemptor=PodPreemptor(session, self.clock),
-            statuses=PodStatusPatcher(session, self.clock),
-            recorder=self.recorder,
-            extending=extending,
-            clock=self.clock,
-            meter=self.meter,
-            observer=self.observer,
-            groups=groups,
-            evictions=self.rebalancers.victims,
-            access=access,
+        self.wing = SchedulingWing(
+            book,
+            PodPorts(
+                binder=PodBinder(session),
+                volumes=VolumePatcher(session),
+                preemptor=PodPreemptor(session, self.clock),
+                statuses=PodStatusPatcher(session, self.clock),
+                recorder=self.recorder,
+            ),
+            self.clock,
+            # A source of its own: what is measured must not change what is decided.
+            SeededRandomness(settings.seed),
+            self.observer,
+            WingParts(
+                access=access,
+                evictor=self.rebalancers.victims,
+                groups=(groups, PodGroupStatusPatcher(session)),
+                extending=extending,
+                fair_share=True,
+            ),
         )
-        self.ingestion = Ingestion(
-            self.cache, self.queue, self.loop.serves, self.observer, book, clock=self.clock
-        )
-        self.ingestion.before_event(groups.observe)
-        self.loop.gangs.gates.changed = self.group_reports.touch
-        self.sharing = Sharing(self.cache, self.queue, self.observer)
-        self.ingestion.on_event(self.sharing.observe)
-        self.ingestion.on_work(self.loop.wake)
-        self.ingestion.on_event(self.loop.observe)
-        self.ingestion.on_event(self.rebalancers.observe)
-        refusals = KubeletRefusals(self.loop.serves_name, self.recorder, self.clock, self.observer)
-        self.ingestion.on_event(refusals.observe)
-        self.loop.on_placed.append(refusals.placed)
+        self.queue, self.loop = self.wing.queue, self.wing.loop
         self.policies = Policies(
             registry=registry,
             defaults=defaults,
@@ -255,7 +234,7 @@ class Operator:
             on_change=self.policies.refresh,
         )
         self.policies.advice = self.orphans.advice
-        self.ingestion.on_event(self.orphans.observe)
+        self.ingestion = self.wing.ingestion((self.rebalancers, self.orphans), self.observer)
         self.rebalancers.on_trouble = self.policies.refresh
         if left_out:
             self.policies.notes["ExtensionLeftOut"] = "; ".join(left_out)
@@ -283,7 +262,7 @@ class Operator:
             },
             rejections=lambda: ((queued.pod.pod.spec.scheduler_name, queued.rejected_by) for queued in queue),
             in_flight=lambda: self.loop.in_flight,
-            calls=lambda: self.meter.counts,
+            calls=lambda: self.wing.timer.counts,
             events_dropped=lambda: self.recorder.dropped,
             conditions=self.policies.conditions,
             degraded=self.policies.degradations,
@@ -297,11 +276,11 @@ class Operator:
             return {}
         now = self.clock.monotonic()
         found = Counter(each.pod.pod.spec.scheduler_name for each in self.queue if each.is_stalled(now))
-        return {name: found[name] for name in self.loop.schedulers}
+        return {name: found[name] for name in self.wing.served.schedulers}
 
     def _ingest(self, resource: str, events: list[ClusterEvent]) -> None:
         began = self.clock.monotonic()
-        self.ingestion.apply(events, began)
+        self.ingestion.apply(events)
         self.observer.batch_taken_in(resource, len(events), self.clock.monotonic() - began)
         self._unfrozen += len(events)
         if not self._is_synced and self._unfrozen >= FREEZE_EVERY:
@@ -313,18 +292,15 @@ class Operator:
         gc.freeze()
 
     def _serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
-        self.loop.schedulers = schedulers
-        self.order.use([scheduler.profile.queue_sort for scheduler in schedulers.values()])
-        self.sharing.serve(schedulers, self.ingestion.waiting.values())
         self.rebalancers.profiles = {name: scheduler.profile for name, scheduler in schedulers.items()}
-        self.ingestion.requeue_all(self.clock.monotonic())
+        self.wing.serve(schedulers)
 
     def unready(self) -> str:
         """Why the operator is not ready, "" when it is."""
         return self.supervision.unready() or self._unsynced()
 
     def _unsynced(self) -> str:
-        missing = {resource.name for resource in WATCHED} - self.ingestion.synced
+        missing = {resource.name for resource in WATCHED} - self.wing.mirror.synced
         return f"waiting for the first list of {', '.join(sorted(missing))}" if missing else ""
 
     def broken(self) -> str:
@@ -339,7 +315,7 @@ class Operator:
 
     async def until_synced(self) -> None:
         """Wait until every collection has been listed once: no decision is made on half a cluster."""
-        await self.ingestion.listed.until(lambda: not self._unsynced())
+        await self.wing.mirror.listed.until(lambda: not self._unsynced())
         self._is_synced = True
         self._freeze()
 
@@ -371,7 +347,7 @@ class Operator:
             each.list_since(since)
         for each in written:
             await each.until_listed(since)
-        self.ingestion.take_over()
+        self.wing.take_over()
         await self.policies.refresh()
 
     async def _decide(self) -> None:
@@ -387,14 +363,13 @@ class Operator:
             structlog.get_logger("plimsoll").warning("evictions are shadowed", by=shadow)
             await self.policies.refresh()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.timer.run())
-            group.create_task(self.access.run())
-            group.create_task(self.orphans.run())
-            group.create_task(self.rebalancers.run())
+            group.create_task(self.timer.run(), name="timer")
+            group.create_task(self.access.run(), name="access reviews")
+            group.create_task(self.orphans.run(), name="orphaned pods")
+            group.create_task(self.rebalancers.run(), name="rebalancing")
             with suppress(TimeoutError):  # the records may not be readable: pods are placed then, too
                 async with asyncio.timeout(RECOVERY_S):
                     await self.rebalancers.recovered.wait()
-            group.create_task(self.loop.run())
-            group.create_task(self.group_reports.run())
-            group.create_task(self.failures.run(self.policies.refresh))
-            group.create_task(self.extender_health.run(self.policies.refresh))
+            group.create_task(self.wing.run(), name="scheduling wing")
+            group.create_task(self.failures.run(self.policies.refresh), name="plugin failures")
+            group.create_task(self.extender_health.run(self.policies.refresh), name="extender health")

@@ -22,6 +22,7 @@ class Cache:
     Attributes:
         cluster: The columns; everybody else reads.
         assumed: Uid to node name of the pods whose binding is not confirmed.
+        waiting: Pods without a node by uid, as the watch shows them; written by the mirror.
         nodes_changed: Notified when the watch has shown a node, or that one is gone.
         volumes_changed: Notified when the watch has shown a claim or volume, or that one is gone.
     """
@@ -29,6 +30,7 @@ class Cache:
     def __init__(self, cluster: Cluster | None = None) -> None:
         self.cluster = cluster or Cluster()
         self.assumed: dict[str, str] = {}
+        self.waiting: dict[str, Pod] = {}
         self.nodes_changed = Signal()
         self.volumes_changed = Signal()
         self._node_of: dict[str, str] = {}

@@ -4,7 +4,9 @@ Source: kube-scheduler v1.36, ``framework/events.go`` (PodSchedulingPropertiesCh
 NodeSchedulingPropertiesChange).
 """
 
-from plimsoll.framework import ActionType, Node, PodInfo
+import msgspec
+
+from plimsoll.framework import ActionType, Change, ClusterObjects, EventResource, Node, PodInfo
 
 
 def node_changes(old: Node, new: Node) -> tuple[ActionType, ...]:
@@ -66,3 +68,17 @@ def waiting_changes(old: PodInfo, new: PodInfo) -> tuple[ActionType, ...]:
     before, after = old.pod.metadata, new.pod.metadata
     same = before.annotations == after.annotations and before.owner_references == after.owner_references
     return () if same else bits
+
+
+def room_freed(pod: PodInfo, objects: ClusterObjects, node: str = "") -> Change:
+    """A pod's room, or the room that it was promised, is free: an AssignedPodDelete.
+
+    Args:
+        pod: The pod.
+        objects: What hints see.
+        node: Where it was assumed, which the pod itself does not say.
+    """
+    if node:
+        on_node = msgspec.structs.replace(pod.pod, spec=msgspec.structs.replace(pod.pod.spec, node_name=node))
+        pod = PodInfo(on_node, pod.template)
+    return Change(EventResource.ASSIGNED_POD, ActionType.DELETE, pod, None, objects)

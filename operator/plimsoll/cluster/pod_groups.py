@@ -7,7 +7,10 @@ asked. It holds objects as the watch told them; who is assumed where is the cach
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from plimsoll.cluster.cache import Cache
+from plimsoll.engine.gang import lacking_resources
 from plimsoll.framework import Pod
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod_group import PodGroup, group_key
 from plimsoll.model.kinds.watch_event import (
     ClusterEvent,
@@ -18,6 +21,7 @@ from plimsoll.model.kinds.watch_event import (
     PodDeleted,
     PodUpdated,
 )
+from plimsoll.model.quantity import QuantityError, milli, units
 
 
 @dataclass(slots=True)
@@ -180,3 +184,46 @@ class Groups:
     def _drop_if_empty(self, group: Group) -> None:
         if group.object is None and not group.members:
             del self._groups[group.key]
+
+
+def placed_members(group: Group, cache: Cache) -> list[Pod]:
+    """Members that have a node, bound or assumed, and those that have ended well."""
+    return [
+        pod
+        for pod in group.counting()
+        if pod.status.phase == "Succeeded" or cache.node_of(pod.uid) or pod.node_name
+    ]
+
+
+def shortage(group: Group, cluster: Cluster) -> str:
+    """Which of a group's minResources the cluster lacks as a whole, in a sentence; "" when none."""
+    assert group.object is not None
+    try:
+        wanted = {
+            name: milli(amount) if name == "cpu" else units(amount)
+            for name, amount in group.object.spec.min_resources.items()
+        }
+    except QuantityError as exc:
+        return f"minResources of PodGroup {group.key} cannot be read: {exc}"
+    own = [cluster.pods[pod.uid] for pod in group.counting() if pod.uid in cluster.pods]
+    lacking = lacking_resources(cluster, wanted, own) if wanted else {}
+    if not lacking:
+        return ""
+    amounts = ", ".join(
+        f"{amount}m of cpu" if name == "cpu" else f"{amount} of {name}"
+        for name, amount in sorted(lacking.items())
+    )
+    return f"minResources of PodGroup {group.key} are not free: the cluster lacks {amounts}"
+
+
+def gang_needs(groups: Groups, cache: Cache) -> dict[str, int]:
+    """Members that must get a node together by PodGroup, 0 when it has started.
+
+    Groups that cannot start for another reason than room for their members are missing.
+    """
+    needs = {}
+    for group in groups:
+        if group.object is None or group.obstacle() or shortage(group, cache.cluster):
+            continue
+        needs[group.key] = max(group.min_member - len(placed_members(group, cache)), 0)
+    return needs

@@ -11,6 +11,7 @@ from plimsoll.framework import (
     FilterPlugin,
     NormalizingPlugin,
     Plugin,
+    PreBindPlugin,
     PreFilterPlugin,
     PreScorePlugin,
     Reads,
@@ -22,6 +23,7 @@ from plimsoll.framework.capabilities import (
     EasesLocally,
     Linear,
     NodeSignature,
+    RunsInParallel,
     reads_of,
 )
 
@@ -58,7 +60,7 @@ class Stages:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Capabilities:
-    """What the filter and score plugins of one profile declare, by plugin name.
+    """What the plugins of one profile declare, by plugin name.
 
     Attributes:
         signed: Plugins that read NODE and whose answers are shared by signature.
@@ -66,6 +68,7 @@ class Capabilities:
         linear: Filters that know sums of requests at most: linear ones, and those that read NODE.
         easing: Filters that may accept a node whatever pods leave it.
         counting: Filters whose refusals the Optimal planner works out itself.
+        parallel: PreBind plugins that may run simultaneously with their neighbours.
     """
 
     signed: Mapping[str, NodeSignature]
@@ -73,9 +76,12 @@ class Capabilities:
     linear: frozenset[str]
     easing: Mapping[str, EasesLocally]
     counting: frozenset[str]
+    parallel: frozenset[str]
 
 
-def capabilities_of(filters: Sequence[FilterPlugin], score: Sequence[ScorePlugin]) -> Capabilities:
+def capabilities_of(
+    filters: Sequence[FilterPlugin], score: Sequence[ScorePlugin], pre_bind: Sequence[PreBindPlugin]
+) -> Capabilities:
     """Find the capabilities of the plugins."""
     both: tuple[FilterPlugin | ScorePlugin, ...] = (*filters, *score)
     return Capabilities(
@@ -96,6 +102,9 @@ def capabilities_of(filters: Sequence[FilterPlugin], score: Sequence[ScorePlugin
             for plugin in filters
             if (isinstance(plugin, CountsResources) and plugin.counts_resources)
             or (isinstance(plugin, CountsDomains) and plugin.counts_domains)
+        ),
+        parallel=frozenset(
+            plugin.name for plugin in pre_bind if isinstance(plugin, RunsInParallel) and plugin.is_parallel
         ),
     )
 

@@ -114,8 +114,8 @@ class Profile:
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """What the filter and score plugins declare."""
-        return capabilities_of(self.filter, self.score)
+        """What the plugins declare beyond their extension points."""
+        return capabilities_of(self.filter, self.score, self.pre_bind)
 
     @property
     def plugins(self) -> tuple[Plugin, ...]:

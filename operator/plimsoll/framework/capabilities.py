@@ -90,8 +90,3 @@ class RunsInParallel(Protocol):
     """A PreBind plugin that may run simultaneously with neighbours that have the flag, too."""
 
     is_parallel: ClassVar[bool]
-
-
-def runs_in_parallel(plugin: Plugin) -> bool:
-    """Whether a PreBind plugin may run simultaneously with its neighbours."""
-    return isinstance(plugin, RunsInParallel) and plugin.is_parallel

@@ -70,7 +70,7 @@ class EventPoster:
         """Write queued events until cancelled."""
         async with asyncio.TaskGroup() as group:
             for _ in range(WRITERS):
-                group.create_task(self._write_all())
+                group.create_task(self._write_all(), name="event writer")
 
     async def _write_all(self) -> None:
         while True:

@@ -387,14 +387,14 @@ class Rebalancers:
             self._schedule(name, policy)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self.retention.run())
-                group.create_task(self._closed.run())
-                group.create_task(self.keeper.run())
-                group.create_task(self._predictions.run())
-                group.create_task(self._reports.run())
-                group.create_task(self._requests.run())
-                group.create_task(self._troubles.watch())
-                group.create_task(self._collector.run())
+                group.create_task(self.retention.run(), name="retention of records")
+                group.create_task(self._closed.run(), name="closed nodes")
+                group.create_task(self.keeper.run(), name="unwritten records")
+                group.create_task(self._predictions.run(), name="predictions")
+                group.create_task(self._reports.run(), name="run status")
+                group.create_task(self._requests.run(), name="eviction requests")
+                group.create_task(self._troubles.watch(), name="obstacles to rebalancing")
+                group.create_task(self._collector.run(), name="usage")
         finally:
             self._timetable.stop()
             await self._executor.close()

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from plimsoll.cluster.cache import Cache
-from plimsoll.cluster.gang_needs import gang_needs
-from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.pod_groups import Groups, gang_needs
 from plimsoll.framework.descheduling.context import Measurements
 from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import Circumstances, Move, Rebalancing

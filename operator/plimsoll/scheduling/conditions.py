@@ -15,6 +15,7 @@ from typing import Protocol
 import msgspec
 
 from plimsoll.framework import Pod
+from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
@@ -105,6 +106,14 @@ class Explanations:
         (self._urgent if condition.nominated_node else self._due)[pod.uid] = said
         self._news.set()
 
+    def observe(self, event: ClusterEvent) -> None:
+        """Of a pod that is gone, has ended or has a node nothing is kept."""
+        match event:
+            case PodDeleted(pod):
+                self.forget(pod.uid)
+            case PodUpdated(_, pod) if pod.is_terminal or pod.node_name:
+                self.forget(pod.uid)
+
     def forget(self, uid: str) -> None:
         """The pod is gone or has a node: nothing is kept of it."""
         self._due.pop(uid, None)
@@ -115,9 +124,9 @@ class Explanations:
     async def run(self) -> None:
         """Write until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._write_urgent())
+            group.create_task(self._write_urgent(), name="nomination writer")
             for _ in range(WRITERS):
-                group.create_task(self._write_due())
+                group.create_task(self._write_due(), name="condition writer")
 
     async def _write_urgent(self) -> None:
         while True:

@@ -8,14 +8,14 @@ waiting for each other; the count says how high it is.
 Source: kubernetes v1.36, ``pkg/kubelet/lifecycle/predicate.go``, ``cm/topologymanager``, ``nodeshutdown``.
 """
 
-from collections.abc import Callable
-
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
+from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import pod_reference
+from plimsoll.scheduling.binding.pipeline import BindingHook
 
 #: How the reason begins where a kubelet lacks something: OutOfcpu, OutOfpods, OutOfexample.com/gpu.
 OUT_OF = "OutOf"
@@ -45,27 +45,27 @@ REASONS = frozenset(
 )
 
 
-class KubeletRefusals:
+class KubeletRejections(BindingHook):
     """Watches what becomes of bound pods.
 
     Args:
-        serves: Whether pods of a scheduler name are ours.
+        served: Which pods are ours.
         recorder: Tells it on the pod.
         clock: Time.
         observer: Counts and logs.
     """
 
     def __init__(
-        self, serves: Callable[[str], bool], recorder: EventRecorder, clock: Clock, observer: Observer
+        self, served: ServedProfiles, recorder: EventRecorder, clock: Clock, observer: Observer
     ) -> None:
-        self._serves = serves
+        self._served = served
         self._recorder = recorder
         self._clock = clock
         self._observer = observer
         self._bound: dict[str, float] = {}  #: when we bound pods that have not started, by uid
 
-    def placed(self, pod: PodInfo, _node: str) -> None:
-        """A pod was bound; until its kubelet speaks, the decision is remembered."""
+    def bound(self, pod: PodInfo) -> None:
+        """A pod was bound; until its kubelet reports, the decision is remembered."""
         self._bound[pod.uid] = self._clock.monotonic()
 
     def observe(self, event: ClusterEvent) -> None:
@@ -73,7 +73,7 @@ class KubeletRefusals:
         match event:
             case PodUpdated(old, pod) if pod.status.phase not in {"", "Pending"}:
                 bound = self._bound.pop(pod.uid, None)
-                if is_refused(pod) and not is_refused(old) and self._serves(pod.spec.scheduler_name):
+                if is_refused(pod) and not is_refused(old) and self._served.serves(pod):
                     self._tell(pod, bound)
             case PodDeleted(pod):
                 self._bound.pop(pod.uid, None)

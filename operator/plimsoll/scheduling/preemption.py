@@ -4,7 +4,7 @@ A victim that waits on Permit or in PreBind is called off in memory; nothing has
 are told why, then deleted: all but the last at once, then the last, so that the pod is not tried again
 before all of them are on their way. The pod counts as nominated before anything is sent, and stays in
 flight until it is. Where the policy says ``preemption.viaEviction``, nobody is deleted:
-:mod:`plimsoll.rebalancing.moves.victims`.
+the evictor keeps records of their evictions.
 
 Source: kube-scheduler v1.36, ``framework/preemption/executor.go``.
 """
@@ -17,9 +17,8 @@ from plimsoll.framework import Nomination, PodInfo
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import Preemptor, pod_reference
+from plimsoll.ports.victims import VictimEvictor
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.moves.victims import VictimEvictions
-from plimsoll.rebalancing.records.record import Record
 
 #: Victims that are deleted at once for one pod.
 AT_ONCE = 16
@@ -45,7 +44,7 @@ class Preemption:
         recorder: EventRecorder,
         observer: Observer,
         call_off: CallOff,
-        evictions: VictimEvictions | None = None,
+        evictions: VictimEvictor | None = None,
     ) -> None:
         self._preemptor = preemptor
         self._recorder = recorder
@@ -79,8 +78,8 @@ class Preemption:
         if self._evictions is None:
             return not placed
 
-        def told(victim: PodInfo, record: Record) -> None:
-            self._tell(victim, pod, f"Preempted by pod {pod.uid} on node {node} (record {record.name})")
+        def told(victim: PodInfo, record: str) -> None:
+            self._tell(victim, pod, f"Preempted by pod {pod.uid} on node {node} (record {record})")
 
         return await self._evictions.evict(placed, pod, profile.policy, is_wanted, told)
 

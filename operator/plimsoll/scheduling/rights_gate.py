@@ -5,6 +5,7 @@ They wait gated, and are tried as soon as a review finds that bindings are allow
 
 from plimsoll.access.rights import BIND, Access
 from plimsoll.framework import SUCCESS, PodInfo, Status, unschedulable
+from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.conditions import Explain
 from plimsoll.scheduling.queue.queue import SchedulingQueue
@@ -13,23 +14,18 @@ from plimsoll.scheduling.queue.queue import SchedulingQueue
 NAME = "NotAllowed"
 
 
-class BindingGate:
-    """The gate in front of the queue.
+class RightsGate:
+    """Gates pods that may not be bound.
 
     Args:
         access: What is allowed.
-        queue: Where held pods wait.
         explain: Says on a pod why it waits.
-        clock: Time.
     """
 
-    def __init__(self, access: Access, queue: SchedulingQueue, explain: Explain, clock: Clock) -> None:
+    def __init__(self, access: Access, explain: Explain) -> None:
         self._access = access
-        self._queue = queue
         self._explain = explain
-        self._clock = clock
-        self._held: dict[str, str] = {}  #: what a pod was told, by uid
-        access.on_change.append(self.reopen)
+        self._held: dict[str, str] = {}  #: what was said on a pod, by uid
 
     def gate(self, pod: PodInfo) -> Status:
         """Success for a pod that may be bound."""
@@ -42,10 +38,17 @@ class BindingGate:
             self._explain(pod.pod, "SchedulerError", problem)
         return unschedulable(problem).by(NAME)
 
-    def forget(self, uid: str) -> None:
-        """The pod is gone, or has a node."""
-        self._held.pop(uid, None)
+    def observe(self, event: ClusterEvent) -> None:
+        """A pod that is gone, has ended or has a node waits no longer."""
+        match event:
+            case PodDeleted(pod):
+                self._held.pop(pod.uid, None)
+            case PodAdded(pod) | PodUpdated(_, pod) if pod.node_name or pod.is_terminal:
+                self._held.pop(pod.uid, None)
 
-    async def reopen(self) -> None:
-        """Rights have changed: held pods are judged again."""
-        self._queue.activate(list(self._held), self._clock.monotonic())
+    async def run(self, queue: SchedulingQueue, clock: Clock) -> None:
+        """Have held pods judged again whenever rights have changed; until cancelled."""
+        seen = self._access.changed.count
+        while True:
+            seen = await self._access.changed.wait(seen)
+            queue.activate(list(self._held), clock.monotonic())

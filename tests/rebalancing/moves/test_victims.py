@@ -110,7 +110,7 @@ class Stage:
             HIGH,
             "gold",
             lambda: self.is_wanted,
-            lambda victim, record: self.told.append((victim.name, record.name)),
+            lambda victim, record: self.told.append((victim.name, record)),
         )
 
     def gone(self, name: str) -> None:

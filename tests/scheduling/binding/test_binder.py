@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.scheduling.binding.binder import BINDING_RETRIES, CertainBinder
+from plimsoll.scheduling.binding.binder import BINDING_RETRIES, ConfirmedBinder
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeBinder, FakeClock, settled
 
@@ -22,8 +22,8 @@ class Stage:
         self.pod = a_pod("p")
         self.task: Any = None
 
-    async def begin(self) -> "Stage":
-        self.task = asyncio.ensure_future(CertainBinder(self.binder, self.clock).bind(self.pod, "n1"))
+    async def begin(self) -> Any:
+        self.task = asyncio.ensure_future(ConfirmedBinder(self.binder, self.clock).bind(self.pod, "n1"))
         await settled()
         return self
 

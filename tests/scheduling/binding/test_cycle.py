@@ -5,14 +5,17 @@ from typing import Any
 import pytest
 
 from engine.toys import ALL
+from plimsoll.cluster.cache import Cache
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Code, CycleState, PluginError, Registry, Status, error, unschedulable
 from plimsoll.plugins.default_binder import DefaultBinder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.scheduling.binding.cycle import Attempt, BindingCycle
+from plimsoll.scheduling.binding.attempt import BindingAttempt
+from plimsoll.scheduling.binding.cycle import BindingCycle
+from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 from plimsoll.testing.builders import a_pod, the_info
-from plimsoll.testing.fakes import FakeBinder, FakeClock, FakeStatuses
+from plimsoll.testing.fakes import FakeBinder, FakeClock, FakeStatuses, FakeVolumes
 from scheduling.probes import SKIP, Probe, ProbeArgs, Second
 
 
@@ -28,9 +31,15 @@ class Stage:
     """A binding cycle, its fakes, and one attempt with the plugins First and Second."""
 
     def __init__(self, first: Any, second: Any) -> None:
+        self.log: list[str] = []
         self.binder, self.statuses, self.failures = FakeBinder(), FakeStatuses(), Failures()
-        self.log: list[Any] = []
-        self.cycle = BindingCycle(self.binder, self.statuses, FakeClock(), self.failures)
+        self.cycle = BindingCycle(
+            self.binder,
+            self.statuses,
+            ClaimBinder(Cache(), FakeVolumes(), FakeClock()),
+            FakeClock(),
+            self.failures,
+        )
         probes = {"First": first, "Second": second}
 
         def built(kind: type[Probe] | type[Second]) -> type[Probe] | type[Second]:
@@ -46,7 +55,7 @@ class Stage:
             registry,
             [Enabled(name) for name in ("Fifo", "First", "Second", "DefaultBinder")],
         )
-        self.attempt = Attempt(the_info(a_pod("p")), "n1", profile, CycleState())
+        self.attempt = BindingAttempt(the_info(a_pod("p")), "n1", profile, CycleState())
 
     def _set_up(self, plugin: Any, probes: Any) -> None:
         plugin.args = ProbeArgs(answers=probes[plugin.name])

@@ -2,21 +2,24 @@
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from plimsoll.cluster.cache import Cache
 from plimsoll.framework import SUCCESS, Code, CycleState, PluginError, error, unschedulable
-from plimsoll.scheduling.binding.prebinding import PreBinding
+from plimsoll.ports.observer import Observer
+from plimsoll.scheduling.binding.cycle import BindingCycle
+from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 from plimsoll.testing.builders import a_pod, the_info
-from plimsoll.testing.fakes import settled
+from plimsoll.testing.fakes import FakeBinder, FakeClock, FakeVolumes, settled
 
 
 class Work:
     """A PreBind plugin that waits until it is told how to end."""
 
-    def __init__(self, name: str, log: Any, is_parallel: bool = False) -> None:
-        self.name, self.log, self.is_parallel = name, log, is_parallel
+    def __init__(self, name: Any, log: Any) -> None:
+        self.name, self.log = name, log
         self.end = asyncio.get_running_loop().create_future()
 
     async def pre_bind(self, state: Any, pod: Any, node: str) -> Any:
@@ -35,24 +38,32 @@ class Work:
 class Stage:
     """Plugins a, B, C, d: capitals are parallel."""
 
-    def __init__(self, names: str) -> None:
-        self.log: list[Any] = []
-        self.works = {name: Work(name, self.log, is_parallel=name.isupper()) for name in names}
-        self.pre_binding = PreBinding(self._announce)
-        self.attempt = SimpleNamespace(
-            pod=the_info(a_pod("p")), node="n1", state=CycleState(), works=list(self.works.values())
+    def __init__(self, names: Any) -> None:
+        self.log: list[str] = []
+        self.works = {name: Work(name, self.log) for name in names}
+        parallel = {name for name in names if name.isupper()}
+        clock = FakeClock()
+        volumes = ClaimBinder(Cache(), FakeVolumes(), clock)
+        self.cycle = BindingCycle(FakeBinder(), cast("Any", self), volumes, clock, Observer())
+        self.attempt: Any = SimpleNamespace(
+            pod=the_info(a_pod("p")),
+            node="n1",
+            state=CycleState(),
+            works=list(self.works.values()),
+            nominated=False,
+            profile=SimpleNamespace(capabilities=SimpleNamespace(parallel=parallel)),
         )
-        self.task = asyncio.ensure_future(self.pre_binding.run(self.attempt))  # type: ignore[arg-type] # a fake has only what is used
+        self.task = asyncio.ensure_future(self.cycle._pre_bind(cast("Any", self.attempt)))
 
-    async def _announce(self, attempt: Any) -> None:
+    async def nominate(self, pod: Any, node: Any) -> None:
         self.log.append("announce")
 
     async def end(self, name: str, answer: Any = SUCCESS) -> None:
         self.works[name].end.set_result(answer)
         await settled()
 
-    def call_off(self) -> bool:
-        return self.pre_binding.call_off(self.attempt.pod.uid, "DefaultPreemption", "preempted")
+    def call_off(self) -> Any:
+        return self.cycle.call_off(self.attempt.pod.uid, "DefaultPreemption", "preempted")
 
 
 async def test_neighbours_that_are_parallel_run_side_by_side() -> None:

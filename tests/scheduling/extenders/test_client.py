@@ -9,6 +9,7 @@ import pytest
 
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.app.clock import SeededRandomness
+from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -24,10 +25,6 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.extenders.client import TURNS, Extending, endpoint_of
 from plimsoll.scheduling.extenders.health import FAILURES, PAUSE_S
-from plimsoll.scheduling.ingesting import Ingestion
-from plimsoll.scheduling.loop import SchedulingLoop
-from plimsoll.scheduling.plugin_timing import PluginTimer
-from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeBinder,
@@ -41,6 +38,7 @@ from plimsoll.testing.fakes import (
     a_book,
     settled,
 )
+from scheduling.gangs.gang_scene import FakeGroupStatuses
 
 FILTER = {"urlPrefix": "http://f", "filterVerb": "filter", "nodeCacheCapable": True}
 BIND = {"urlPrefix": "http://b", "bindVerb": "bind"}
@@ -67,32 +65,22 @@ class Stage:
         self.extenders, self.documents, self.preemptor = FakeExtenders(), FakePods(), FakePreemptor()
         self.cache, self.groups = Cache(), Groups()
         self.book = a_book(self.cache)
-        self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         self.fence = Fence(self.clock)
         self.fence.open(self.clock.monotonic() + 10_000)
         self.extending = Extending(
             self.extenders, self.documents, fence=self.fence, clock=self.clock, observer=self.observer
         )
-        self.loop = SchedulingLoop(
-            self.cache,
-            self.queue,
-            book=self.book,
-            binder=self.binder,
-            volumes=FakeVolumes(),
-            preemptor=self.preemptor,
-            statuses=self.statuses,
-            recorder=self.recorder,
-            clock=self.clock,
-            meter=PluginTimer(self.clock, SeededRandomness(0), self.observer),
-            observer=self.observer,
-            groups=self.groups,
-            extending=self.extending,
+        self.wing = SchedulingWing(
+            self.book,
+            PodPorts(self.binder, FakeVolumes(), self.preemptor, self.statuses, self.recorder),
+            self.clock,
+            SeededRandomness(0),
+            self.observer,
+            WingParts(groups=(self.groups, FakeGroupStatuses()), extending=self.extending),
         )
+        self.queue, self.loop = self.wing.queue, self.wing.loop
         self.serve(*extenders)
-        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.book)
-        self.ingestion.before_event(self.groups.observe)
-        self.ingestion.on_work(self.loop.wake)
-        self.ingestion.on_event(self.loop.observe)
+        self.ingestion = self.wing.ingestion((), self.observer)
 
     def serve(self, *extenders: Any) -> None:
         """From now on these are the extenders of ``x``."""
@@ -100,12 +88,12 @@ class Stage:
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
         profiles = [build_profile(ProfileConfig(name), Registry(IN_TREE), names) for name in ("plain", "x")]
         profiles[1] = self.extending.equip(profiles[1], spec)
-        self.loop.schedulers = {
-            each.scheduler_name: ProfileScheduler(each, self.cache.cluster) for each in profiles
-        }
+        self.wing.serve(
+            {each.scheduler_name: ProfileScheduler(each, self.cache.cluster) for each in profiles}
+        )
 
     async def see(self, *events: Any) -> None:
-        self.ingestion.apply(list(events), self.clock.monotonic())
+        self.ingestion.apply(list(events))
         await settled()
 
     async def pods(self, *pods: Any) -> None:
@@ -123,7 +111,7 @@ async def stage() -> AsyncIterator[Any]:
 
     async def start(*extenders: dict[str, Any]) -> Stage:
         one = Stage(*extenders)
-        tasks.append(asyncio.ensure_future(one.loop.run()))
+        tasks.append(asyncio.ensure_future(one.wing.run()))
         await one.see(NodeAdded(a_node("n0")), NodeAdded(a_node("n1")))
         return one
 

@@ -95,7 +95,7 @@ async def test_demand_is_what_waits() -> None:
         await one.see(PodUpdated(gated, in_queue("b2", "b")), PodDeleted(in_queue("b1", "b", cpu="2")))
 
         assert one.sharing.waiting() == {("s", "a"): {"cpu": 1000}, ("s", "b"): {"cpu": 1000}}
-        one.sharing.serve(one.loop.schedulers, list(one.ingestion.waiting.values()))
+        one.sharing.serve(one.wing.served.schedulers, list(one.cache.waiting.values()))
         assert one.sharing.waiting() == {("s", "a"): {"cpu": 1000}, ("s", "b"): {"cpu": 1000}}
 
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from plimsoll.app.clock import SeededRandomness
+from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -18,12 +19,6 @@ from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.writes import WriteResult
-from plimsoll.scheduling.fair_share.shares import Sharing
-from plimsoll.scheduling.gangs.status import GroupReports
-from plimsoll.scheduling.ingesting import Ingestion
-from plimsoll.scheduling.loop import SchedulingLoop
-from plimsoll.scheduling.plugin_timing import PluginTimer
-from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     DONE,
@@ -81,40 +76,27 @@ class GangScene:
         self.book = a_book(self.cache)
         self.nominator = self.book.nominator
         self.group_statuses = FakeGroupStatuses()
-        self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
-        self.loop = SchedulingLoop(
-            self.cache,
-            self.queue,
-            book=self.book,
-            binder=self.binder,
-            volumes=FakeVolumes(),
-            preemptor=self.preemptor,
-            statuses=self.statuses,
-            recorder=self.recorder,
-            clock=self.clock,
-            meter=PluginTimer(self.clock, SeededRandomness(0), self.observer),
-            observer=self.observer,
-            groups=self.groups,
+        self.wing = SchedulingWing(
+            self.book,
+            PodPorts(self.binder, FakeVolumes(), self.preemptor, self.statuses, self.recorder),
+            self.clock,
+            SeededRandomness(0),
+            self.observer,
+            WingParts(groups=(self.groups, self.group_statuses), fair_share=True),
         )
+        self.queue, self.loop, self.sharing = self.wing.queue, self.wing.loop, self.wing.shares
+        self.reports = self.wing.reports
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]
         names += [Enabled(plugin.name) for plugin in more]
         names += [Enabled(name) for name in (*enabled, "DefaultBinder")]
         self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
         scheduler = ProfileScheduler(self.profile, self.cache.cluster, nominator=self.nominator)
-        self.loop.schedulers = {"s": scheduler}
-        self.reports = GroupReports(self.groups, self.group_statuses, self.clock, self.observer)
-        self.ingestion = Ingestion(self.cache, self.queue, self.loop.serves, self.observer, self.book)
-        self.ingestion.before_event(self.groups.observe)
-        self.sharing = Sharing(self.cache, self.queue, self.observer)
-        self.sharing.serve(self.loop.schedulers, ())
-        self.ingestion.on_event(self.sharing.observe)
-        self.ingestion.on_work(self.loop.wake)
-        self.ingestion.on_event(self.loop.observe)
-        self.loop.gangs.gates.changed = self.reports.touch
+        self.wing.serve({"s": scheduler})
+        self.ingestion = self.wing.ingestion((), self.observer)
 
     async def see(self, *events: Any) -> None:
         """The watches tell."""
-        self.ingestion.apply(list(events), self.clock.monotonic())
+        self.ingestion.apply(list(events))
         await settled()
 
     async def pods(self, *pods: Any) -> None:
@@ -145,7 +127,7 @@ async def gang_scene(
 ) -> AsyncIterator[Any]:
     """A scene whose loop runs, on equal nodes."""
     one = GangScene(*more, args=args, enabled=enabled)
-    tasks = [asyncio.ensure_future(one.loop.run()), asyncio.ensure_future(one.reports.run())]
+    tasks = [asyncio.ensure_future(one.wing.run())]
     await one.see(*(NodeAdded(a_node(f"n{number}", cpu=cpu)) for number in range(nodes)))
     try:
         yield one

@@ -333,7 +333,7 @@ async def test_members_wait_on_permit_for_one_another() -> None:
         assert one.bound == []
         assert len(one.cache.assumed) == 3
 
-        (held,) = one.loop._binding.permits
+        (held,) = one.wing.cycle.permits
         held.allow("First")
         await one.clock.advance(0)
 
@@ -348,7 +348,7 @@ async def test_a_permit_that_is_refused_stops_the_whole_gang() -> None:
         probe.permit = lambda state, pod, node: _held(is_held=pod.name == "train-1")
         await one.group(members=3)
         await one.pods(*members(3))
-        (held,) = one.loop._binding.permits
+        (held,) = one.wing.cycle.permits
 
         held.reject("First", "not today")
         await one.clock.advance(0)
@@ -373,7 +373,7 @@ async def test_a_permit_that_takes_longer_than_the_start_may_stops_the_whole_gan
         await one.clock.advance(2)
 
         assert not one.cache.assumed
-        assert len(one.loop._binding.permits) == 0
+        assert len(one.wing.cycle.permits) == 0
 
 
 async def test_a_plugin_that_refuses_a_member_at_once_stops_all_in_the_same_turn() -> None:
@@ -386,7 +386,7 @@ async def test_a_plugin_that_refuses_a_member_at_once_stops_all_in_the_same_turn
 
         assert one.bound == []
         assert not one.cache.assumed
-        assert len(one.loop._binding.permits) == 0
+        assert len(one.wing.cycle.permits) == 0
 
 
 def _held(*, is_held: bool, timeout: float = 30.0) -> Permission:
@@ -405,7 +405,7 @@ async def test_a_node_that_goes_in_the_middle_is_replaced() -> None:
             gone = node == "n1" and "n1" not in one.cache.cluster.rows
             one.binder.answer = WriteResult(WriteOutcome.REFUSED if gone else WriteOutcome.DONE)
             if node == "n0" and "n1" in one.cache.cluster.rows:
-                one.ingestion.apply([NodeDeleted(a_node("n1", cpu="2"))], one.clock.monotonic())
+                one.ingestion.apply([NodeDeleted(a_node("n1", cpu="2"))])
 
         one.binder.before = before
         await one.group(members=4)

@@ -32,9 +32,9 @@ class Entries(Observer):
         self.seen.append((queue, event))
 
 
-def a_queue(*pods: PodInfo, now: float = 0.0, observer: Entries | None = None) -> SchedulingQueue:
+def a_queue(*pods: Any, now: Any = 0.0, observer: Any = None, **options: Any) -> Any:
     """A queue with the default order; no profile is known, so every event may help everybody."""
-    queue = SchedulingQueue(lambda pod, since: (-pod.priority, since), observer)
+    queue = SchedulingQueue(lambda pod, since: (-pod.priority, since), observer, **options)
     for pod in pods:
         queue.set(pod, now)
     return queue

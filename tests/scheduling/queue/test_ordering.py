@@ -1,14 +1,16 @@
 """The queue's order is the profiles' QueueSort plugin; one that breaks costs a pod its place, no more."""
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from plimsoll.framework import NoArgs
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.ports.observer import Observer
-from plimsoll.scheduling.queue.ordering import QueueOrder
 from plimsoll.scheduling.queue.queue import SchedulingQueue
+from plimsoll.scheduling.queue.queue_plugins import QueuePlugins
 from plimsoll.testing.builders import a_pod, the_info
+from plimsoll.testing.fakes import FakeClock
 
 
 class Told(Observer):
@@ -31,11 +33,15 @@ class ByName:
 def the_order(*plugins: ByName, pods: list[Pod]) -> tuple[list[str], Told]:
     """The names in which these pods are popped, and what the observer was told."""
     observer = Told()
-    order = QueueOrder(PrioritySort(NoArgs()), observer)
-    queue = SchedulingQueue(order.key)
+    called = QueuePlugins(PrioritySort(NoArgs()), FakeClock(), observer)
+    queue = SchedulingQueue(called.sort_key)
     for at, pod in enumerate(pods):
         queue.set(the_info(pod), float(at))
-    order.use(plugins)  # type: ignore[arg-type] # a fake has only what is used
+    profiles: list[Any] = [SimpleNamespace(queue_sort=each, plugins=(), extenders=()) for each in plugins]
+    called.serve(
+        {str(at): cast("Any", SimpleNamespace(profile=profile)) for at, profile in enumerate(profiles)}
+    )
+    called.sort_by_profiles()
     queue.resort()
     queue.validate()
     return [queue.pop(100.0).pod.pod.name for _ in pods], observer

@@ -4,12 +4,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.framework import Status, unresolvable
-from plimsoll.model.kinds.objects import ClusterObjects
-from plimsoll.model.kinds.pod_info import PodInfo
-from plimsoll.scheduling.queue.queue import FLUSH_AFTER_S, FLUSH_EVERY_S, SchedulingQueue
+from plimsoll.framework import PodInfo, Status, unresolvable
+from plimsoll.scheduling.queue.queue import FLUSH_AFTER_S, FLUSH_EVERY_S
 from plimsoll.scheduling.queue.queued_pod import STALLED_ERRORS, STALLED_S
-from plimsoll.scheduling.queue.queueing_hints import ask_directly
 from scheduling.queue.queueing import (
     REJECTED,
     BusyQueue,
@@ -24,13 +21,13 @@ from scheduling.queue.queueing import (
 )
 
 
-def gated_on(queue: SchedulingQueue, closed: set[str]) -> None:
-    """Hold back pods of these names; the set may change."""
+def gate_of(closed: Any) -> Any:
+    """A gate that holds back pods of these names; the set may change."""
 
     def gate(pod: PodInfo, first: str) -> Status:
         return unresolvable("closed").by("Gate") if pod.name in closed else Status()
 
-    queue.ask_with(gate, ask_directly, ClusterObjects())
+    return gate
 
 
 def test_higher_priority_goes_first_then_the_older() -> None:
@@ -71,7 +68,7 @@ def test_back_off_doubles_up_to_ten_seconds() -> None:
         assert busy.popped(now) == ["pod"]
         queue.failed(uid_of(), now, REJECTED)
         queue.happened(node_added(), now)
-        until = next(later for later in range(1, 60) if queue.next_due() <= now + later)  # type: ignore[operator] # known to exist in this test
+        until = next(later for later in range(1, 60) if queue.next_due() <= now + later)
         assert busy.popped(now + until - 1) == []
         pauses.append(until - 1)  # a second is over when the next one begins
         now += until
@@ -186,8 +183,8 @@ def test_a_pod_changed_in_flight_is_tried_as_it_is_now() -> None:
 
 def test_a_gated_pod_waits_for_its_gate() -> None:
     """The flush does not release it; a change of the pod has the gate asked again."""
-    closed, queue = {"pod"}, a_queue()
-    gated_on(queue, closed)
+    closed = {"pod"}
+    queue = a_queue(gate=gate_of(closed))
     queue.set(waiting(), 0.0)
 
     assert queue.depths()["gated"] == 1
@@ -201,9 +198,8 @@ def test_a_gated_pod_waits_for_its_gate() -> None:
 
 def test_the_gate_is_asked_when_a_pod_is_woken() -> None:
     """It was open at first; the woken pod stays behind it until it opens again."""
-    queue = a_queue(waiting())
-    closed: set[Any] = set()
-    gated_on(queue, closed)
+    closed: set[str] = set()
+    queue = a_queue(waiting(), gate=gate_of(closed))
     asleep(queue, "pod")
     closed.add("pod")
 
@@ -217,9 +213,8 @@ def test_the_gate_is_asked_when_a_pod_is_woken() -> None:
 
 def test_the_gate_is_not_asked_when_the_back_off_is_over() -> None:
     """It agreed when the back-off began."""
-    queue = a_queue(waiting())
-    closed: set[Any] = set()
-    gated_on(queue, closed)
+    closed: set[str] = set()
+    queue = a_queue(waiting(), gate=gate_of(closed))
     queue.pop(0.0)
     queue.failed(uid_of(), 0.0, frozenset())
     closed.add("pod")
@@ -252,9 +247,10 @@ def test_a_pod_removed_in_flight_does_not_come_back() -> None:
 
 def test_plugins_activate_pods() -> None:
     """From back-off and unschedulable at once; one in flight is remembered; a gate holds all the same."""
-    queue = a_queue(waiting("slept"), waiting("broken"), waiting("flying"), waiting("gated"))
-    closed: set[Any] = set()
-    gated_on(queue, closed)
+    closed: set[str] = set()
+    queue = a_queue(
+        waiting("slept"), waiting("broken"), waiting("flying"), waiting("gated"), gate=gate_of(closed)
+    )
     asleep(queue, "slept")
     queue.pop(0.0)
     queue.failed(uid_of("broken"), 0.0, frozenset())
@@ -271,8 +267,8 @@ def test_plugins_activate_pods() -> None:
 
 def test_a_pod_is_taken_along_wherever_it_waits() -> None:
     """From the active queue, back-off and unschedulable; not from behind a gate, and not twice."""
-    closed, queue = {"gated"}, a_queue(waiting("slept"), waiting("backs-off"))
-    gated_on(queue, closed)
+    closed = {"gated"}
+    queue = a_queue(waiting("slept"), waiting("backs-off"), gate=gate_of(closed))
     for name, rejected in (("slept", REJECTED), ("backs-off", frozenset())):
         queue.pop(0.0)
         queue.failed(uid_of(name), 0.0, rejected)
@@ -309,8 +305,8 @@ def test_entries_are_told_with_their_reason() -> None:
 
 def test_a_pod_that_is_never_tried_is_stalled_after_ten_minutes() -> None:
     """A gate that holds it explains the wait; time behind the gate does not count."""
-    queue, closed = a_queue(), {"gated"}
-    gated_on(queue, closed)
+    closed = {"gated"}
+    queue = a_queue(gate=gate_of(closed))
     queue.set(waiting("tried-never"), 0.0)
     queue.set(waiting("gated"), 0.0)
 

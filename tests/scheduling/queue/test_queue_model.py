@@ -17,15 +17,14 @@ from plimsoll.framework import (
     Change,
     EventResource,
     EventWithHint,
+    PodInfo,
     QueueingHint,
     Status,
     unresolvable,
 )
-from plimsoll.model.kinds.objects import ClusterObjects
-from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.scheduling.queue.queue import FLUSH_AFTER_S, FLUSH_EVERY_S
 from plimsoll.scheduling.queue.queued_pod import MAX_BACKOFF_S
-from plimsoll.scheduling.queue.queueing_hints import QueueingHints, ask_directly
+from plimsoll.scheduling.queue.queueing_hints import QueueingHints
 from scheduling.queue.queueing import a_queue, uid_of, waiting
 
 NAMES = ["a", "b", "c", "d"]
@@ -75,8 +74,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue = a_queue()
-        self.queue.ask_with(self._gate, ask_directly, ClusterObjects())
+        self.queue = a_queue(gate=self._gate)
         self.queue.use({"default-scheduler": QueueingHints(DECLARED)}, (), 0.0)
         self.now = 0.0
         self.largest_room = 0

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
@@ -26,10 +27,12 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.plugins.priority_sort import PrioritySort
+from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.observer import Observer
-from plimsoll.scheduling.ingesting import Ingestion
+from plimsoll.scheduling.queue.feed import QueueFeed
 from plimsoll.scheduling.queue.queue import SchedulingQueue
-from plimsoll.scheduling.queue.queue_plugins import Enqueueing
+from plimsoll.scheduling.queue.queue_plugins import QueuePlugins
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClock, a_book
 
@@ -81,17 +84,25 @@ class Scene:
 
     def __init__(self) -> None:
         self.observer, self.clock, self.cache = Told(), FakeClock(), Cache()
-        self.queue = SchedulingQueue(lambda pod, since: (-pod.priority, since), self.observer)
-        self.asking = Enqueueing(self.queue, self.cache.cluster.objects, self.clock, self.observer)
+        self.asking = QueuePlugins(PrioritySort(NoArgs()), self.clock, self.observer)
+        self.queue = SchedulingQueue(
+            self.asking.sort_key,
+            self.observer,
+            gate=self.asking.gate,
+            ask=self.asking.hint,
+            objects=self.cache.cluster.objects,
+        )
         plugins = [*(Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()), Enabled("Odd")]
         profile = build_profile(ProfileConfig("s"), Registry([*IN_TREE, Odd]), plugins)
-        self.asking.serve({"s": ProfileScheduler(profile, self.cache.cluster)})
-        self.ingestion = Ingestion(
-            self.cache, self.queue, self.asking.serves, self.observer, a_book(self.cache), clock=self.clock
-        )
+        served, mirror = ServedProfiles(), Mirror(self.cache, self.observer)
+        served.replace({"s": ProfileScheduler(profile, self.cache.cluster)})
+        hints, changed = self.asking.serve(served.schedulers)
+        self.queue.use(hints, changed, 0.0)
+        feed = QueueFeed(mirror, self.queue, served, a_book(self.cache), self.clock, self.observer)
+        self.ingestion = Ingestion((mirror, feed), self.observer)
 
     def tell(self, *events: Any) -> None:
-        self.ingestion.apply(list(events), self.clock.monotonic())
+        self.ingestion.apply(events)
 
     def rejected(self, *pods: Any, by: str) -> None:
         """These pods are unschedulable."""

@@ -1,7 +1,7 @@
 """Which pods an event wakes: registrations and hints of the plugins that rejected them."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -21,7 +21,7 @@ from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.scheduling.queue.queue import SchedulingQueue
-from plimsoll.scheduling.queue.queueing_hints import QueueingHints, ask_directly, hints_of
+from plimsoll.scheduling.queue.queueing_hints import QueueingHints, hints_of
 from plimsoll.testing.builders import a_node
 from scheduling.queue.queueing import (
     a_queue,
@@ -260,9 +260,8 @@ def test_a_gated_pod_is_reconsidered_by_events_of_its_gate_only() -> None:
         asked.append(first)
         return unresolvable("closed").by("Gatekeeper") if closed[0] else Status()
 
-    queue = a_queue()
-    queue.ask_with(gate, ask_directly, ClusterObjects())
-    queue.use({PROFILE: hints_of([Gatekeeper()])}, (), 0.0)  # type: ignore[list-item] # a fake has only what is used
+    queue = a_queue(gate=gate)
+    queue.use({PROFILE: hints_of([cast("Any", Gatekeeper())])}, (), 0.0)
     queue.set(waiting(), 0.0)
 
     queue.happened(node_added(), 1.0)

@@ -22,7 +22,6 @@ from plimsoll.rebalancing.moves.outcomes import PREEMPTION
 from plimsoll.rebalancing.moves.state import MoveStage
 from plimsoll.rebalancing.moves.surroundings import ClusterSurroundings
 from plimsoll.rebalancing.records.drafts import first_reason, key_of, spec_of
-from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
@@ -65,7 +64,7 @@ class VictimEvictions:
         pod: PodInfo,
         policy: str,
         is_wanted: Callable[[], bool],
-        told: Callable[[PodInfo, Record], None],
+        told: Callable[[PodInfo, str], None],
     ) -> bool:
         """Evict the victims of one pod; whether all of them are on their way.
 
@@ -93,7 +92,7 @@ class VictimEvictions:
         pod: PodInfo,
         policy: str,
         is_wanted: Callable[[], bool],
-        told: Callable[[PodInfo, Record], None],
+        told: Callable[[PodInfo, str], None],
     ) -> bool:
         move, run = self._move(victim, pod), f"{pod.uid}/{self._clock.now():.6f}"
         key = key_of(move, policy, Mode.ENFORCE, run)
@@ -115,7 +114,7 @@ class VictimEvictions:
         if state is None or record is None:
             return False  # what is not on record is not done
         if state.begun:
-            told(victim, record)
+            told(victim, record.name)
         elif state.attempts:
             self._observer.failed(f"preempting {victim.key}", record.status.message or "")
         return state.begun

@@ -29,7 +29,7 @@ READING_RETRIES = RetryPolicy.doubling(
 )
 
 
-class CertainBinder:
+class ConfirmedBinder:
     """Binds through another binder; no answer of it leaves open whether the pod is bound."""
 
     def __init__(self, binder: PodBinding, clock: Clock) -> None:

@@ -1,71 +1,54 @@
-"""The way of an assumed pod to its node: Reserve → Permit → PreBind → Bind → PostBind, or all of it undone.
+"""Runs the binding cycle of an assumed pod: Reserve, Permit, PreBind, Bind, PostBind, or undoes all of it.
 
 The first half (:meth:`BindingCycle.begin`) belongs to the scheduling cycle: it awaits nothing, so that the
-next decision sees what was reserved. The second half runs beside the loop, one task a pod. Nothing here
-knows the queue or the cache: what a failure means for them is :mod:`plimsoll.scheduling.loop`'s.
+next decision sees what was reserved. The second half runs in a task of its own, one a pod. Nothing here
+knows the queue: what a failure means for it is decided by :mod:`plimsoll.scheduling.binding.pipeline`.
 
-Source: kube-scheduler v1.36, ``schedule_one.go`` (``bindingCycle``).
+PreBind plugins run in order; neighbours that run in parallel are started simultaneously, and the first
+refusal among them cancels the others. A pod that is preempted or deleted before its binding is sent is
+called off: nothing is bound.
+
+Source: kube-scheduler v1.36, ``schedule_one.go`` (``bindingCycle``), ``framework/runtime/framework.go``
+(``RunPreBindPlugins``) and ``backend/podsinprebind``.
 """
 
-from dataclasses import dataclass, field
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 from plimsoll.engine.plugin_calls import calling
-from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     SUCCESS,
     Code,
-    CycleState,
     Permission,
+    Plugin,
     PluginError,
     PodInfo,
     PreBindPlugin,
+    Snapshot,
     Status,
     error,
 )
-from plimsoll.framework.binding_ports import BinderPort, WaitingPodsPort
+from plimsoll.framework.binding_ports import BinderPort, VolumesPort, WaitingPodsPort
+from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodBinding, PodStatusWriter
-from plimsoll.ports.writes import WriteResult
-from plimsoll.scheduling.binding.answering import an_answer, signed
-from plimsoll.scheduling.binding.binder import CertainBinder
-from plimsoll.scheduling.binding.permits import HeldPod, Permits
-from plimsoll.scheduling.binding.prebinding import PreBinding
+from plimsoll.scheduling.binding.attempt import BindingAttempt
+from plimsoll.scheduling.binding.binder import ConfirmedBinder
+from plimsoll.scheduling.binding.permits import Permits
+from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 
-
-@dataclass(slots=True)
-class Attempt:
-    """One pod on its way to one node.
-
-    Attributes:
-        pod: The pod, assumed on ``node``.
-        node: Where it goes.
-        profile: Whose plugins are asked.
-        state: What the scheduling cycle's plugins learned; the attempt's own.
-        began: When the attempt began, in seconds that never go back.
-        held: Set while plugins make it wait.
-        works: PreBind plugins that have something to do.
-        nominated: Whether the API server was told where the pod will go.
-        answer: How the API server took the binding, None when it was not asked.
-    """
-
-    pod: PodInfo
-    node: str
-    profile: Profile
-    state: CycleState
-    began: float = 0.0
-    held: HeldPod | None = None
-    works: list[PreBindPlugin] = field(default_factory=list)
-    nominated: bool = False
-    answer: WriteResult | None = None
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class _Port:
     """DefaultBinder's way to the API server, which remembers the answer."""
 
-    binder: CertainBinder
-    attempt: Attempt
+    binder: ConfirmedBinder
+    attempt: BindingAttempt
 
     async def bind(self, pod: PodInfo, node: str) -> Status:
         """POST the binding."""
@@ -78,7 +61,8 @@ class BindingCycle:
 
     Args:
         binder: Sends bindings.
-        statuses: Tells the API server where a pod will go while it waits.
+        statuses: Writes where a pod will go while it waits.
+        volumes: Books and binds volumes.
         clock: Time.
         observer: Told of plugins that raise.
 
@@ -87,15 +71,21 @@ class BindingCycle:
     """
 
     def __init__(
-        self, binder: PodBinding, statuses: PodStatusWriter, clock: Clock, observer: Observer
+        self,
+        binder: PodBinding,
+        statuses: PodStatusWriter,
+        volumes: ClaimBinder,
+        clock: Clock,
+        observer: Observer,
     ) -> None:
         self.permits = Permits(clock)
-        self._binder = CertainBinder(binder, clock)
-        self._pre_binding = PreBinding(self._announce)
+        self._binder = ConfirmedBinder(binder, clock)
+        self._in_pre_bind: dict[str, asyncio.Future[Status]] = {}
         self._statuses = statuses
+        self._volumes = volumes
         self._observer = observer
 
-    def begin(self, attempt: Attempt) -> Status:
+    def begin(self, attempt: BindingAttempt) -> Status:
         """Reserve, ask Permit, and ask what PreBind will have to do; awaits nothing.
 
         Returns:
@@ -106,29 +96,30 @@ class BindingCycle:
         except PluginError as exc:
             return self._broken(exc)
 
-    def _begin(self, attempt: Attempt) -> Status:
+    def _begin(self, attempt: BindingAttempt) -> Status:
         profile, state, pod, node = attempt.profile, attempt.state, attempt.pod, attempt.node
         state.write(WaitingPodsPort(self.permits))
+        state.write(VolumesPort(Snapshot(self._volumes.cluster), self._volumes))
         for booker in profile.reserve:
             with calling(booker.name, "reserve"):
-                status = an_answer(booker.reserve(state, pod, node), Status)
+                status = _answer(booker.reserve(state, pod, node), Status)
             if not status.is_success:
-                return signed(status, booker, "reserve")
+                return _signed(status, booker, "reserve")
         timeouts: dict[str, float] = {}
         for holder in profile.permit:
             with calling(holder.name, "permit"):
-                permission = an_answer(holder.permit(state, pod, node), Permission)
+                permission = _answer(holder.permit(state, pod, node), Permission)
             if permission.status.code is Code.WAIT:
                 timeouts[holder.name] = permission.timeout_s
             elif not permission.status.is_success:
-                return signed(permission.status, holder, "permit")
+                return _signed(permission.status, holder, "permit")
         for worker in profile.pre_bind:
             with calling(worker.name, "preBind"):
-                status = an_answer(worker.pre_bind_preflight(state, pod, node), Status)
+                status = _answer(worker.pre_bind_preflight(state, pod, node), Status)
             if status.is_success:
                 attempt.works.append(worker)
             elif not status.is_skip:
-                return signed(status, worker, "preBind")
+                return _signed(status, worker, "preBind")
         if timeouts:
             attempt.held = self.permits.hold(pod, node, timeouts)
             return Status(Code.WAIT)
@@ -143,16 +134,29 @@ class BindingCycle:
         if held is not None:
             held.reject(plugin, reason)
             return True
-        return self._pre_binding.call_off(uid, plugin, reason)
+        called_off = self._in_pre_bind.get(uid)
+        if called_off is None:
+            return False
+        if not called_off.done():
+            called_off.set_result(Status(Code.UNSCHEDULABLE, (reason,), plugin))
+        return True
 
-    async def permission(self, attempt: Attempt) -> Status:
+    def observe(self, event: ClusterEvent) -> None:
+        """A pod that is gone is not bound any more."""
+        match event:
+            case PodDeleted(pod):
+                self.call_off(pod.uid, "", "removed")
+            case PodUpdated(_, pod) if pod.is_terminal:
+                self.call_off(pod.uid, "", "removed")
+
+    async def permission(self, attempt: BindingAttempt) -> Status:
         """Wait until everybody who holds the pod has allowed it, or somebody has not."""
         if attempt.held is None:
             return SUCCESS
         await self._announce(attempt)
         return await self.permits.verdict(attempt.held)
 
-    async def finish(self, attempt: Attempt) -> Status:
+    async def finish(self, attempt: BindingAttempt) -> Status:
         """PreBind, Bind, PostBind; anything but success asks for ``undo``."""
         try:
             status = await self._finish(attempt)
@@ -162,22 +166,64 @@ class BindingCycle:
             self._tell(attempt)
         return status
 
-    async def _finish(self, attempt: Attempt) -> Status:
+    async def _finish(self, attempt: BindingAttempt) -> Status:
         state, pod, node = attempt.state, attempt.pod, attempt.node
-        status = await self._pre_binding.run(attempt)
+        status = await self._pre_bind(attempt)
         if not status.is_success:
             return status
         state.write(BinderPort(_Port(self._binder, attempt)))
         for plugin in attempt.profile.bind:
             with calling(plugin.name, "bind"):
-                status = an_answer(await plugin.bind(state, pod, node), Status)
+                status = _answer(await plugin.bind(state, pod, node), Status)
             if status.is_success:
                 return status
             if not status.is_skip:
-                return signed(status, plugin, "bind")
+                return _signed(status, plugin, "bind")
         return error("no bind plugin took the pod; enable DefaultBinder")
 
-    def undo(self, attempt: Attempt) -> None:
+    async def _pre_bind(self, attempt: BindingAttempt) -> Status:
+        """Ask the plugins that have something to do; SUCCESS when the pod may be bound.
+
+        Raises:
+            PluginError: One raised.
+        """
+        if not attempt.works:
+            return SUCCESS
+        uid = attempt.pod.uid
+        called_off = self._in_pre_bind[uid] = asyncio.get_running_loop().create_future()
+        try:
+            await self._announce(attempt)
+            for group in _groups(attempt.works, attempt.profile.capabilities.parallel):
+                status = await self._together(group, attempt, called_off)
+                if not status.is_success:
+                    return status
+            return called_off.result() if called_off.done() else SUCCESS
+        finally:
+            if self._in_pre_bind.get(uid) is called_off:
+                del self._in_pre_bind[uid]
+
+    async def _together(
+        self, group: list[PreBindPlugin], attempt: BindingAttempt, called_off: asyncio.Future[Status]
+    ) -> Status:
+        tasks = [asyncio.ensure_future(_work(plugin, attempt)) for plugin in group]
+        pending: set[asyncio.Future[Status]] = {*tasks}
+        try:
+            while pending:
+                done, _ = await asyncio.wait({*pending, called_off}, return_when=asyncio.FIRST_COMPLETED)
+                if called_off.done():
+                    return called_off.result()
+                pending -= done
+                for task in tasks:  # in the profile's order, should several end at once
+                    if task in done and not task.result().is_success:
+                        return task.result()
+            return SUCCESS
+        finally:
+            for unfinished in pending:
+                unfinished.cancel()
+            # What they left behind is undone next: they must have come to an end by then.
+            await asyncio.gather(*pending, return_exceptions=True)
+
+    def undo(self, attempt: BindingAttempt) -> None:
         """Unreserve everything in reverse order, also what was never reserved."""
         for plugin in reversed(attempt.profile.reserve):
             try:
@@ -186,7 +232,7 @@ class BindingCycle:
             except PluginError as exc:
                 self._broken(exc)
 
-    def _tell(self, attempt: Attempt) -> None:
+    def _tell(self, attempt: BindingAttempt) -> None:
         """PostBind: the pod is bound whatever they do."""
         for plugin in attempt.profile.post_bind:
             try:
@@ -195,7 +241,7 @@ class BindingCycle:
             except PluginError as exc:
                 self._broken(exc)
 
-    async def _announce(self, attempt: Attempt) -> None:
+    async def _announce(self, attempt: BindingAttempt) -> None:
         """Say where the pod will go while it cannot be bound yet; nobody depends on it."""
         if not attempt.nominated:
             attempt.nominated = True
@@ -204,3 +250,41 @@ class BindingCycle:
     def _broken(self, exc: PluginError) -> Status:
         self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
         return error(str(exc)).by(exc.plugin)
+
+
+def _groups(works: Sequence[PreBindPlugin], parallel: frozenset[str]) -> list[list[PreBindPlugin]]:
+    """Neighbours that may run simultaneously; every other plugin is by itself."""
+    groups: list[list[PreBindPlugin]] = []
+    joins = False
+    for plugin in works:
+        runs_in_parallel = plugin.name in parallel
+        if runs_in_parallel and joins:
+            groups[-1].append(plugin)
+        else:
+            groups.append([plugin])
+        joins = runs_in_parallel
+    return groups
+
+
+async def _work(plugin: PreBindPlugin, attempt: BindingAttempt) -> Status:
+    with calling(plugin.name, "preBind"):
+        status = _answer(await plugin.pre_bind(attempt.state, attempt.pod, attempt.node), Status)
+    return status if status.is_success else _signed(status, plugin, "preBind")
+
+
+def _answer(given: T, kind: type[T]) -> T:
+    """What a plugin answered, if it is an answer at all.
+
+    Raises:
+        TypeError: It is something else; the caller names the plugin.
+    """
+    if not isinstance(given, kind):
+        raise TypeError(f"it answered {given!r}; expected a {kind.__name__}")
+    return given
+
+
+def _signed(status: Status, plugin: Plugin, point: str) -> Status:
+    """A plugin's refusal with its name; an error says in words where it came from."""
+    if status.is_rejected:
+        return status.by(plugin.name)
+    return error(str(PluginError(plugin.name, point, status.message))).by(plugin.name)

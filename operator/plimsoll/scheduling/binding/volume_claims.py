@@ -34,7 +34,7 @@ class ClaimBinder:
     """
 
     def __init__(self, cache: Cache, writer: VolumeWriter, clock: Clock) -> None:
-        self._cluster = cache.cluster
+        self.cluster = cache.cluster
         self._objects = cache.cluster.objects
         self._changed = cache.volumes_changed
         self._writer = writer
@@ -120,10 +120,10 @@ class ClaimBinder:
         affinity = volume.spec.node_affinity
         if affinity is None or affinity.required is None:
             return True
-        row = self._cluster.rows.get(node)
+        row = self.cluster.rows.get(node)
         if row is None:
             return False
-        there = Snapshot(self._cluster).at(np.array([row], dtype=np.intp))
+        there = Snapshot(self.cluster).at(np.array([row], dtype=np.intp))
         return any(term_nodes(term, there)[0] for term in compile_node_terms(affinity.required))
 
     def _is_bound(self, key: str) -> bool:

@@ -9,9 +9,9 @@ Called by :mod:`plimsoll.scheduling.loop`; configured by :mod:`plimsoll.policies
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from plimsoll.api.schema.fields import duration_s
 from plimsoll.api.v1alpha1.extender import LONGEST_TIMEOUT_S, ExtenderSpec, ExtenderTLS
@@ -19,19 +19,12 @@ from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.engine.attempt import schedule_steps
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.extenders.asks import AnswerError, Ask, BindAsk, Failure, NodeDocuments, ReportedError
-from plimsoll.engine.extenders.extender import EXTENDER, Extender, interested
+from plimsoll.engine.extenders.extender import Extender, interested
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
-    SKIP,
-    SUCCESS,
-    BindPlugin,
     ConfigurationError,
-    CycleState,
-    NoArgs,
     PodInfo,
-    Status,
-    error,
 )
 from plimsoll.leadership.fence import Fence
 from plimsoll.ports.clock import Clock
@@ -39,6 +32,8 @@ from plimsoll.ports.extenders import Endpoint, ExtenderPort, TLSSettings
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodReader
 from plimsoll.ports.writes import WriteOutcome
+from plimsoll.scheduling.binding.pipeline import BindingHook
+from plimsoll.scheduling.extenders.binder import ExtenderBinder
 from plimsoll.scheduling.extenders.health import ExtenderHealth
 from plimsoll.timing.priority_semaphore import Turns
 
@@ -58,7 +53,7 @@ class _Served:
     binding: Turns
 
 
-class Extending:
+class Extending(BindingHook):
     """The extenders of all profiles.
 
     Args:
@@ -105,7 +100,7 @@ class Extending:
             {each.url_prefix: endpoint_of(each) for each in spec.extenders}, Turns(TURNS), Turns(TURNS)
         )
         extenders = tuple(extender_of(each) for each in spec.extenders)
-        bind = (ExtenderBinder(self, name, extenders), *profile.bind)
+        bind = (ExtenderBinder(self.bind, name, extenders), *profile.bind)
         return replace(profile, extenders=extenders, bind=bind)
 
     async def retain(self, schedulers: Iterable[str]) -> None:
@@ -118,10 +113,12 @@ class Extending:
 
     # -- one pod -------------------------------------------------------------------------------------
 
-    def binding_turns(self, scheduler: str) -> Turns:
-        """Turns to be bound, for pods that concern an extender."""
-        served = self._served.get(scheduler)
-        return Turns(1) if served is None else served.binding
+    def slot(self, pod: PodInfo, profile: Profile) -> AbstractAsyncContextManager[object] | None:
+        """Turns to be bound, for pods that concern an extender, which may be slow."""
+        served = self._served.get(profile.scheduler_name)
+        if served is None or not interested(profile.extenders, pod):
+            return None
+        return served.binding.turn(pod.priority)
 
     @asynccontextmanager
     async def turn(self, scheduler: ProfileScheduler, pod: PodInfo) -> AsyncIterator[None]:
@@ -203,33 +200,6 @@ class Extending:
         finally:
             self._fence.end(answered=is_answered)
         return failure
-
-
-class ExtenderBinder(BindPlugin):
-    """The first bind plugin of a profile with extenders: lets the one with bindVerb bind its pods.
-
-    Source: kube-scheduler v1.36, ``schedule_one.go`` (extendersBinding).
-    """
-
-    name: ClassVar = EXTENDER
-    args_model: ClassVar = NoArgs
-
-    def __init__(self, extending: Extending, scheduler: str, extenders: tuple[Extender, ...]) -> None:
-        self._extending = extending
-        self._scheduler = scheduler
-        self._extenders = extenders
-
-    async def bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:  # noqa: ARG002 - the port's
-        """SKIP when no extender binds the pod, or one that may be ignored failed to."""
-        for extender in interested(self._extenders, pod):
-            if not extender.bind_verb:
-                continue
-            failure = await self._extending.bind(self._scheduler, BindAsk(extender, pod, node))
-            if failure is None:
-                return SUCCESS
-            if not extender.ignorable:
-                return error(failure.message)
-        return SKIP
 
 
 def extender_of(spec: ExtenderSpec) -> Extender:

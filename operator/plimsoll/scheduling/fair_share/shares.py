@@ -19,7 +19,7 @@ from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.toolkit.scheduling.fair_shares import Amounts, FairQueues, QueueKey, added
 
 
-class Sharing:
+class FairShares:
     """Connects fair queues with the pods that wait.
 
     Args:

@@ -15,88 +15,71 @@ that has started has no say any more in where its further members go.
 
 from collections.abc import Mapping, Sequence
 
-from plimsoll.cluster.cache import Cache
-from plimsoll.cluster.pod_groups import Group, Groups
-from plimsoll.cluster.reservations import Reservation, ReservationBook, ReservationReason
+from plimsoll.cluster.pod_groups import Group, shortage
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extenders.extender import interested
-from plimsoll.engine.gang import GangDecision, lacking_resources, place_together
+from plimsoll.engine.gang import GangDecision, place_together
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import SUCCESS, Code, Pod, PodInfo, Status, unschedulable
-from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.kinds.pod_group import DEFAULT_TIMEOUT_S
-from plimsoll.model.kinds.pod_info import Holder, HolderKind
-from plimsoll.model.kinds.watch_event import ClusterEvent
-from plimsoll.model.quantity import QuantityError, milli, units
+from plimsoll.framework import SUCCESS, Code, PodInfo, Status, unschedulable
+from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
-from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.scheduling.binding.cycle import Attempt, BindingCycle
-from plimsoll.scheduling.gangs.gates import PLUGIN, GangGates
-from plimsoll.scheduling.gangs.release import Begun, Hands, Releasing, too_few
-from plimsoll.scheduling.queue.queue import SchedulingQueue, room_freed
+from plimsoll.scheduling.attempt import SchedulingAttempts
+from plimsoll.scheduling.binding.attempt import BindingAttempt
+from plimsoll.scheduling.binding.pipeline import BindingPipeline
+from plimsoll.scheduling.conditions import Explanations
+from plimsoll.scheduling.gangs.gates import PLUGIN, sentence
+from plimsoll.scheduling.gangs.oversight import GangOversight, timeout_s
+from plimsoll.scheduling.gangs.release import Begun, GangRelease, too_few
+from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 
-class Gangs:
+class GangTaker:
     """Starts gangs.
 
     Args:
-        groups: Who belongs together.
-        queue: Who waits.
-        book: Where members' room is reserved; its cache knows who is placed.
-        binding: Carries attempts out.
-        hands: The loop's.
-        recorder: Records events on PodGroups.
+        oversight: The groups and their state.
+        served: The schedulers of members.
+        queue: The waiting members.
+        pipeline: Takes members to their nodes.
+        attempts: Makes room.
+        explanations: Says on a member why it has no node.
         clock: Time.
-        observer: Told of attempts.
-
-    Attributes:
-        gates: Hold members back until they can be tried.
+        observer: Notified of attempts.
     """
 
     def __init__(
         self,
-        groups: Groups,
+        oversight: GangOversight,
+        served: ServedProfiles,
         queue: SchedulingQueue,
-        *,
-        book: ReservationBook,
-        binding: BindingCycle,
-        hands: Hands,
-        recorder: EventRecorder,
+        pipeline: BindingPipeline,
+        attempts: SchedulingAttempts,
+        explanations: Explanations,
         clock: Clock,
         observer: Observer,
     ) -> None:
-        self.groups = groups
-        self._cache = book.cache
-        self._book = book
+        self._oversight = oversight
+        self._book = oversight.book
+        self._cache = oversight.book.cache
+        self._served = served
         self._queue = queue
-        self._binding = binding
-        self._hands = hands
-        self._recorder = recorder
+        self._pipeline = pipeline
+        self._attempts = attempts
+        self._explanations = explanations
         self._clock = clock
         self._observer = observer
-        self._releasing = Releasing(binding, hands, clock)
-        self.gates = GangGates(groups, queue, hands.explain, self._sentence, clock)
-
-    def observe(self, event: ClusterEvent) -> None:
-        """Something happened, and was applied."""
-        self.gates.observe(event)
-
-    def placed(self, group: Group) -> list[Pod]:
-        """Members that have a node, bound or assumed, and those that have ended well."""
-        return placed_members(group, self._cache)
-
-    def _has_started(self, group: Group) -> bool:
-        return group.object is not None and len(self.placed(group)) >= group.min_member
+        self._release = GangRelease(pipeline, clock)
 
     # -- one attempt ---------------------------------------------------------------------------------
 
-    def attempt(self, queued: QueuedPod, schedulers: Mapping[str, ProfileScheduler]) -> bool:
+    def takes(self, queued: QueuedPod, scheduler: ProfileScheduler) -> bool:  # noqa: ARG002 - the protocol's
         """Decide on a popped pod together with its siblings; False when it is to be tried by itself."""
-        group = self.groups.of(queued.pod.pod)
-        if group is None or self._has_started(group):
+        group = self._oversight.groups.of(queued.pod.pod)
+        if group is None or self._oversight.has_started(group):
             return False
+        schedulers = self._served.schedulers
         taken = [queued]
         for pod in group.waiting():
             sibling = self._queue.take(pod.uid) if pod.uid != queued.pod.uid else None
@@ -109,19 +92,19 @@ class Gangs:
                 self._cache.forget(each.pod.uid)
                 self._queue.failed(each.pod.uid, self._clock.monotonic(), frozenset())
             raise
-        self.gates.changed(group.key)
+        self._oversight.changed(group.key)
         return True
 
     def _decide(
         self, group: Group, taken: list[QueuedPod], schedulers: Mapping[str, ProfileScheduler]
     ) -> None:
         cluster = self._cache.cluster
-        siblings = self.placed(group)
+        siblings = self._oversight.placed(group)
         placed = len(siblings)
         needed = group.min_member - placed
         obstacle = group.obstacle() or shortage(group, cluster)
         if obstacle:
-            self._reject(group, taken, self._sentence(obstacle), frozenset({PLUGIN}))
+            self._reject(group, taken, sentence(self._cache, obstacle), frozenset({PLUGIN}))
             return
         began = self._clock.monotonic()
         members = []
@@ -133,11 +116,11 @@ class Gangs:
                 self._queue.remove(queued.pod.uid)
         vetoes = _veto(members)
         if vetoes:
-            sentence = (
+            text = (
                 f"extender {vetoes} is asked about one pod at a time, and the members of PodGroup {group.key}"
                 " start together; give them a schedulerName whose policy has no such extender"
             )
-            self._reject(group, taken, self._sentence(sentence), frozenset({PLUGIN}))
+            self._reject(group, taken, sentence(self._cache, text), frozenset({PLUGIN}))
             return
         decision = place_together(members, cluster, needed)
         by_uid = {queued.pod.uid: queued for queued in taken}
@@ -155,7 +138,7 @@ class Gangs:
             return
         if not rescue.awaits_victims:
             for pod, _ in members:
-                if not self._keeps_room(pod.uid):
+                if not self._oversight.keeps_room(pod.uid):
                     self._book.release_uid(pod.uid)
         self._reject(
             group,
@@ -164,9 +147,6 @@ class Gangs:
             decision.plugins,
             keeps_nominations=rescue.awaits_victims,
         )
-
-    def _sentence(self, obstacle: str) -> str:
-        return f"0/{len(self._cache.cluster)} nodes are available: {obstacle}."
 
     def _reject(
         self,
@@ -179,13 +159,13 @@ class Gangs:
     ) -> None:
         """Nobody starts: all are told the same, and back off as one."""
         if message != group.refusal:
-            self._note(group, "Unschedulable", message, is_warning=True)
+            self._oversight.note(group, "Unschedulable", message, is_warning=True)
         group.refusal = message
         now = self._clock.monotonic()
         attempts = max(queued.unschedulable_count for queued in taken)
         for queued in taken:
-            keeps = keeps_nominations or self._keeps_room(queued.pod.uid)
-            self._hands.explain(queued.pod.pod, "Unschedulable", message, None if keeps else "")
+            keeps = keeps_nominations or self._oversight.keeps_room(queued.pod.uid)
+            self._explanations.explain(queued.pod.pod, "Unschedulable", message, None if keeps else "")
             queued.unschedulable_count = attempts
             self._queue.failed(queued.pod.uid, now, plugins)
 
@@ -200,23 +180,24 @@ class Gangs:
         group.refusal = (
             f"{message}; {sum(len(each.victims) for each in rescue.placements)} pods are preempted"
         )
-        self._note(group, "Preempting", group.refusal)
+        self._oversight.note(group, "Preempting", group.refusal)
         placements = {each.decision.pod.uid: each for each in rescue.placements}
         for uid, queued in by_uid.items():
             placement = placements.get(uid)
-            self._hands.explain(queued.pod.pod, "Unschedulable", message, placement.node if placement else "")
+            node = placement.node if placement else ""
+            self._explanations.explain(queued.pod.pod, "Unschedulable", message, node)
             if placement is None:
                 self._queue.failed(uid, self._clock.monotonic(), rescue.plugins or frozenset({PLUGIN}))
                 continue
             # Before the next decision: nobody else may count on that room, or preempt the same victims.
-            self._reserve(queued.pod, placement.node, group, keeps=self._keeps_room(uid))
+            self._oversight.reserve(queued.pod, placement.node, group, keeps=self._oversight.keeps_room(uid))
             nomination = placement.decision.nomination
             if nomination is None or not placement.victims:
                 self._queue.failed(uid, self._clock.monotonic(), frozenset({PLUGIN}))
                 continue
             for outranked in nomination.outranked:
                 self._book.release_uid(outranked.uid)
-            self._hands.make_room(queued, nomination, frozenset({PLUGIN}))
+            self._attempts.start_preemption(queued, nomination, frozenset({PLUGIN}))
 
     # -- starting ------------------------------------------------------------------------------------
 
@@ -231,11 +212,11 @@ class Gangs:
         """Assume all that fit, or nobody; then let them bind."""
         needed = decision.needed
         begun: list[Begun] = []
-        stopped: list[tuple[QueuedPod, Attempt, Status]] = []
+        stopped: list[tuple[QueuedPod, BindingAttempt, Status]] = []
         for placement in decision.placements:
             queued = by_uid[placement.decision.pod.uid]
             scheduler = schedulers[queued.pod.pod.spec.scheduler_name]
-            attempt, status = self._hands.begun(queued, scheduler, placement.node, placement.state, began)
+            attempt, status = self._pipeline.begin(queued, scheduler, placement.node, placement.state, began)
             if status.is_success or status.code is Code.WAIT:
                 begun.append((queued, attempt))
             else:
@@ -248,97 +229,31 @@ class Gangs:
             ).by(PLUGIN)
             stopped += [(queued, attempt, why) for queued, attempt in begun]
         for queued, attempt, status in stopped:
-            self._binding.permits.drop(attempt.pod.uid)
-            self._hands.unbound(queued, attempt, status)
+            self._pipeline.drop_permit(attempt.pod.uid)
+            self._pipeline.unbound(queued, attempt, status)
         for refused in decision.refused:
             plugins = refused.diagnosis.plugins if refused.diagnosis is not None else frozenset({PLUGIN})
-            self._hands.explain(refused.pod.pod, "Unschedulable", refused.message, "")
+            self._explanations.explain(refused.pod.pod, "Unschedulable", refused.message, "")
             self._queue.failed(refused.pod.uid, self._clock.monotonic(), plugins)
         if not why.is_success:
-            group.refusal = self._sentence(why.message)
+            group.refusal = sentence(self._cache, why.message)
             return
         group.refusal = ""
-        self._note(group, "Scheduled", f"{len(begun)} members start together")
+        self._oversight.note(group, "Scheduled", f"{len(begun)} members start together")
         if group.started_at is None or needed == group.min_member:
             # Not a further try for those whose bindings failed: that does not lengthen the time.
             group.started_at, group.overdue = self._clock.now(), False
-            self._hands.beside(self._oversee(group.key, group.started_at, self._timeout(group)))
-        self._hands.beside(self._release(group.key, begun, needed, self._timeout(group)))
+            late = self._oversight.end_late_start(group.key, group.started_at, timeout_s(group))
+            self._pipeline.start(late)
+        self._pipeline.start(self._bind_together(group.key, begun, needed, timeout_s(group)))
 
-    def _timeout(self, group: Group) -> float:
-        return float(group.object.spec.schedule_timeout_seconds if group.object else DEFAULT_TIMEOUT_S)
-
-    async def _release(self, key: str, begun: Sequence[Begun], needed: int, timeout_s: float) -> None:
+    async def _bind_together(self, key: str, begun: Sequence[Begun], needed: int, patience_s: float) -> None:
         """Let them bind once enough members may, or nobody."""
-        permitted = await self._releasing.release(key, begun, needed, timeout_s)
-        group = self.groups.find(key)
+        permitted = await self._release.release(key, begun, needed, patience_s)
+        group = self._oversight.groups.find(key)
         if permitted < needed and group is not None:
-            group.refusal = self._sentence(too_few(key, permitted, needed))
-        self.gates.changed(key)
-
-    # -- after a failure -----------------------------------------------------------------------------
-
-    def not_bound(self, pod: PodInfo, node: str, scheduler: ProfileScheduler | None) -> None:
-        """A member's binding failed: while its group is short of members, its room is held for it."""
-        group = self.groups.of(pod.pod)
-        if group is None:
-            return
-        self.gates.changed(group.key)
-        if (
-            scheduler is None
-            or group.started_at is None
-            or self._has_started(group)
-            or self._clock.now() - group.started_at >= self._timeout(group)
-        ):
-            return
-        self._reserve(pod, node, group, keeps=True)
-
-    def _reserve(self, pod: PodInfo, node: str, group: Group, *, keeps: bool) -> None:
-        """Nominate a member; ``keeps``: until its group gives its room up, whatever an attempt says."""
-        reason = ReservationReason.GANG if keeps else ReservationReason.NOMINATED
-        self._book.reserve(Reservation(Holder(HolderKind.POD, pod.uid), pod, node, reason, group.key))
-
-    def _keeps_room(self, uid: str) -> bool:
-        """Whether a member whose binding failed has its room until the group gives it up."""
-        held = self._book.held_by_pod(uid)
-        return held is not None and held.reason is ReservationReason.GANG
-
-    async def _oversee(self, key: str, started_at: float, timeout_s: float) -> None:
-        """When the time for a start is over, hold no more room, and say who is missing."""
-        await self._clock.sleep(timeout_s)
-        for held in self._book.release_owner(key, ReservationReason.GANG):
-            freed = room_freed(held.pod, self._cache.cluster.objects, held.node)
-            self._queue.happened(freed, self._clock.monotonic(), but=held.pod.uid)
-        self._hands.wake()
-        group = self.groups.find(key)
-        if group is None or group.started_at != started_at:
-            return
-        census = group.census()
-        placed = census.scheduled + census.succeeded
-        if not 0 < placed < group.min_member:
-            return
-        group.overdue = True
-        self._note(
-            group,
-            "StartTimedOut",
-            f"{placed} of {group.min_member} members are placed after {timeout_s:g} s; they stay, the "
-            "others are tried again, and no room is held for them any more",
-            is_warning=True,
-        )
-        self.gates.changed(key)
-
-    def _note(self, group: Group, reason: str, text: str, *, is_warning: bool = False) -> None:
-        if group.object is None:
-            return
-        metadata = group.object.metadata
-        reference = {
-            "apiVersion": "plimsoll.dev/v1alpha1",
-            "kind": "PodGroup",
-            "namespace": metadata.namespace,
-            "name": metadata.name,
-            "uid": metadata.uid,
-        }
-        self._recorder.record(EventNote(reference, reason, "Scheduling", text[:1024], is_warning=is_warning))
+            group.refusal = sentence(self._cache, too_few(key, permitted, needed))
+        self._oversight.changed(key)
 
 
 def _veto(members: Sequence[tuple[PodInfo, ProfileScheduler]]) -> str:
@@ -348,33 +263,3 @@ def _veto(members: Sequence[tuple[PodInfo, ProfileScheduler]]) -> str:
             if each.filter_verb or each.preempt_verb:
                 return each.name
     return ""
-
-
-def placed_members(group: Group, cache: Cache) -> list[Pod]:
-    """Members that have a node, bound or assumed, and those that have ended well."""
-    return [
-        pod
-        for pod in group.counting()
-        if pod.status.phase == "Succeeded" or cache.node_of(pod.uid) or pod.node_name
-    ]
-
-
-def shortage(group: Group, cluster: Cluster) -> str:
-    """Which of a group's minResources the cluster lacks as a whole, in a sentence; "" when none."""
-    assert group.object is not None
-    try:
-        wanted = {
-            name: milli(amount) if name == "cpu" else units(amount)
-            for name, amount in group.object.spec.min_resources.items()
-        }
-    except QuantityError as exc:
-        return f"minResources of PodGroup {group.key} cannot be read: {exc}"
-    own = [cluster.pods[pod.uid] for pod in group.counting() if pod.uid in cluster.pods]
-    lacking = lacking_resources(cluster, wanted, own) if wanted else {}
-    if not lacking:
-        return ""
-    amounts = ", ".join(
-        f"{amount}m of cpu" if name == "cpu" else f"{amount} of {name}"
-        for name, amount in sorted(lacking.items())
-    )
-    return f"minResources of PodGroup {group.key} are not free: the cluster lacks {amounts}"

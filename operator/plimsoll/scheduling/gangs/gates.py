@@ -1,4 +1,4 @@
-"""Members wait behind a gate until their PodGroup and enough siblings exist, and are told so once.
+"""Gates members of a PodGroup until it and enough siblings exist, and says so on each pod, once.
 
 One sentence for all members, without numbers: these change with each arrival, and are in the status of the
 PodGroup (:mod:`plimsoll.scheduling.gangs.status`).
@@ -7,56 +7,28 @@ Source: scheduler-plugins, Coscheduling (PreFilter). Differs: it rejects such po
 no attempt is spent on them.
 """
 
-from collections.abc import Callable
-
+from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.framework import SUCCESS, PodInfo, Status, unschedulable
-from plimsoll.model.kinds.pod_group import PodGroup, group_key
-from plimsoll.model.kinds.watch_event import (
-    ClusterEvent,
-    ObjectAdded,
-    ObjectDeleted,
-    ObjectUpdated,
-    PodAdded,
-    PodDeleted,
-    PodUpdated,
-)
-from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.conditions import Explain
-from plimsoll.scheduling.queue.queue import SchedulingQueue
 
 PLUGIN = "Coscheduling"
 """What gates and rejects members where no plugin did; upstream's name for it."""
 
 
-class GangGates:
-    """Holds members back, and lets them go.
+class GangGate:
+    """Holds members back.
 
     Args:
-        groups: Who belongs together; it has seen an event before this is told.
-        queue: Where members wait.
-        explain: Tells a pod why it waits.
-        sentence: Words an obstacle as a scheduler's message.
-        clock: Time.
-
-    Attributes:
-        changed: Told groups, by key, of which something new is to be reported.
+        groups: Which pods belong together; it observes an event before the queue does.
+        cache: The nodes, for the message.
+        explain: Says on a pod why it waits.
     """
 
-    def __init__(
-        self,
-        groups: Groups,
-        queue: SchedulingQueue,
-        explain: Explain,
-        sentence: Callable[[str], str],
-        clock: Clock,
-    ) -> None:
-        self.changed: Callable[[str], None] = lambda _: None
+    def __init__(self, groups: Groups, cache: Cache, explain: Explain) -> None:
         self._groups = groups
-        self._queue = queue
+        self._cache = cache
         self._explain = explain
-        self._sentence = sentence
-        self._clock = clock
         self._gated: dict[str, dict[str, str]] = {}  #: obstacle by pod, by group
 
     def gate(self, pod: PodInfo) -> Status:
@@ -71,36 +43,21 @@ class GangGates:
             return SUCCESS
         if gated.get(pod.uid) != obstacle:
             gated[pod.uid] = obstacle
-            self._explain(pod.pod, "Unschedulable", self._sentence(obstacle))
+            self._explain(pod.pod, "Unschedulable", sentence(self._cache, obstacle))
         return unschedulable(obstacle).by(PLUGIN)
 
-    def observe(self, event: ClusterEvent) -> None:
-        """Something happened, and was applied: gates may open, and there may be news to report."""
-        match event:
-            case PodAdded(pod):
-                keys = {group_key(pod)}
-            case PodUpdated(old, pod):
-                keys = {group_key(old), group_key(pod)}
-            case PodDeleted(pod):
-                self._gated.get(group_key(pod), {}).pop(pod.uid, None)
-                keys = {group_key(pod)}
-            case ObjectAdded(PodGroup() as group) | ObjectDeleted(PodGroup() as group):
-                keys = {group.key}
-            case ObjectUpdated(PodGroup() as before, PodGroup() as group):
-                keys = {group.key}
-                known = self._groups.find(group.key)
-                if before.spec != group.spec and known is not None:
-                    self._queue.activate([pod.uid for pod in known.waiting()], self._clock.monotonic())
-            case _:
-                return
-        for key in keys - {""}:
-            self._follow(key)
+    def gated(self, group: str) -> list[str]:
+        """The gated members of a group, by uid."""
+        return list(self._gated.get(group, ()))
 
-    def _follow(self, key: str) -> None:
-        group = self._groups.find(key)
-        gated = self._gated.get(key)
-        if group is None:
-            self._gated.pop(key, None)
-        elif gated and not group.obstacle():
-            self._queue.activate(list(gated), self._clock.monotonic())
-        self.changed(key)
+    def forget(self, group: str, uid: str = "") -> None:
+        """A member is gone, or, without a uid, the whole group."""
+        if uid:
+            self._gated.get(group, {}).pop(uid, None)
+        else:
+            self._gated.pop(group, None)
+
+
+def sentence(cache: Cache, obstacle: str) -> str:
+    """An obstacle in the words of a scheduler's message."""
+    return f"0/{len(cache.cluster)} nodes are available: {obstacle}."

@@ -5,46 +5,17 @@ follows when its turn comes.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
-from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import CycleState, Nomination, Status, unschedulable
+from plimsoll.framework import Status, unschedulable
 from plimsoll.ports.clock import Clock
-from plimsoll.scheduling.binding.cycle import Attempt, BindingCycle
-from plimsoll.scheduling.conditions import Explain
+from plimsoll.scheduling.binding.attempt import BindingAttempt
+from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.gangs.gates import PLUGIN
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
-Begun = tuple[QueuedPod, Attempt]
+Begun = tuple[QueuedPod, BindingAttempt]
 """A member that is assumed, with its binding cycle begun."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hands:
-    """What the scheduling loop does with pods.
-
-    Attributes:
-        begun: Assume a pod on its node and begin its binding cycle, in an attempt that began then.
-        bind: Bind beside the loop, when there is a slot.
-        undo: Give back what was reserved and assumed, and queue the pod again.
-        unbound: The same, and tell why.
-        make_room: Nominate a pod and remove its victims, beside the loop; then it is queued again, rejected
-            by these plugins.
-        explain: Tell why a pod has no node.
-        beside: Do something beside the loop.
-        wake: Look at the queue again.
-    """
-
-    begun: Callable[[QueuedPod, ProfileScheduler, str, CycleState, float], tuple[Attempt, Status]]
-    bind: Callable[[QueuedPod, Attempt], None]
-    undo: Callable[[Attempt], None]
-    unbound: Callable[[QueuedPod, Attempt, Status], None]
-    make_room: Callable[[QueuedPod, Nomination, frozenset[str]], object]
-    explain: Explain
-    beside: Callable[[Coroutine[Any, Any, None]], object]
-    wake: Callable[[], None]
 
 
 def too_few(group: str, permitted: int, needed: int) -> str:
@@ -52,26 +23,24 @@ def too_few(group: str, permitted: int, needed: int) -> str:
     return f"{permitted} of the {needed} members that PodGroup {group} needs were permitted to start"
 
 
-class Releasing:
+class GangRelease:
     """Lets gangs bind.
 
     Args:
-        binding: Knows who waits on Permit.
-        hands: The loop's.
+        pipeline: Binds members, or undoes what was begun.
         clock: Time.
     """
 
-    def __init__(self, binding: BindingCycle, hands: Hands, clock: Clock) -> None:
-        self._binding = binding
-        self._hands = hands
+    def __init__(self, pipeline: BindingPipeline, clock: Clock) -> None:
+        self._pipeline = pipeline
         self._clock = clock
 
     async def release(self, group: str, begun: Sequence[Begun], needed: int, timeout_s: float) -> int:
         """Bind when enough members may, and nobody where too few may in time; how many were permitted."""
         free = [each for each in begun if each[1].held is None]
-        refused: list[tuple[QueuedPod, Attempt, Status]] = []
+        refused: list[tuple[QueuedPod, BindingAttempt, Status]] = []
         asked = {
-            asyncio.ensure_future(self._binding.permission(each[1])): each
+            asyncio.ensure_future(self._pipeline.permission(each[1])): each
             for each in begun
             if each[1].held is not None
         }
@@ -90,7 +59,7 @@ class Releasing:
             for task in asked:
                 task.cancel()
             for _, attempt in begun:
-                self._hands.undo(attempt)
+                self._pipeline.undo(attempt)
             raise
         finally:
             over.cancel()
@@ -103,23 +72,23 @@ class Releasing:
             refused += [(queued, attempt, why) for queued, attempt in free]
             free = []
         for queued, attempt, status in refused:
-            self._hands.unbound(queued, attempt, status)
+            self._pipeline.unbound(queued, attempt, status)
         for queued, attempt in free:
-            self._hands.bind(queued, attempt)
+            self._pipeline.start_bind_when_permitted(queued, attempt)
         for task, (queued, attempt) in asked.items():
-            self._hands.beside(self._follow(task, queued, attempt))
+            self._pipeline.start(self._follow(task, queued, attempt))
         return permitted
 
     async def _follow(
-        self, permission: "asyncio.Future[Status]", queued: QueuedPod, attempt: Attempt
+        self, permission: "asyncio.Future[Status]", queued: QueuedPod, attempt: BindingAttempt
     ) -> None:
         """A member that waits still when the others have gone."""
         try:
             status = await permission
         except BaseException:
-            self._hands.undo(attempt)
+            self._pipeline.undo(attempt)
             raise
         if status.is_success:
-            self._hands.bind(queued, attempt)
+            self._pipeline.start_bind_when_permitted(queued, attempt)
         else:
-            self._hands.unbound(queued, attempt, status)
+            self._pipeline.unbound(queued, attempt, status)

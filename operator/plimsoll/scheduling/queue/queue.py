@@ -26,16 +26,15 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-import msgspec
-
 from plimsoll.cluster.changes import waiting_changes
-from plimsoll.framework import SUCCESS, ActionType, Change, ClusterObjects, EventResource, PodInfo, Status
+from plimsoll.framework import SUCCESS, Change, ClusterObjects, EventResource, PodInfo, Status
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.queue.in_flight import Happened, InFlight
 from plimsoll.scheduling.queue.pod_heap import PodHeap
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 from plimsoll.scheduling.queue.queueing_hints import Ask, QueueingHints, Waking, Worth, ask_directly
 from plimsoll.scheduling.queue.unschedulable_pods import Sleepers, rejection_of
+from plimsoll.timing.signal import Signal
 
 #: Unschedulable pods are tried again after this many seconds, whatever happened; looked for this often.
 FLUSH_AFTER_S, FLUSH_EVERY_S = 300.0, 30.0
@@ -55,14 +54,28 @@ class SchedulingQueue:
 
     Args:
         sort_key: The profile's queue sort.
-        observer: Told of pods that enter a queue.
+        observer: Notified of pods that enter a queue.
+        gate: Calls PreEnqueue plugins.
+        ask: Calls queueing hints.
+        objects: What hints see besides the pod and the event.
+        work: Notified when a pod enters a queue: it may be tried, now or later.
     """
 
-    def __init__(self, sort_key: SortKey, observer: Observer | None = None) -> None:
+    def __init__(
+        self,
+        sort_key: SortKey,
+        observer: Observer | None = None,
+        *,
+        gate: Gate = lambda _pod, _first: SUCCESS,
+        ask: Ask = ask_directly,
+        objects: ClusterObjects | None = None,
+        work: Signal | None = None,
+    ) -> None:
         self._sort_key = sort_key
         self._observer = observer or Observer()
-        self._gate: Gate = lambda _pod, _first: SUCCESS
-        self._objects = ClusterObjects()
+        self._gate = gate
+        self._objects = objects or ClusterObjects()
+        self._work = work or Signal()
         self._new_heap: Callable[[], PodHeap] = PodHeap
         self._active = PodHeap()
         self._backoff = PodHeap()  #: rejected pods; cut short while nobody is active
@@ -70,14 +83,10 @@ class SchedulingQueue:
         self._unschedulable = Sleepers()
         self._gated = Sleepers()
         self._in_flight = InFlight()
-        self._waking = Waking(ask_directly)
+        self._waking = Waking(ask)
         self._flushed = -math.inf
 
     # -- what serves the pods ------------------------------------------------------------------------
-
-    def ask_with(self, gate: Gate, ask: Ask, objects: ClusterObjects) -> None:
-        """Ask PreEnqueue plugins and hints through these; hints see the objects."""
-        self._gate, self._waking.ask, self._objects = gate, ask, objects
 
     def use(self, hints: Mapping[str, QueueingHints], changed: Collection[str], now: float) -> None:
         """The profiles are these; what pods of the changed ones were refused for may be over.
@@ -391,6 +400,7 @@ class SchedulingQueue:
     def _put(self, queued: QueuedPod, queue: str, event: str) -> None:
         queued.event = event
         self._observer.pod_queued(queue, event)
+        self._work.notify()
 
     def _flush(self, now: float) -> None:
         second = math.floor(now)
@@ -416,17 +426,3 @@ class SchedulingQueue:
         assert len(uids) == len(set(uids))
         self._unschedulable.validate()
         self._gated.validate()
-
-
-def room_freed(pod: PodInfo, objects: ClusterObjects, node: str = "") -> Change:
-    """A pod's room, or the room that it was promised, is free: an AssignedPodDelete.
-
-    Args:
-        pod: The pod.
-        objects: What hints see.
-        node: Where it was assumed, which the pod itself does not say.
-    """
-    if node:
-        on_node = msgspec.structs.replace(pod.pod, spec=msgspec.structs.replace(pod.pod.spec, node_name=node))
-        pod = PodInfo(on_node, pod.template)
-    return Change(EventResource.ASSIGNED_POD, ActionType.DELETE, pod, None, objects)

@@ -1,82 +1,113 @@
-"""What plugins say of pods that wait: whether one may be tried at all, and what may help one refused.
+"""Runs the plugins of the queue: QueueSort, PreEnqueue and queueing hints.
 
-The queue asks through here; a plugin that breaks is named and counted, and harms only the pods it judges: a
-gate that raises holds its pod, a hint that raises wakes it.
+A plugin that breaks is named and counted, and harms only the pods it judges: one whose sort key cannot be
+computed goes last, a gate that raises holds its pod, a hint that raises wakes it.
+
+One queue serves all profiles, so all have the same QueueSort plugin with the same arguments
+(:mod:`plimsoll.policies.controller` sees to it), as in kube-scheduler.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
     SUCCESS,
     Change,
-    ClusterObjects,
     Hint,
     PluginError,
     PodInfo,
     PreEnqueuePlugin,
     QueueingHint,
+    QueueSortPlugin,
     Status,
     error,
 )
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queueing_hints import QueueingHints, hints_of
 
 
-class Enqueueing:
-    """The PreEnqueue plugins and queueing hints of the profiles that are served.
+class QueueGate(Protocol):
+    """Holds pods back that no PreEnqueue plugin holds."""
+
+    def gate(self, pod: PodInfo) -> Status:
+        """Success for a pod that may be tried."""
+
+
+class QueuePlugins:
+    """The plugins of the served profiles that the queue calls.
 
     Args:
-        queue: Asks through this from now on.
-        objects: What hints see besides the pod and the change.
+        default_sort: Orders the queue while no profile is served.
         clock: Measures hints.
-        observer: Told of plugins that break, and of hints.
-
-    Attributes:
-        hold: Asked of a pod that no plugin holds back.
+        observer: Notified of plugins that break, and of hints.
+        gates: Asked in this order about a pod that no plugin holds back.
     """
 
     def __init__(
-        self, queue: SchedulingQueue, objects: ClusterObjects, clock: Clock, observer: Observer
+        self,
+        default_sort: QueueSortPlugin,
+        clock: Clock,
+        observer: Observer,
+        gates: Sequence[QueueGate] = (),
     ) -> None:
-        self._queue = queue
+        self._default_sort = default_sort
+        self._sort = default_sort
         self._clock = clock
         self._observer = observer
+        self._gates = tuple(gates)
         self._schedulers: Mapping[str, ProfileScheduler] = {}
         self._hints: dict[str, QueueingHints] = {}
-        self.hold: Callable[[PodInfo], Status] = lambda _: SUCCESS
-        queue.ask_with(self.gate, self.ask, objects)
 
-    def serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
-        """The profiles have changed: pods of those that are other ones now are tried again."""
+    def serve(
+        self, schedulers: Mapping[str, ProfileScheduler]
+    ) -> tuple[Mapping[str, QueueingHints], set[str]]:
+        """Call the plugins of these from now on.
+
+        Returns:
+            Hints by scheduler name, and the names whose profile is another one than before.
+        """
         before, self._schedulers = self._schedulers, schedulers
         changed = {name for name in {*before, *schedulers} if before.get(name) is not schedulers.get(name)}
         self._hints = {
             name: self._declared(scheduler) if name in changed else self._hints[name]
             for name, scheduler in schedulers.items()
         }
-        self._queue.use(self._hints, changed, self._clock.monotonic())
+        return self._hints, changed
 
-    def serves(self, pod: PodInfo) -> bool:
-        """Whether the pod is for one of the profiles."""
-        return pod.pod.spec.scheduler_name in self._schedulers
+    def sort_by_profiles(self) -> None:
+        """Order by the QueueSort plugin of the served profiles; any of them, for they are equal."""
+        sorts = [each.profile.queue_sort for each in self._schedulers.values()]
+        self._sort = next(iter(sorts), self._default_sort)
+
+    def sort_key(self, pod: PodInfo, since: float) -> tuple[int, Any]:
+        """The key of a pod that waits since then; lower goes first, one without a key last, by age."""
+        try:
+            with calling(self._sort.name, "queueSort"):
+                return (0, self._sort.sort_key(pod, since))
+        except PluginError as exc:
+            self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
+            return (1, since)
 
     def gate(self, pod: PodInfo, first: str = "") -> Status:
-        """What the PreEnqueue plugins say, asking the one named ``first`` before the others."""
+        """The first refusal of PreEnqueue plugins and gates; the plugin named ``first`` is called first."""
         scheduler = self._schedulers.get(pod.pod.spec.scheduler_name)
         if scheduler is None:
             return SUCCESS
         plugins = scheduler.profile.pre_enqueue
         for plugin in sorted(plugins, key=lambda each: each.name != first) if first else plugins:
-            status = self._ask_gate(plugin, pod)
+            status = self._pre_enqueue(plugin, pod)
             if not status.is_success:
                 return status
-        return self.hold(pod)
+        for gate in self._gates:
+            status = gate.gate(pod)
+            if not status.is_success:
+                return status
+        return SUCCESS
 
-    def _ask_gate(self, plugin: PreEnqueuePlugin, pod: PodInfo) -> Status:
+    def _pre_enqueue(self, plugin: PreEnqueuePlugin, pod: PodInfo) -> Status:
         try:
             with calling(plugin.name, "preEnqueue"):
                 return plugin.pre_enqueue(pod).by(plugin.name)
@@ -84,8 +115,8 @@ class Enqueueing:
             self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
             return error(str(exc)).by(exc.plugin)
 
-    def ask(self, plugin: str, hint: Hint, pod: PodInfo, change: Change) -> QueueingHint:
-        """Ask one hint; what raises, or answers nonsense, may help."""
+    def hint(self, plugin: str, hint: Hint, pod: PodInfo, change: Change) -> QueueingHint:
+        """Call one hint; what raises, or answers nonsense, may help."""
         began = self._clock.monotonic()
         try:
             with calling(plugin, "queueingHint"):
@@ -100,7 +131,7 @@ class Enqueueing:
         return answer
 
     def _declared(self, scheduler: ProfileScheduler) -> QueueingHints:
-        """The registrations of a profile; where an extender, or who says none, rejects pods, any may help."""
+        """The registrations of a profile; any event may help where an extender or a silent plugin rejects."""
         plugins = []
         for plugin in scheduler.profile.plugins:
             try:

@@ -1,0 +1,244 @@
+"""Builds the scheduling wing: queue, loop, binding pipeline and, as asked for, its optional parts.
+
+Everything gets its collaborators when it is built, so the order here is the order of dependence. Gangs,
+extenders and fair share are optional: without one, no object of it exists, and no other looks for it.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from plimsoll.access.rights import Access
+from plimsoll.cluster.ingestion import EventSubscriber, Ingestion, Mirror
+from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import NoArgs
+from plimsoll.plugins.priority_sort import PrioritySort
+from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.ports.clock import Clock, Randomness
+from plimsoll.ports.events import EventRecorder
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.pods import PodBinding, PodStatusWriter, Preemptor
+from plimsoll.ports.victims import VictimEvictor
+from plimsoll.ports.volumes import VolumeWriter
+from plimsoll.scheduling.attempt import SchedulingAttempts
+from plimsoll.scheduling.binding.cycle import BindingCycle
+from plimsoll.scheduling.binding.pipeline import BindingHook, BindingPipeline
+from plimsoll.scheduling.binding.volume_claims import ClaimBinder
+from plimsoll.scheduling.conditions import Explanations
+from plimsoll.scheduling.extenders.attempt import ExtenderTaker
+from plimsoll.scheduling.extenders.client import Extending
+from plimsoll.scheduling.fair_share.shares import FairShares
+from plimsoll.scheduling.gangs.attempt import GangTaker
+from plimsoll.scheduling.gangs.gates import GangGate
+from plimsoll.scheduling.gangs.oversight import GangOversight
+from plimsoll.scheduling.gangs.status import GroupReports, PodGroupStatusWriter
+from plimsoll.scheduling.kubelet_rejections import KubeletRejections
+from plimsoll.scheduling.loop import AttemptTaker, SchedulingLoop
+from plimsoll.scheduling.plugin_timing import PluginTimer
+from plimsoll.scheduling.preemption import Preemption
+from plimsoll.scheduling.queue.feed import QueueFeed
+from plimsoll.scheduling.queue.queue import SchedulingQueue
+from plimsoll.scheduling.queue.queue_plugins import QueueGate, QueuePlugins
+from plimsoll.scheduling.rights_gate import RightsGate
+from plimsoll.timing.signal import Signal
+
+
+@dataclass(frozen=True, slots=True)
+class PodPorts:
+    """What the wing writes to the API server.
+
+    Attributes:
+        binder: Sends bindings.
+        volumes: Gives volumes to claims that waited for their pod.
+        preemptor: Deletes victims.
+        statuses: Writes conditions and nominations.
+        recorder: Records events.
+    """
+
+    binder: PodBinding
+    volumes: VolumeWriter
+    preemptor: Preemptor
+    statuses: PodStatusWriter
+    recorder: EventRecorder
+
+
+@dataclass(frozen=True, slots=True)
+class WingParts:
+    """The optional parts.
+
+    Attributes:
+        access: What the API server allows; None: everything.
+        evictor: Evicts victims for policies that do not want them deleted.
+        groups: Which pods start together, with the writer of their status; None: each pod by itself.
+        extending: Asks the extenders of profiles; None: profiles have none.
+        fair_share: Whether FairShare plugins divide what the queue pops.
+    """
+
+    access: Access | None = None
+    evictor: VictimEvictor | None = None
+    groups: tuple[Groups, PodGroupStatusWriter] | None = None
+    extending: Extending | None = None
+    fair_share: bool = False
+
+
+class SchedulingWing:
+    """The objects of the wing.
+
+    Args:
+        book: Nominations, and the cache.
+        ports: What is written.
+        clock: Time.
+        randomness: Chooses the attempts whose plugin calls are timed.
+        observer: Notified of everything.
+        parts: The optional parts.
+
+    Attributes:
+        served: The profiles that are served.
+        mirror: Applies events to the cache.
+        queue: The waiting pods.
+        loop: Tries them.
+        timer: Counts plugin calls.
+        explanations: What is said on pods.
+        pipeline: Takes them to their nodes.
+        cycle: Runs their binding cycles.
+        attempts: Decides on them.
+        shares: Divides what the queue pops; None without fair share.
+        reports: Writes the status of PodGroups; None without gangs.
+        subscribers: What observes events, in order, the mirror among them.
+    """
+
+    def __init__(
+        self,
+        book: ReservationBook,
+        ports: PodPorts,
+        clock: Clock,
+        randomness: Randomness,
+        observer: Observer,
+        parts: WingParts | None = None,
+    ) -> None:
+        parts = parts or WingParts()
+        self._clock, self._cache = clock, book.cache
+        self.served = ServedProfiles()
+        self.mirror = Mirror(book.cache, observer)
+        work = Signal()
+        self.explanations = Explanations(ports.statuses, ports.recorder, clock, observer, self._is_waiting)
+        explain = self.explanations.explain
+        gates: list[QueueGate] = []
+        self._rights_gate = None if parts.access is None else RightsGate(parts.access, explain)
+        if self._rights_gate is not None:
+            gates.append(self._rights_gate)
+        gang_gate = None if parts.groups is None else GangGate(parts.groups[0], book.cache, explain)
+        if gang_gate is not None:
+            gates.append(gang_gate)
+        self._plugins = QueuePlugins(PrioritySort(NoArgs()), clock, observer, gates)
+        self.queue = SchedulingQueue(
+            self._plugins.sort_key,
+            observer,
+            gate=self._plugins.gate,
+            ask=self._plugins.hint,
+            objects=book.cache.cluster.objects,
+            work=work,
+        )
+        self._feed = QueueFeed(self.mirror, self.queue, self.served, book, clock, observer)
+        rejections = KubeletRejections(self.served, ports.recorder, clock, observer)
+        hooks: list[BindingHook] = [rejections]
+        self.reports: GroupReports | None = None
+        oversight: GangOversight | None = None
+        if parts.groups is not None and gang_gate is not None:
+            groups, writer = parts.groups
+            self.reports = GroupReports(groups, writer, clock, observer)
+            oversight = GangOversight(
+                groups, self.queue, book, gang_gate, self.reports.touch, ports.recorder, clock
+            )
+            hooks.append(oversight)
+        if parts.extending is not None:
+            hooks.append(parts.extending)
+        volumes = ClaimBinder(book.cache, ports.volumes, clock)
+        self.cycle = cycle = BindingCycle(ports.binder, ports.statuses, volumes, clock, observer)
+        self.pipeline = pipeline = BindingPipeline(
+            book, self.queue, cycle, self.explanations, ports.recorder, clock, observer, hooks
+        )
+        preemption = Preemption(ports.preemptor, ports.recorder, observer, cycle.call_off, parts.evictor)
+        self.attempts = attempts = SchedulingAttempts(
+            self.served, self.queue, book, pipeline, preemption, self.explanations, clock, observer
+        )
+        takers: list[AttemptTaker] = []
+        if oversight is not None:
+            takers.append(
+                GangTaker(
+                    oversight,
+                    self.served,
+                    self.queue,
+                    pipeline,
+                    attempts,
+                    self.explanations,
+                    clock,
+                    observer,
+                )
+            )
+        if parts.extending is not None:
+            takers.append(ExtenderTaker(parts.extending, self.queue, attempts, pipeline, clock))
+        self.timer = PluginTimer(clock, randomness, observer)
+        self.loop = SchedulingLoop(self.queue, work, attempts, pipeline, self.timer, clock, takers)
+        self.shares = FairShares(book.cache, self.queue, observer) if parts.fair_share else None
+        optional = (
+            None if parts.groups is None else parts.groups[0],
+            self.mirror,
+            self._feed,
+            self.shares,
+            oversight,
+            self.explanations,
+            self._rights_gate,
+            cycle,
+            rejections,
+        )
+        self.subscribers: tuple[EventSubscriber, ...] = tuple(each for each in optional if each is not None)
+
+    def ingestion(self, others: Sequence[EventSubscriber], observer: Observer) -> Ingestion:
+        """The way of events into the wing, and on to the other subscribers."""
+        return Ingestion((*self.subscribers, *others), observer)
+
+    def _is_waiting(self, uid: str) -> bool:
+        """Whether a pod of ours has no node and wants one."""
+        pod = self._cache.waiting.get(uid)
+        return (
+            pod is not None
+            and not pod.is_terminating
+            and self.served.serves(pod)
+            and not self._cache.node_of(uid)
+        )
+
+    def serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
+        """The profiles are these from now on."""
+        self.served.replace(schedulers)
+        hints, changed = self._plugins.serve(schedulers)
+        self.queue.use(hints, changed, self._clock.monotonic())
+        self._plugins.sort_by_profiles()
+        if self.shares is not None:
+            self.shares.serve(schedulers, self._cache.waiting.values())
+        else:
+            self.queue.resort()
+        self._feed.requeue_all()
+
+    def take_over(self) -> None:
+        """This process leads from now on."""
+        self._feed.take_over()
+
+    @property
+    def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
+        """What must run while pods are placed, keyed by a name for logs."""
+        found = {"conditions": self.explanations.run(), "scheduling": self.loop.run()}
+        if self._rights_gate is not None:
+            found["rights of pods"] = self._rights_gate.run(self.queue, self._clock)
+        if self.reports is not None:
+            found["status of pod groups"] = self.reports.run()
+        return found
+
+    async def run(self) -> None:
+        """Place pods until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for name, work in self.work.items():
+                group.create_task(work, name=name)

@@ -1,0 +1,241 @@
+"""Applies watch events to the mirrored cluster, and passes each on to its subscribers in one stated order.
+
+An object that makes no sense is reported and left out; the others go on. A pod on a node is never left out:
+an amount of it that is no quantity is reported and counts as 0, and so does one of a node.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.changes import node_changes, pod_changes, room_freed
+from plimsoll.framework import ActionType, Change, EventResource, Node, Pod, PodInfo
+from plimsoll.model.kinds.node_facts import unreadable_of
+from plimsoll.model.kinds.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from plimsoll.model.kinds.watch_event import (
+    ClusterEvent,
+    NodeAdded,
+    NodeDeleted,
+    NodeUpdated,
+    ObjectAdded,
+    ObjectDeleted,
+    ObjectUpdated,
+    PodAdded,
+    PodDeleted,
+    PodUpdated,
+    Synced,
+)
+from plimsoll.model.kinds.workload import (
+    Namespace,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+from plimsoll.ports.observer import Observer
+from plimsoll.timing.signal import Signal
+
+#: The shelf of ClusterObjects that each kind lies on.
+SHELVES: Mapping[type, str] = {
+    Namespace: "namespaces",
+    Service: "services",
+    ReplicationController: "replication_controllers",
+    ReplicaSet: "replica_sets",
+    StatefulSet: "stateful_sets",
+    PodDisruptionBudget: "budgets",
+    PriorityClass: "priority_classes",
+    PersistentVolume: "volumes",
+    PersistentVolumeClaim: "claims",
+    StorageClass: "storage_classes",
+    CSINode: "csi_nodes",
+    CSIDriver: "csi_drivers",
+    CSIStorageCapacity: "csi_capacities",
+    VolumeAttachment: "attachments",
+}
+
+#: Kinds whose status changes all the time and is read by no scheduling decision.
+_SPEC_ONLY = (ReplicationController, ReplicaSet, StatefulSet, Service)
+
+
+class EventSubscriber(Protocol):
+    """Receives watch events."""
+
+    def observe(self, event: ClusterEvent) -> None:
+        """An event happened."""
+
+
+class Ingestion:
+    """Passes events on, one after the other, each to every subscriber before the next one.
+
+    Args:
+        subscribers: In the order in which they receive an event; those behind the mirror see it applied.
+        observer: Notified of a subscriber that raised; the others go on.
+    """
+
+    def __init__(self, subscribers: Sequence[EventSubscriber], observer: Observer) -> None:
+        self._subscribers = tuple(subscribers)
+        self._observer = observer
+
+    def apply(self, events: Sequence[ClusterEvent]) -> None:
+        """Pass a batch on."""
+        for event in events:
+            for subscriber in self._subscribers:
+                try:
+                    subscriber.observe(event)
+                except Exception as exc:  # noqa: BLE001 - whatever one object holds, the others go on
+                    self._observer.failed(f"observing {name_of(event)}", repr(exc))
+
+
+class Mirror:
+    """Applies events to the cache.
+
+    Args:
+        cache: The cluster.
+        observer: Notified of objects that are left out.
+
+    Attributes:
+        cache: As given.
+        changes: What the last event changed for pods that wait, in the queue's words.
+        synced: Kinds of objects that were listed.
+        listed: Notified when one more kind was.
+    """
+
+    def __init__(self, cache: Cache, observer: Observer) -> None:
+        self.cache = cache
+        self.changes: list[Change] = []
+        self.synced: set[str] = set()
+        self.listed = Signal()
+        self._observer = observer
+
+    def observe(self, event: ClusterEvent) -> None:
+        """Apply an event."""
+        self.changes = []
+        try:
+            self._apply(event)
+        except Exception as exc:  # noqa: BLE001 - whatever one object holds, the others go on
+            self._observer.object_skipped(type(event).__name__, name_of(event), repr(exc))
+
+    def _apply(self, event: ClusterEvent) -> None:
+        match event:
+            case PodAdded(pod) | PodUpdated(_, pod):
+                self._set_pod(pod)
+            case PodDeleted(pod):
+                self._drop(pod)
+            case NodeAdded(node) | NodeUpdated(_, node):
+                self._set_node(node)
+            case NodeDeleted(node):
+                self.cache.remove_node(node.name)
+                self._changed(EventResource.NODE, ActionType.DELETE, node, None)
+            case ObjectAdded(new):
+                self._shelve(None, new)
+            case ObjectUpdated(old, new):
+                self._shelve(old, new)
+            case ObjectDeleted(old):
+                self._shelve(old, None)
+            case Synced(kind):
+                self.synced.add(kind)
+                self.listed.notify()
+
+    def _changed(self, resource: str, action: ActionType, old: Any, new: Any) -> None:
+        self.changes.append(Change(resource, action, old, new, self.cache.cluster.objects))
+
+    def _set_node(self, node: Node) -> None:
+        cluster = self.cache.cluster
+        row = cluster.rows.get(node.name)
+        old = None if row is None else cluster.nodes[row]
+        self.cache.set_node(node)
+        for problem in unreadable_of(node):
+            self._observer.object_skipped("nodes", node.name, problem)
+        if old is None:
+            self._changed(EventResource.NODE, ActionType.ADD, None, node)
+            return
+        for bit in node_changes(old, node):
+            self._changed(EventResource.NODE, bit, old, node)
+
+    def _set_pod(self, pod: Pod) -> None:
+        if pod.is_terminal:
+            self._drop(pod)
+        elif pod.node_name:
+            self.cache.waiting.pop(pod.uid, None)
+            self._set_placed(self.cache.info(pod))
+        else:
+            self.cache.waiting[pod.uid] = pod
+
+    def _drop(self, pod: Pod) -> None:
+        """A pod is gone, or has ended: its room is free."""
+        self.cache.waiting.pop(pod.uid, None)
+        placed = self.cache.remove_pod(pod.uid)
+        if placed is not None:
+            self.changes.append(room_freed(placed, self.cache.cluster.objects))
+
+    def _set_placed(self, info: PodInfo) -> None:
+        """The watch shows a pod on a node: it came there just now, or it changed."""
+        uid, cache = info.uid, self.cache
+        known = "" if uid in cache.assumed else cache.node_of(uid)
+        old = cache.cluster.pods.get(uid) if known == info.pod.node_name else None
+        for problem in info.template.unreadable:
+            self._observer.object_skipped("pods", info.key, problem)
+        cache.set_placed(info, info.pod.node_name)
+        if old is None:
+            self._changed(EventResource.ASSIGNED_POD, ActionType.ADD, None, info)
+            return
+        for bit in pod_changes(old, info):
+            self._changed(EventResource.ASSIGNED_POD, bit, old, info)
+
+    def _shelve(self, old: Any, new: Any) -> None:
+        subject = new if new is not None else old
+        shelf = SHELVES.get(type(subject))
+        if shelf is None:
+            return
+        objects = self.cache.cluster.objects
+        meta = subject.metadata
+        key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+        stock: dict[str, Any] = getattr(objects, shelf)
+        if new is None:
+            stock.pop(key, None)
+        else:
+            stock[key] = new
+        if isinstance(subject, PersistentVolumeClaim | PersistentVolume):
+            self.cache.volumes_changed.notify()
+        if old is not None and new is not None and _reads_the_same(old, new):
+            return
+        action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE
+        if isinstance(subject, PodDisruptionBudget):
+            objects.budget_version += 1  # read when victims are chosen or a plan is made, kept by no cache
+        else:
+            objects.version += 1
+        self._changed(type(subject).__name__, action, old, new)
+
+
+def _reads_the_same(old: Any, new: Any) -> bool:
+    """Whether no decision can tell the two states of an object apart."""
+    if old.metadata.labels != new.metadata.labels:
+        return False
+    if isinstance(new, _SPEC_ONLY):
+        return bool(old.spec == new.spec)
+    blank = msgspec.structs.replace(new.metadata, resource_version="")
+    return bool(
+        msgspec.structs.replace(old, metadata=msgspec.structs.replace(old.metadata, resource_version=""))
+        == msgspec.structs.replace(new, metadata=blank)
+    )
+
+
+def name_of(event: ClusterEvent) -> str:
+    """Namespace and name of the object that an event is about."""
+    for attribute in ("pod", "new", "node", "object"):
+        subject = getattr(event, attribute, None)
+        if subject is not None:
+            return f"{subject.metadata.namespace}/{subject.metadata.name}"
+    return ""

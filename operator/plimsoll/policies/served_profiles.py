@@ -1,0 +1,33 @@
+"""Holds the profiles that are served: one scheduler for each scheduler name; one writer, many readers."""
+
+from collections.abc import Mapping
+
+from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import Pod
+
+
+class ServedProfiles:
+    """The schedulers of the served profiles.
+
+    Attributes:
+        schedulers: By scheduler name; replaced as a whole when policies change.
+    """
+
+    def __init__(self) -> None:
+        self.schedulers: Mapping[str, ProfileScheduler] = {}
+
+    def replace(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
+        """Serve these from now on."""
+        self.schedulers = schedulers
+
+    def find(self, scheduler_name: str) -> ProfileScheduler | None:
+        """The scheduler of a name, None when the name is not served."""
+        return self.schedulers.get(scheduler_name)
+
+    def serves(self, pod: Pod) -> bool:
+        """Whether a pod is ours to place."""
+        return pod.spec.scheduler_name in self.schedulers
+
+    def serves_name(self, scheduler_name: str) -> bool:
+        """Whether pods that name this scheduler are ours to place."""
+        return scheduler_name in self.schedulers

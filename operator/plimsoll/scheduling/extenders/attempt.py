@@ -1,0 +1,74 @@
+"""Takes over the attempts of pods that concern an extender: they continue in a task, over the network."""
+
+from plimsoll.engine.extenders.extender import interested
+from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import PodInfo
+from plimsoll.ports.clock import Clock
+from plimsoll.scheduling.attempt import SchedulingAttempts
+from plimsoll.scheduling.binding.pipeline import BindingPipeline
+from plimsoll.scheduling.extenders.client import Extending
+from plimsoll.scheduling.queue.queue import SchedulingQueue
+from plimsoll.scheduling.queue.queued_pod import QueuedPod
+
+
+class ExtenderTaker:
+    """Tries pods with their extenders.
+
+    Args:
+        extending: Sends what an attempt asks.
+        queue: Where attempts end that did not place their pod.
+        attempts: Carries decisions out.
+        pipeline: Binds.
+        clock: Time.
+    """
+
+    def __init__(
+        self,
+        extending: Extending,
+        queue: SchedulingQueue,
+        attempts: SchedulingAttempts,
+        pipeline: BindingPipeline,
+        clock: Clock,
+    ) -> None:
+        self._extending = extending
+        self._queue = queue
+        self._attempts = attempts
+        self._pipeline = pipeline
+        self._clock = clock
+
+    def takes(self, queued: QueuedPod, scheduler: ProfileScheduler) -> bool:
+        """Whether the pod concerns an extender; its attempt goes on in a task then."""
+        if not interested(scheduler.profile.extenders, queued.pod):
+            return False
+        # It sees the cluster as it is when it resumes: what happens until then need not be recorded.
+        self._queue.settled(queued.pod.uid)
+        self._pipeline.start(self._attempt(queued, scheduler))
+        return True
+
+    async def _attempt(self, queued: QueuedPod, scheduler: ProfileScheduler) -> None:
+        """Try one pod; what changed about it meanwhile makes the decision void."""
+        attempt = None
+        try:
+            async with self._extending.turn(scheduler, queued.pod):
+                self._queue.resumed(queued.pod.uid)
+                pod, began = queued.pod, self._clock.monotonic()
+                is_wanted = self._is_as_asked(queued, pod, scheduler)
+                decision = await self._extending.decide(scheduler, pod) if is_wanted else None
+                # Nothing is awaited from here until the pod is assumed: the decision holds of this moment.
+                if decision is None or not self._is_as_asked(queued, pod, scheduler):
+                    self._queue.failed(pod.uid, self._clock.monotonic(), frozenset())
+                else:
+                    attempt = self._attempts.carry_out(queued, scheduler, decision, began)
+        except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
+            self._attempts.broken(queued, exc)
+            return
+        if attempt is not None:
+            await self._pipeline.bind_in_slot(queued, attempt)
+
+    def _is_as_asked(self, queued: QueuedPod, pod: PodInfo, scheduler: ProfileScheduler) -> bool:
+        """Whether the pod still waits, unchanged, and its policy is still the same."""
+        return (
+            pod.uid in self._queue
+            and queued.pod.template is pod.template
+            and self._attempts.scheduler_of(queued.pod) is scheduler
+        )

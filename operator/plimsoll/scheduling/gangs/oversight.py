@@ -1,0 +1,162 @@
+"""Watches over gangs: opens their gates, keeps room for members whose binding failed, ends late starts."""
+
+from collections.abc import Callable
+
+from plimsoll.cluster.changes import room_freed
+from plimsoll.cluster.pod_groups import Group, Groups, placed_members
+from plimsoll.cluster.reservations import Reservation, ReservationBook, ReservationReason
+from plimsoll.framework import Pod, PodInfo
+from plimsoll.model.kinds.pod_group import DEFAULT_TIMEOUT_S, PodGroup, group_key
+from plimsoll.model.kinds.pod_info import Holder, HolderKind
+from plimsoll.model.kinds.watch_event import (
+    ClusterEvent,
+    ObjectAdded,
+    ObjectDeleted,
+    ObjectUpdated,
+    PodAdded,
+    PodDeleted,
+    PodUpdated,
+)
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventNote, EventRecorder
+from plimsoll.scheduling.binding.pipeline import BindingHook
+from plimsoll.scheduling.gangs.gates import GangGate
+from plimsoll.scheduling.queue.queue import SchedulingQueue
+
+
+class GangOversight(BindingHook):
+    """Keeps the groups' state between attempts.
+
+    Args:
+        groups: Which pods belong together; it observes an event before this does.
+        queue: The waiting members.
+        book: Where members' room is reserved; its cache knows which are placed.
+        gate: Holds members back.
+        changed: Called with the key of a group of which something new is to be reported.
+        recorder: Records events on PodGroups.
+        clock: Time.
+    """
+
+    def __init__(
+        self,
+        groups: Groups,
+        queue: SchedulingQueue,
+        book: ReservationBook,
+        gate: GangGate,
+        changed: Callable[[str], None],
+        recorder: EventRecorder,
+        clock: Clock,
+    ) -> None:
+        self.groups = groups
+        self.book = book
+        self.changed = changed
+        self._queue = queue
+        self._gate = gate
+        self._recorder = recorder
+        self._clock = clock
+
+    def observe(self, event: ClusterEvent) -> None:
+        """Something happened, and was applied: gates may open, and there may be news to report."""
+        match event:
+            case PodAdded(pod):
+                keys = {group_key(pod)}
+            case PodUpdated(old, pod):
+                keys = {group_key(old), group_key(pod)}
+            case PodDeleted(pod):
+                self._gate.forget(group_key(pod), pod.uid)
+                keys = {group_key(pod)}
+            case ObjectAdded(PodGroup() as group) | ObjectDeleted(PodGroup() as group):
+                keys = {group.key}
+            case ObjectUpdated(PodGroup() as before, PodGroup() as group):
+                keys = {group.key}
+                known = self.groups.find(group.key)
+                if before.spec != group.spec and known is not None:
+                    self._queue.activate([pod.uid for pod in known.waiting()], self._clock.monotonic())
+            case _:
+                return
+        for key in keys - {""}:
+            self._follow(key)
+
+    def _follow(self, key: str) -> None:
+        group = self.groups.find(key)
+        if group is None:
+            self._gate.forget(key)
+        elif not group.obstacle():
+            gated = self._gate.gated(key)
+            if gated:
+                self._queue.activate(gated, self._clock.monotonic())
+        self.changed(key)
+
+    def placed(self, group: Group) -> list[Pod]:
+        """Members that have a node, bound or assumed, and those that have ended well."""
+        return placed_members(group, self.book.cache)
+
+    def has_started(self, group: Group) -> bool:
+        """Whether enough members have a node."""
+        return group.object is not None and len(self.placed(group)) >= group.min_member
+
+    def not_bound(self, pod: PodInfo, node: str) -> None:
+        """A member's binding failed: while its group is short of members, its room is reserved for it."""
+        group = self.groups.of(pod.pod)
+        if group is None:
+            return
+        self.changed(group.key)
+        if (
+            group.started_at is None
+            or self.has_started(group)
+            or self._clock.now() - group.started_at >= timeout_s(group)
+        ):
+            return
+        self.reserve(pod, node, group, keeps=True)
+
+    def reserve(self, pod: PodInfo, node: str, group: Group, *, keeps: bool) -> None:
+        """Nominate a member; ``keeps``: until its group gives its room up, whatever an attempt says."""
+        reason = ReservationReason.GANG if keeps else ReservationReason.NOMINATED
+        self.book.reserve(Reservation(Holder(HolderKind.POD, pod.uid), pod, node, reason, group.key))
+
+    def keeps_room(self, uid: str) -> bool:
+        """Whether a member whose binding failed has its room until the group gives it up."""
+        held = self.book.held_by_pod(uid)
+        return held is not None and held.reason is ReservationReason.GANG
+
+    async def end_late_start(self, key: str, started_at: float, patience_s: float) -> None:
+        """When the time for a start is over, reserve no more room, and say which members are missing."""
+        await self._clock.sleep(patience_s)
+        for held in self.book.release_owner(key, ReservationReason.GANG):
+            freed = room_freed(held.pod, self.book.cache.cluster.objects, held.node)
+            self._queue.happened(freed, self._clock.monotonic(), but=held.pod.uid)
+        group = self.groups.find(key)
+        if group is None or group.started_at != started_at:
+            return
+        census = group.census()
+        placed = census.scheduled + census.succeeded
+        if not 0 < placed < group.min_member:
+            return
+        group.overdue = True
+        self.note(
+            group,
+            "StartTimedOut",
+            f"{placed} of {group.min_member} members are placed after {patience_s:g} s; they stay, the "
+            "others are tried again, and no room is held for them any more",
+            is_warning=True,
+        )
+        self.changed(key)
+
+    def note(self, group: Group, reason: str, text: str, *, is_warning: bool = False) -> None:
+        """Record an event on a PodGroup."""
+        if group.object is None:
+            return
+        metadata = group.object.metadata
+        reference = {
+            "apiVersion": "plimsoll.dev/v1alpha1",
+            "kind": "PodGroup",
+            "namespace": metadata.namespace,
+            "name": metadata.name,
+            "uid": metadata.uid,
+        }
+        self._recorder.record(EventNote(reference, reason, "Scheduling", text[:1024], is_warning=is_warning))
+
+
+def timeout_s(group: Group) -> float:
+    """Seconds that a start may take."""
+    return float(group.object.spec.schedule_timeout_seconds if group.object else DEFAULT_TIMEOUT_S)

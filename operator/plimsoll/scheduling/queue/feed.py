@@ -1,0 +1,124 @@
+"""Feeds the scheduling queue with watch events: pods that wait, and changes that may help them.
+
+Follows the mirror among the subscribers of events: what it reads is applied already.
+"""
+
+from plimsoll.cluster.changes import room_freed
+from plimsoll.cluster.ingestion import Mirror
+from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.framework import ActionType, Change, EventResource, Pod
+from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
+from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.observer import Observer
+from plimsoll.scheduling.queue.queue import SchedulingQueue
+
+
+class QueueFeed:
+    """Adds, updates and removes pods of the queue, and moves those that a change may help.
+
+    Args:
+        mirror: What an event changed.
+        queue: The waiting pods.
+        served: Which pods are ours.
+        book: Nominations end with their pods; those of earlier processes are taken over.
+        clock: Time; measures what moving pods costs.
+        observer: Notified of pods that are left out.
+    """
+
+    def __init__(
+        self,
+        mirror: Mirror,
+        queue: SchedulingQueue,
+        served: ServedProfiles,
+        book: ReservationBook,
+        clock: Clock,
+        observer: Observer,
+    ) -> None:
+        self._mirror = mirror
+        self._cache = mirror.cache
+        self._queue = queue
+        self._served = served
+        self._book = book
+        self._clock = clock
+        self._observer = observer
+
+    def observe(self, event: ClusterEvent) -> None:
+        """An event was applied to the cache."""
+        now = self._clock.monotonic()
+        match event:
+            case PodAdded(pod):
+                self._set_pod(pod, now)
+                self._take_over_nomination(pod)
+            case PodUpdated(old, pod):
+                self._set_pod(pod, now)
+                self._forgo_nomination(old, pod, now)
+            case PodDeleted(pod):
+                self._book.release_uid(pod.uid)
+                self._queue.remove(pod.uid)
+                self._forgo_nomination(pod, None, now)
+        for change in self._mirror.changes:
+            self._move(change, now)
+
+    def take_over(self) -> None:
+        """This process leads from now on: nominations are what the pods say, whatever was seen before."""
+        for pod in self._cache.waiting.values():
+            self._book.release_uid(pod.uid)
+            self._take_over_nomination(pod)
+
+    def requeue_all(self) -> None:
+        """The profiles changed: look at every pod without a node again."""
+        now = self._clock.monotonic()
+        for pod in list(self._cache.waiting.values()):
+            self._set_waiting(pod, now)
+
+    def _move(self, change: Change, now: float, *, but: str = "", at_most: int | None = None) -> None:
+        """Try pods again that a change may help; it was applied already."""
+        began = self._clock.monotonic()
+        self._queue.happened(change, now, but=but, at_most=at_most)
+        self._observer.event_handled(change.label, self._clock.monotonic() - began)
+
+    def _set_pod(self, pod: Pod, now: float) -> None:
+        if pod.is_terminal or pod.node_name:
+            self._book.release_uid(pod.uid)
+            self._queue.remove(pod.uid)
+        else:
+            self._set_waiting(pod, now)
+
+    def _set_waiting(self, pod: Pod, now: float) -> None:
+        try:
+            info = self._cache.info(pod)
+        except Exception as exc:  # noqa: BLE001 - whatever one pod holds, the others go on
+            self._observer.object_skipped("pods", pod.key, repr(exc))
+            return
+        if self._cache.node_of(pod.uid):
+            # Assumed, and the watch lags behind. Should the binding fail, the pod is tried as it is now.
+            if pod.uid in self._queue:
+                self._queue.set(info, now)
+        elif pod.is_terminating or not self._served.serves(pod):
+            self._queue.remove(pod.uid)
+        elif info.template.unreadable:
+            self._queue.remove(pod.uid)
+            self._observer.object_skipped("pods", pod.key, f"not scheduled: {info.template.unreadable[0]}")
+        else:
+            is_new = pod.uid not in self._queue
+            self._queue.set(info, now)
+            if is_new:
+                objects = self._cache.cluster.objects
+                self._move(Change(EventResource.UNSCHEDULABLE_POD, ActionType.ADD, None, info, objects), now)
+
+    def _take_over_nomination(self, pod: Pod) -> None:
+        """A pod seen for the first time says where room was made for it, maybe by an earlier process."""
+        node = pod.nominated_node_name
+        if node and pod.uid in self._queue:
+            self._book.nominate(self._cache.info(pod), node, pod.spec.scheduler_name)
+
+    def _forgo_nomination(self, old: Pod, new: Pod | None, now: float) -> None:
+        """A pod that waited for a node's room waits no longer, or for another's: others may have it."""
+        node = old.nominated_node_name
+        if not node or old.node_name or old.is_terminal:
+            return
+        if new is not None and (new.node_name or new.nominated_node_name == node):
+            return
+        freed = room_freed(self._cache.info(old), self._cache.cluster.objects)
+        self._move(freed, now, but=old.uid, at_most=old.priority)

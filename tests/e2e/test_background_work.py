@@ -1,0 +1,71 @@
+"""The page on background work names the tasks that an operator has, and no others."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from e2e.conftest import ROOT, define
+from e2e.polling import eventually
+from e2e.speaking import speaking
+from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.operator import Operator
+from plimsoll.app.settings import Settings
+from plimsoll.kube.session.session import connected
+
+if TYPE_CHECKING:
+    from roadstead.pytest_plugin import StartRoadstead
+
+PAGE = ROOT / "docs" / "background-work.md"
+ROW = re.compile(r"^\| `([^`]+)` \| `([^`]+)` \|", re.MULTILINE)
+NAMED_BY_ASYNCIO = re.compile(r"Task-\d+")
+
+
+def rows() -> dict[str, str]:
+    """Module by task, as the page has them."""
+    return dict(ROW.findall(PAGE.read_text(encoding="utf-8")))
+
+
+def running(others: set[asyncio.Task[object]]) -> set[str]:
+    """The names of the tasks that have begun since, watches as one."""
+    names = {task.get_name() for task in asyncio.all_tasks() - others}
+    named = {name for name in names if not NAMED_BY_ASYNCIO.fullmatch(name)}
+    return {"watch of <resource>" if name.startswith("watch of ") else name for name in named}
+
+
+@pytest.mark.e2e
+async def test_the_page_names_every_task_of_an_operator(start_roadstead: StartRoadstead) -> None:
+    """A leader on an empty cluster, once it decides."""
+    cluster = start_roadstead(controllers=False)
+    async with speaking(cluster.kubeconfig) as speaker:
+        await define(speaker)
+    async with (
+        connected(cluster.kubeconfig) as session,
+        LoopThread("election") as thread,
+        thread.entered(connected(cluster.kubeconfig)) as lease_session,
+    ):
+        operator = Operator(Settings(kubeconfig=cluster.kubeconfig), session, lease_session, thread)
+        others = asyncio.all_tasks()
+        for name, work in operator.work.items():
+            operator.supervision.begin(name, work)
+
+        async def names() -> set[str]:
+            return running(others)
+
+        try:
+            found = await eventually(names, lambda found: found == set(rows()), within_s=20)
+        finally:
+            await operator.supervision.cancel()
+            await operator.extenders.close()
+
+    assert found == set(rows())
+
+
+def test_the_modules_of_the_page_exist() -> None:
+    """Each can be imported."""
+    for module in set(rows().values()):
+        importlib.import_module(f"plimsoll.{module}")
